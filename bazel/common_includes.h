@@ -1,5 +1,6 @@
-// What most sources of libraries include, for precompiled.bzl. No source includes this file: each
-// includes what it uses, and CI compiles the changed ones without it (`./satrap includes`).
+// The headers that most sources of libraries include, for precompiled.bzl. No source includes this
+// file: each source itself includes what it uses, and CI compiles the changed sources without this
+// file (`./satrap includes`).
 
 #ifndef SATRAP_BAZEL_COMMON_INCLUDES_H_
 #define SATRAP_BAZEL_COMMON_INCLUDES_H_

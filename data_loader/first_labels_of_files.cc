@@ -30,7 +30,8 @@ absl::Status CheckFirstLabels(const StreamSpec& train, uint32_t loader, uint32_t
                      NewFileBlockReader(train.splits[split], split, options));
     while (!first.full()) {
       const absl::StatusOr<bool> found = reader->Next(&block);
-      // Training will report that too many records are bad, and name the file that holds them.
+      // Ignore this error here: training reports that too many records are bad, and names their
+      // file.
       if (absl::IsFailedPrecondition(found.status())) return absl::OkStatus();
       RETURN_IF_ERROR(found.status());
       if (!*found) break;

@@ -1,4 +1,4 @@
-// Looks at the first labels of the training files before a run begins (check/first_labels.h).
+// Checks the first labels of the training files before a run begins (check/first_labels.h).
 
 #ifndef SATRAP_DATA_LOADER_FIRST_LABELS_OF_FILES_H_
 #define SATRAP_DATA_LOADER_FIRST_LABELS_OF_FILES_H_
@@ -9,10 +9,10 @@
 namespace satrap {
 
 // Reads up to 1,000 records of the train stream's files, from the splits `loader`, `loader` +
-// `loaders` and so on, without counting them. INVALID_ARGUMENT as FirstLabels::Check. OK for a
-// stream of the synthetic log, and for one of topics, whose first labels are checked as they are
-// read (kafka/topic_batch_maker.h). Other errors are those of reading. Blocks on the disk.
-// REQUIRES: loader < loaders
+// `loaders` and so on. The records are not counted as read. INVALID_ARGUMENT as FirstLabels::Check
+// returns it. Always OK for the synthetic log, and for a stream that reads topics, whose first
+// labels are checked when they are read (kafka/topic_batch_maker.h). Other errors are those of
+// reading. Waits for the disk. REQUIRES: loader < loaders
 absl::Status CheckFirstLabels(const StreamSpec& train, uint32_t loader, uint32_t loaders);
 
 }  // namespace satrap

@@ -24,7 +24,7 @@ class FirstLabelsOfFilesTest : public testing::Test {
     }
     job_.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
   }
-  // Adds a file whose line i has the label label(i).
+  // Adds a file of `lines` lines, in which line i has the label label(i).
   void Write(const std::string& name, int lines, const std::function<std::string(int)>& label) {
     std::string text;
     for (int i = 0; i < lines; ++i) absl::StrAppend(&text, label(i), ",1\n");
@@ -58,8 +58,8 @@ TEST_F(FirstLabelsOfFilesTest, SignsEndTheRunAndTheMessageSaysWhatToDo) {
       "label y: 500 of the first 1000 labels of the training data are not a number in [0, 1], "
       "which BCE takes. The values are -1 (500 times), 1 (500 times). If they stand for no and "
       "yes, "
-      "as -1 and 1 do, give the column positive_values: \"1\" and negative_values: \"-1\" in the "
-      "place of numeric_label. For other numbers, such as ratings, name another loss in "
+      "as -1 and 1 do, give the column positive_values: \"1\" and negative_values: \"-1\" instead "
+      "of numeric_label. For other numbers, such as ratings, name another loss in "
       "model.tasks: "
       "MSE for numbers, SOFTMAX_CROSS_ENTROPY for classes, BPR for an order");
 }

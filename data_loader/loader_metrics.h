@@ -1,4 +1,4 @@
-// Exports the progress of a loader as metrics; main.cc does it every second
+// Exports the progress of a loader as metrics. main.cc does so every second
 // (common/metrics/refresh.h):
 //
 //   gauges     satrap_ready_parts, satrap_unaccepted_parts
@@ -12,10 +12,10 @@
 //              satrap_topic_watermark_seconds
 //   counters   satrap_late_records_total, satrap_dead_letters_total, satrap_lost_messages_total
 //
-// The metrics of the first list, dead letters and lost messages sum over all streams, epochs and
-// passes; the others cover the train stream only. When satrap_ready_parts and
-// satrap_unaccepted_parts are at their limits, the embedding workers have no room: that is
-// back-pressure.
+// All metrics of the first list, and the counters of dead letters and of lost messages, are sums
+// over all streams, epochs and passes. The other metrics cover only the train stream. When
+// satrap_ready_parts and satrap_unaccepted_parts are at their limits, the embedding workers have no
+// room: that is back-pressure.
 
 #ifndef SATRAP_DATA_LOADER_LOADER_METRICS_H_
 #define SATRAP_DATA_LOADER_LOADER_METRICS_H_
@@ -26,8 +26,8 @@
 
 namespace satrap {
 
-// Brings the metrics up to date, and makes those that are not there. Nothing is owned. One thread
-// at a time.
+// Sets the metrics, and makes those that do not exist yet. Nothing is owned. For one thread at a
+// time.
 void ExportLoaderMetrics(const LoaderStreams& streams, const LoaderEngine& engine,
                          MetricsRegistry* registry);
 

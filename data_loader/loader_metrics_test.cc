@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Keeps calls until the test lets them through.
+// Keeps calls unanswered until the test releases them.
 class SlowWorker final : public rpc::Channel {
  public:
   void Call(const rpc::Method&, rpc::Message, int64_t, rpc::Callback done) override {
@@ -33,7 +33,7 @@ class SlowWorker final : public rpc::Channel {
   std::vector<rpc::Callback> calls_;
 };
 
-// Nine good records and a bad one, in batches of two.
+// A job with nine good records and a bad one, in batches of two.
 JobConfig Job(const TempDir& dir) {
   JobConfig job;
   job.set_data_root(dir.path());

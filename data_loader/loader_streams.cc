@@ -15,7 +15,7 @@
 namespace satrap {
 namespace {
 
-// The bytes of all splits on disk, or the rows of the synthetic log.
+// The total size of all splits: bytes on disk, or rows of the synthetic log.
 uint64_t SizeOf(const std::vector<Split>& splits) {
   uint64_t size = 0;
   for (const Split& split : splits) size += split.to - split.from;
@@ -58,7 +58,8 @@ absl::StatusOr<RunInput> ListInput(const JobConfig& job, const LoaderStreams::Be
   return input;
 }
 
-// The number of records of an epoch, if all partitions end and each message holds one; else 0.
+// The number of records in an epoch, if all partitions end and each message is one record;
+// otherwise 0.
 uint64_t RowsOf(const KafkaConfig& kafka, const StreamTopics& topics) {
   uint64_t rows = 0;
   for (const TopicPartition& partition : topics.partitions()) {
@@ -94,7 +95,7 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
   options.consumed_records = counted.rows;
   options.consumed_bad_records = counted.bad_records;
   options.log = std::move(log);
-  // The size of an epoch, used to estimate the time left.
+  // The size of an epoch is used to estimate the remaining time.
   if (input.topics.count(TRAIN_STREAM) > 0) {
     options.train_rows = RowsOf(job.data().kafka(), input.topics[TRAIN_STREAM]);
   } else if (input.splits.count(TRAIN_STREAM) > 0) {
@@ -106,7 +107,7 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
   for (auto& [stream, of_stream] : input.splits) {
     StreamBegin at;
     if (stream == TRAIN_STREAM) {
-      // When training is over, no rank asks for the train stream.
+      // If training is over, no rank requests the train stream.
       if (begin.position.next() == RunPosition::FINISH) continue;
       at.epoch = begin.position.epoch();
       at.consumed = consumed;
@@ -121,8 +122,7 @@ absl::StatusOr<std::unique_ptr<LoaderStreams>> LoaderStreams::Make(
   return streams;
 }
 
-// In an ordered stream partition j belongs to lane j mod lanes, in another one to loader j mod
-// loaders.
+// In an ordered stream, partition j belongs to lane j mod lanes; otherwise to loader j mod loaders.
 absl::Status LoaderStreams::AddTopics(Stream stream, const StreamTopics& topics,
                                       const TopicAccess& access, bool judges_first_labels) {
   const StreamSpec& spec = *specs_[stream];
@@ -166,7 +166,7 @@ void LoaderStreams::Deal(const DealtPartition& dealt) {
       !known_partitions_.compare_exchange_strong(expected, dealt.split() + 1)) {
     return;
   }
-  // Only streams without an order grow, and they have one source.
+  // Only unordered streams can get further partitions, and such a stream has only one source.
   const auto feed = feeds_[TRAIN_STREAM].find(index_);
   if (dealt.loader() != index_ || feed == feeds_[TRAIN_STREAM].end()) return;
   topics_[TRAIN_STREAM]->progress.AddPartition(dealt.split(), dealt.partition().start());
@@ -211,7 +211,8 @@ void LoaderStreams::AddSource(Stream stream, uint32_t lane, Executor* parse_exec
     options.first_seq = position_.lanes(static_cast<int>(lane)).next_seq();
     options.has_left = position_.lanes(static_cast<int>(lane)).left();
   }
-  // A lane has one order, so it has one maker. Another stream has a maker for each parsing thread.
+  // A lane must have one order, so it has one maker. An unordered stream has a maker for each
+  // parsing thread.
   options.num_makers = to->ordered ? 1 : std::max(1, job_.data_loader().threads());
   options.capacity_parts = static_cast<size_t>(std::max(1, job_.data_loader().prefetch_parts()));
   const auto feed = feeds_[stream].find(lane);
@@ -244,10 +245,12 @@ void LoaderStreams::MakeSources(Executor* parse_executor, SplitSupply* lease) {
     sources.ordered = specs_[stream]->ordered;
     sources.epochs = stream == TRAIN_STREAM ? static_cast<uint32_t>(job_.epochs()) : 0;
     sources.first_epoch = specs_[stream]->begin.epoch;
-    // Which loader reads which splits. Ordered: split j belongs to lane j mod lanes, and a lane to
-    // one loader, so that the order of its batches does not depend on timing. Train, unordered: the
-    // next loader that is free leases the next split. Valid and test: split j belongs to loader j
-    // mod loaders, because each pass must read every split exactly once, without a coordinator.
+    // Decide which loader reads which splits.
+    //   - Ordered: split j belongs to lane j mod lanes, and each lane to one loader, so that the
+    //     order of its batches does not depend on timing.
+    //   - Train, unordered: the next loader that is free leases the next split.
+    //   - Valid and test: split j belongs to loader j mod loaders, because each pass must read
+    //     every split exactly once, without a coordinator.
     // Topics have no such splits: their batch makers take partitions from feeds.
     if (sources.ordered) {
       const uint32_t lanes = static_cast<uint32_t>(job_.lanes());

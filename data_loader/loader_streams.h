@@ -1,8 +1,9 @@
-// LoaderStreams makes the sources of a real loader from the files or topics, lanes and splits of
-// its job; the LoaderEngine sends their parts (engine/loader_engine.h).
+// LoaderStreams makes the sources of a real loader as its job asks: from files or topics, with the
+// job's lanes and splits. The LoaderEngine sends the parts of these sources
+// (engine/loader_engine.h).
 //
-// Not thread-safe, but the sources that it owns are, and so are Deal, known_partitions and all
-// methods that report progress.
+// Not thread-safe, except the sources that it owns, Deal, known_partitions, and all methods that
+// report progress.
 
 #ifndef SATRAP_DATA_LOADER_LOADER_STREAMS_H_
 #define SATRAP_DATA_LOADER_LOADER_STREAMS_H_
@@ -39,46 +40,48 @@ class LoaderStreams {
     uint64_t generation = 1;
     RunPosition position;
     LedgerState ledger;
-    // Returns the files of the run, given the list of the files that are there now (run_files.h).
-    // Null: the files that are there now are used, and their content is not hashed. The result also
-    // has the topic partitions of the streams that come from topics.
+    // Returns the files of the run, given the list of the files that exist now (run_files.h). The
+    // result also has the topic partitions of the streams that read topics. If null, the files that
+    // exist now are used, and their content is not hashed.
     std::function<absl::StatusOr<SplitList>(const SplitList&)> fix_files;
-    // Whether the run begins from nothing. Only then may the first labels of a topic end the run
+    // Whether the run is new. Only then may the first labels of a topic end the run
     // (check/first_labels.h).
     bool judges_first_labels = false;
-    // How topics are read. Default: from brokers, without a log.
+    // How to read topics. By default, from brokers and without a log.
     absl::optional<TopicAccess> topics;
   };
 
-  // Lists the files of all streams of `job`, fixes them and lists their splits. The bad records of
-  // loader `index` are reported to `log` and kept in its quarantine files. Reads files and may wait
-  // for fix_files.
-  // Fails as ListFiles, fix_files and CheckRunFiles do; DATA_LOSS if the ledger contradicts itself;
-  // INTERNAL if fix_files gives no partitions of a stream that comes from topics.
+  // Lists the files of all streams of `job`, fixes them (fix_files), and lists their splits. Bad
+  // records are reported to `log` and kept in the quarantine files of loader `index`. Reads files,
+  // and may wait for fix_files. Fails as ListFiles, fix_files and CheckRunFiles do; DATA_LOSS if
+  // the ledger contradicts itself; INTERNAL if fix_files returns no partitions for a stream that
+  // reads topics.
   static absl::StatusOr<std::unique_ptr<LoaderStreams>> Make(
       const JobConfig& job, int index, std::function<void(const std::string&)> log,
       const Begin& begin = DefaultBegin());
 
-  // The number of splits of an epoch, for SplitLeaseClient; 0 if the job does not train, or if its
+  // The number of splits in an epoch, for SplitLeaseClient; 0 if the job does not train or its
   // training is over.
   uint32_t num_train_splits() const;
   // Whether the train stream leases its splits from the coordinator.
   bool needs_lease() const;
 
-  // The run's file of items (SplitList.candidates) as it was when the run began; absent if there is
-  // none.
+  // The run's file of items (SplitList.candidates) as it was when the run began; absent if the run
+  // has no such file.
   const absl::optional<FileIdentity>& item_file() const { return item_file_; }
-  // Says how the train stream is read, to count its items; null if nothing is left to be trained.
+  // How the train stream is read, which is needed to count its items; null if nothing is left to
+  // train.
   const StreamSpec* train_spec() const { return specs_[TRAIN_STREAM].get(); }
 
-  // How many topic partitions of the train stream are known: those of fix_files and those dealt
-  // since.
+  // The number of topic partitions of the train stream that are known: those from fix_files, and
+  // those from Deal.
   uint32_t known_partitions() const;
-  // Call when a partition was added to the train stream. Ignores it unless it is the next one: it
-  // is sent again until known_partitions counts it. A partition of another loader is only counted.
+  // Call for each partition that was added to the train stream. Ignores a partition unless its
+  // number is known_partitions(): each partition is sent again until it is known. If the partition
+  // belongs to another loader, only counts it.
   void Deal(const DealtPartition& dealt);
 
-  // Makes the sources. For `parse_executor` see ParsedPartSource; `lease` may be null if
+  // Makes the sources. See ParsedPartSource about `parse_executor`; `lease` may be null if
   // !needs_lease(). Neither is owned; both must outlive this object. REQUIRES: called once
   void MakeSources(Executor* parse_executor, SplitSupply* lease);
 
@@ -86,13 +89,14 @@ class LoaderStreams {
   const std::vector<LoaderEngine::StreamSources>& sources() const { return streams_; }
 
   LoaderProgress Progress() const;
-  // Records that were left out because they are consumed.
+  // The number of records that were left out because they are consumed.
   uint64_t skipped_records() const { return progress_->skipped(); }
 
-  // Parts of all streams that are ready and not yet taken. REQUIRES: after MakeSources
+  // The number of parts of all streams that are ready but not yet taken. REQUIRES: after
+  // MakeSources
   size_t ready_parts() const;
 
-  // The train stream's topics; null if it comes from files.
+  // The topics of the train stream; null if it reads files.
   const TopicStream* topics() const { return topics_[TRAIN_STREAM].get(); }
 
  private:
@@ -100,7 +104,7 @@ class LoaderStreams {
 
   static const Begin& DefaultBegin();
 
-  // Prepares a stream that comes from topics: who reads which partitions.
+  // Prepares a stream that reads topics: decides which source reads which partitions.
   absl::Status AddTopics(Stream stream, const StreamTopics& topics, const TopicAccess& access,
                          bool judges_first_labels);
   void AddSource(Stream stream, uint32_t lane, Executor* parse_executor, SplitSupply* supply,

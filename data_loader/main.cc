@@ -1,5 +1,5 @@
-// The data loader process: it lists the files, takes the run's list of files and topic partitions,
-// joins the run, then reads and sends parts. It has no server.
+// The data loader's process. It lists its files, receives the run's list of files and topic
+// partitions, joins the run, and then reads and sends parts. It has no server.
 
 #include <algorithm>
 #include <memory>
@@ -36,7 +36,8 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   begin.fix_files = [&runtime](const SplitList& listed) {
     return runtime.coordinator()->FixSplits(runtime.index(), listed);
   };
-  // The first labels do not matter if the run continues from a cut, which holds what was learned.
+  // Do not check the first labels if the run continues from a cut, because it has learned from them
+  // already.
   begin.judges_first_labels = job.action() == JobConfig::TRAIN && runtime.cut_folder().empty();
   std::shared_ptr<TopicAnchors> anchors;
   if (job.data().has_kafka() || job.data().has_valid_kafka() || job.data().has_test_kafka()) {
@@ -49,29 +50,29 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
       LoaderStreams::Make(
           job, runtime.index(),
           [logger = runtime.logger()](const std::string& line) { logger.Warning(line); }, begin));
-  // Heartbeats run since the role registered; from here on they carry the progress. `streams`
-  // outlives `progress`.
+  // Heartbeats have been sent since the role registered; from here on they include the progress.
+  // `streams` outlives `progress`.
   const auto progress = runtime.SetProgressSource([&streams](HeartbeatRequest* heartbeat) {
     *heartbeat->mutable_loader() = streams->Progress();
     if (streams->topics() != nullptr) heartbeat->set_known_partitions(streams->known_partitions());
   });
-  // Heartbeats bring the topic partitions that are found while the run trains. The sink is set
-  // before Join, because the run may begin with Join.
+  // Answers to heartbeats bring topic partitions that are found while the run trains. Set the sink
+  // before Join, because the run may begin within Join.
   runtime.SetDealtSink([&streams](const DealtPartition& dealt) { streams->Deal(dealt); });
   const absl::Cleanup forget_sink = [&runtime] { runtime.SetDealtSink(nullptr); };
-  // Done before the run begins, because embedding workers read the list when all have joined.
+  // Do this before Join: embedding workers read the list as soon as all roles have joined.
   if (runtime.index() == 0 && NeedsCandidateList(job)) {
     NowDoing("makes the list of candidates");
     RETURN_IF_ERROR(MakeCandidateList(job, streams->train_spec(), streams->item_file()));
   }
-  // The first labels of files are checked before the first step.
+  // Check the first labels of files before the first step.
   if (begin.judges_first_labels && streams->train_spec() != nullptr) {
     NowDoing("checks the first labels");
     RETURN_IF_ERROR(CheckFirstLabels(*streams->train_spec(), static_cast<uint32_t>(runtime.index()),
                                      static_cast<uint32_t>(job.data_loader().replicas())));
   }
   RETURN_IF_ERROR(runtime.Join());
-  // Parsing waits for the disk and takes milliseconds per batch, so it has its own threads.
+  // Parsing has its own threads, because it waits for the disk and takes milliseconds per batch.
   ThreadPoolExecutor parse_executor(std::max(1, job.data_loader().threads()));
   SplitLeaseClient::Options lease_options;
   lease_options.envelope = runtime.envelope();
@@ -94,8 +95,8 @@ absl::Status RunDataLoader(RoleRuntime& runtime) {
   engine.Start();
   RefreshEachSecond(runtime.executor(),
                     [&] { ExportLoaderMetrics(*streams, engine, runtime.metrics()); });
-  // Parsing threads hand parts to the engine, and the engine calls the workers, so both must stop
-  // before the channels are destroyed.
+  // Stop the engine and the parsing threads before the channels are destroyed: parsing threads pass
+  // parts to the engine, and the engine calls the workers.
   runtime.WaitForFinish([&] {
     engine.Stop();
     parse_executor.Stop();

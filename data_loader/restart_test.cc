@@ -1,5 +1,5 @@
-// A loader that continues from a cut: what it sends and what was consumed before add up to what an
-// undisturbed run sends.
+// Tests of a loader that continues from a cut: what it sends, together with what was consumed
+// before, must be what an undisturbed run sends.
 
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ namespace {
 
 using Parts = std::vector<Part>;
 
-// The header and the payload.
+// The header and the payload of a part, as bytes.
 std::string BytesOf(const Part& part) {
   return absl::StrCat(
       part.header.SerializeAsString(), "|",
@@ -93,7 +93,7 @@ class RestartTest : public testing::Test {
     return job;
   }
 
-  // The train streams of a loader that has all lanes.
+  // The train streams of a loader that reads all lanes.
   std::unique_ptr<LoaderStreams> Begin(const JobConfig& job, const LoaderStreams::Begin& begin) {
     auto streams = LoaderStreams::Make(job, 0, nullptr, begin);
     EXPECT_TRUE(streams.ok()) << streams.status();
@@ -101,7 +101,7 @@ class RestartTest : public testing::Test {
     (*streams)->MakeSources(&executor_, supplies_.back().get());
     return *std::move(streams);
   }
-  // The parts of the next epoch, by source.
+  // Reads the next epoch. Returns the parts of each source.
   std::vector<Parts> ReadEpoch(LoaderStreams* streams) {
     std::vector<Parts> all;
     for (PartSource* source : streams->sources()[0].sources) {
@@ -120,7 +120,7 @@ class RestartTest : public testing::Test {
     }
     return all;
   }
-  // Reads the only source of an unordered stream.
+  // Reads the next epoch of an unordered stream, which has only one source.
   Parts ReadParts(LoaderStreams* streams) { return std::move(ReadEpoch(streams)[0]); }
   static LoaderStreams::Begin At(uint64_t generation, uint32_t epoch, const Ledger& ledger) {
     LoaderStreams::Begin begin;
@@ -143,9 +143,9 @@ class RestartTest : public testing::Test {
   std::vector<std::unique_ptr<SplitSupply>> supplies_;
 };
 
-// Consumes every possible number of batches of each lane: the same number in all lanes, or another
-// one in the first lane. What follows must equal the undisturbed run bit for bit, and so must the
-// next epoch.
+// Restarts with every combination of two counts: how many batches of the first lane were consumed,
+// and how many of each of the other lanes. What is sent then must be equal bit for bit to the
+// undisturbed run, in this epoch and in the next one.
 void RestartTest::CheckEveryPositionOfALane(const JobConfig& job) {
   const size_t ranks = static_cast<size_t>(job.nn_worker().replicas());
   const auto undisturbed = Begin(job, {});
@@ -216,8 +216,8 @@ TEST_F(RestartTest, SyncCycledBatchesGoOnFromEveryPosition) {
   CheckEveryPositionOfALane(SyntheticJob(JobConfig::SYNC, 3));
 }
 
-// Each generation consumes a random subset of what it sends, with another number of ranks, until
-// nothing is left. The ledger refuses what is sent twice.
+// Restarts until nothing is left. Each generation draws its number of ranks anew, and consumes a
+// random subset of what it sends. The ledger refuses records that are sent twice.
 void RestartTest::CheckAnySubset(JobConfig job, uint32_t seed) {
   std::filesystem::remove_all(dir_.path() + "/run/quarantine");
   std::mt19937 random(seed);
@@ -235,7 +235,7 @@ void RestartTest::CheckAnySubset(JobConfig job, uint32_t seed) {
     for (const Part& part : rest) {
       EXPECT_GT(part.header.part().provenance_size(), 0) << "a part that says nothing";
     }
-    // Checks that the rest and what is consumed add up to the whole.
+    // What is consumed and what is sent must together be the whole epoch.
     Ledger filled = ledger;
     for (const Part& part : rest) Consume(part, &filled);
     EXPECT_EQ(filled.ToState().DebugString(), all.ToState().DebugString());
@@ -312,7 +312,7 @@ TEST_F(RestartTest, SplitsThatAreDoneAreNotOpened) {
   Ledger ledger;
   for (const Part& part : ReadParts(Begin(job, {}).get())) Consume(part, &ledger);
   for (const char* name : {"a", "b", "d"}) {
-    // The size is the same, but the file cannot be parsed.
+    // Damage the file but keep its size, so that it could not be parsed if it were opened.
     const std::string text = TempDir::Read(dir_.path() + "/" + name);
     dir_.Write(name, std::string(text.size(), 'x'));
   }
@@ -375,7 +375,7 @@ TEST_F(RestartTest, ABlockThatLostRecordsIsAnErrorThatNamesItsFile) {
   EXPECT_NE(status.message().find(dir_.path() + "/a"), std::string::npos) << status;
 }
 
-// The changes keep the file's size, so they can only be seen in its records.
+// The tests change a file without changing its size, so the change shows only in its records.
 class ChangedFileTest : public RestartTest {
  protected:
   ChangedFileTest() : job_(FileJob(JobConfig::HYBRID)) {
@@ -386,7 +386,7 @@ class ChangedFileTest : public RestartTest {
     WriteRecords("1,2\n");
     parts_ = ReadParts(Begin(job_, {}).get());
   }
-  // Writes 19 records, 7 in a block, and then `rest`.
+  // Writes a file of 19 records, with 7 in a block, followed by `rest`.
   void WriteRecords(const std::string& rest) {
     std::string text;
     for (int i = 0; i < 19; ++i) text += "0,1\n";
@@ -432,7 +432,7 @@ TEST_F(ChangedFileTest, ABlockWithAnotherNumberOfRecordsThanItsConsumedRangeSays
   ASSERT_TRUE(ledger.Add(0, range).ok());
   EXPECT_TRUE(ErrorAfter(ledger).ok());
   WriteRecords("bad\n");
-  ExpectItIsNamed(ErrorAfter(ledger), "the block has 5 records, and 6 by an earlier range");
+  ExpectItIsNamed(ErrorAfter(ledger), "5 records, but 6 according to an earlier range");
 }
 
 TEST_F(ChangedFileTest, ASplitWithAnotherNumberOfRecordsThanItsConsumedEndSays) {
@@ -449,12 +449,12 @@ TEST_F(ChangedFileTest, ABlockThatWasConsumedAndIsGone) {
   state.mutable_epochs(0)->mutable_splits(0)->clear_split_rows();
   const auto without_end = Ledger::FromState(state);
   dir_.Write("e", "0,1\n0,1\n0,1\n0,1\n0,1\n0,1\n");
-  ExpectItIsNamed(ErrorAfter(*without_end), "split 0 has 6 records, and only 0 of the ");
+  ExpectItIsNamed(ErrorAfter(*without_end), "split 0 has 6 records, but only 0 of the ");
 }
 
 class RunFilesOfLoaderTest : public RestartTest {
  protected:
-  // Makes a loader that gets the first loader's list.
+  // Makes a loader that uses the list of files that the first loader had.
   absl::StatusOr<std::unique_ptr<LoaderStreams>> MakeLoader() {
     LoaderStreams::Begin begin;
     begin.fix_files = [this](const SplitList& listed) -> absl::StatusOr<SplitList> {

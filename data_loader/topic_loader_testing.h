@@ -1,4 +1,4 @@
-// For tests of loaders that read topics: a job, topics in memory, and a loader with all lanes.
+// Helpers for tests of loaders of topics: a job, in-memory topics, and a loader with all lanes.
 
 #ifndef SATRAP_DATA_LOADER_TOPIC_LOADER_TESTING_H_
 #define SATRAP_DATA_LOADER_TOPIC_LOADER_TESTING_H_
@@ -32,7 +32,7 @@ inline void Consume(const Part& part, Ledger* ledger) {
   }
 }
 
-// The numbers that the records of a part carry (the only numeric).
+// The numbers in the records of a part. Each record has only this one numeric.
 inline std::vector<float> NumbersOf(const Part& part) {
   const Section& section = part.header.part().numeric_values();
   const float* values =
@@ -61,8 +61,8 @@ class TopicLoaderTest : public testing::Test {
     data->mutable_kafka()->set_max_wait_ms(mode == JobConfig::SYNC ? 0 : 1000);
     return job;
   }
-  // Five partitions from offset 3 on. They have gaps, messages of several lines, and bad and empty
-  // messages; one has no record, and one no offset.
+  // Writes five partitions that begin at offset 3. They have gaps, messages of several lines, and
+  // bad and empty messages. One partition has no record, and one has no offset.
   void WriteTopic() {
     int number = 0;
     for (int p = 0; p < 3; ++p) {
@@ -105,9 +105,9 @@ class TopicLoaderTest : public testing::Test {
     (*streams)->MakeSources(&executor_, nullptr);
     return *std::move(streams);
   }
-  // Runs the executor until the source has answered, for at most a minute of the topics' clock.
+  // Requests a part. Runs the executor until it comes or a minute of the topics' clock is over.
   absl::StatusOr<absl::optional<Part>> NextPart(PartSource* source) {
-    // Shared, because an answer may come after the time is over.
+    // In a shared_ptr, because the answer may come after this function has returned.
     auto answer = std::make_shared<absl::optional<absl::StatusOr<absl::optional<Part>>>>();
     source->Next(
         [answer](absl::StatusOr<absl::optional<Part>> part) { *answer = std::move(part); });
@@ -116,8 +116,8 @@ class TopicLoaderTest : public testing::Test {
     if (!answer->has_value()) return absl::DeadlineExceededError("no part");
     return **std::move(answer);
   }
-  // The parts of the next epoch of the train stream, by source. ReadParts: those of the first
-  // source.
+  // Reads the next epoch of the train stream. ReadEpoch returns the parts of each source, ReadParts
+  // only those of the first source.
   std::vector<Parts> ReadEpoch(LoaderStreams* streams) {
     std::vector<Parts> all;
     for (PartSource* source : streams->sources()[0].sources) {
@@ -131,7 +131,7 @@ class TopicLoaderTest : public testing::Test {
     return all;
   }
   Parts ReadParts(LoaderStreams* streams) { return std::move(ReadEpoch(streams)[0]); }
-  // The error that ends the first source's epoch; OK if it ends by itself.
+  // Reads the first source's epoch. Returns the error that ends it, or OK if it ends normally.
   absl::Status ReadToError(LoaderStreams* streams) {
     auto part = NextPart(streams->sources()[0].sources[0]);
     while (part.ok() && part->has_value()) part = NextPart(streams->sources()[0].sources[0]);

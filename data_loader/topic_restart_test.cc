@@ -1,5 +1,6 @@
-// A loader of topics that continues from a cut: what it sends and what was consumed before add up
-// to what an undisturbed run sends, whatever has happened to the topics meanwhile.
+// Tests of a loader that reads topics and continues from a cut: what it sends, together with what
+// was consumed before, must be what an undisturbed run sends, whatever has happened to the topics
+// meanwhile.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -77,8 +78,8 @@ TEST_F(TopicRestartTest, SyncGoesOnFromEveryPositionAsIfNothingHadHappened) {
   }
 }
 
-// Each generation consumes a random subset of what it sends, until nothing is left; the ledger
-// refuses duplicates. `with_changes`: the topic is compacted between them.
+// Restarts until nothing is left. Each generation consumes a random subset of what it sends. The
+// ledger refuses duplicates. `with_changes`: the topic is compacted between generations.
 void TopicRestartTest::CheckAnySubset(JobConfig job, uint32_t seed, bool with_changes) {
   std::mt19937 random(seed);
   WriteTopic();
@@ -153,8 +154,8 @@ TEST_F(TopicRestartTest, HybridGoesOnThoughCompactionHasRemovedMessages) {
   }
 }
 
-// Consumes, in any order, parts of blocks that were closed early. A later life makes the open
-// blocks with the same bounds, which the ledger checks.
+// Consumes some parts of blocks that were closed early. After a restart the open blocks must be
+// made again with the same bounds, which the ledger checks.
 TEST_F(TopicRestartTest, BlocksThatWereClosedEarlyAreMadeAgainWithTheirBounds) {
   for (uint32_t seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);
@@ -176,7 +177,7 @@ TEST_F(TopicRestartTest, BlocksThatWereClosedEarlyAreMadeAgainWithTheirBounds) {
         }
         const auto part = NextPart(source);
         ASSERT_TRUE(part.ok()) << part.status();
-        if (random() % 3 == 0) continue;  // lost with this life
+        if (random() % 3 == 0) continue;  // lost at the restart
         Consume(**part, &ledger);
         for (const float x : NumbersOf(**part)) trained.insert(x);
         if (HasFailure()) return;
@@ -244,7 +245,8 @@ TEST_F(TopicRestartTest, LostOffsetsEndTheRunUnlessTheyAreToBeSkipped) {
   EXPECT_EQ(streams->Progress().lost_messages(), 17u);
 }
 
-// The loader begins at the last message that was trained, to compare it.
+// The loader begins to read at the last trained message, in order to compare it, but the error must
+// name the first offset that is not trained.
 TEST_F(TopicRestartTest, TheErrorOfLostOffsetsNamesTheFirstThatIsNotTrained) {
   SplitList list = Partitions(false);
   list.mutable_topics(0)->mutable_partitions()->DeleteSubrange(1, 4);

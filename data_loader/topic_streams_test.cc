@@ -1,4 +1,4 @@
-// What a loader of topics sends: blocks and batches by time, turns of lanes, dead letters, growth.
+// How a loader of topics closes blocks and batches, takes turns, sends dead letters, and grows.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ using testing::HasSubstr;
 
 class TopicStreamsTest : public TopicLoaderTest {
  protected:
-  // A job with batches of 8 for one rank.
+  // A job for one rank with batches of 8.
   JobConfig SmallJob(JobConfig::Mode mode) const {
     JobConfig job = Job(mode);
     job.mutable_nn_worker()->set_replicas(1);
@@ -42,7 +42,7 @@ class TopicStreamsTest : public TopicLoaderTest {
     partition.set_start(0);
     return partition;
   }
-  // The next part. Expects that it comes.
+  // Requests the next part, and expects to get it.
   Part Next(LoaderStreams* streams, size_t source = 0) {
     auto part = NextPart(streams->sources()[0].sources[source]);
     EXPECT_TRUE(part.ok()) << part.status();
@@ -186,7 +186,7 @@ TEST_F(TopicStreamsTest, FirstLabelsThatTheLossDoesNotTakeEndARunThatBeginsFromN
       std::string(status.message()),
       HasSubstr("label y: 11 of the first 21 labels of the training data are not a number in "
                 "[0, 1], which BCE takes. The values are -1 (11 times), 1 (10 times)"));
-  // A run that continues from a cut, with a topic in progress, does not end because of such labels.
+  // A run that continues from a cut does not end because of labels that its losses do not accept.
   const auto goes_on = Begin(job, partitions);
   EXPECT_THAT(Sorted(NumbersOf(Next(goes_on.get()))), ElementsAre(1, 1, 1, 1, 1, 1, 1, 1));
   EXPECT_THAT(goes_on->Progress().warnings(), ElementsAre(HasSubstr("label y: -1 is not")));
@@ -195,7 +195,7 @@ TEST_F(TopicStreamsTest, FirstLabelsThatTheLossDoesNotTakeEndARunThatBeginsFromN
 TEST_F(TopicStreamsTest, FirstLabelsAreJudgedWhenTheyComeToATopicThatWasEmpty) {
   JobConfig job = SmallJob(JobConfig::HYBRID);
   job.mutable_data()->mutable_csv()->mutable_columns(0)->set_numeric_label(true);
-  // Too many records are bad, too, but the error about labels says why.
+  // There are also too many bad records, but the error must be the one about labels.
   job.mutable_data()->set_max_bad_fraction(.01);
   const SplitList partitions = EndlessPartitions(1);
   LoaderStreams::Begin begin;
@@ -247,7 +247,7 @@ TEST_F(TopicStreamsTest, ABrokerThatTakesNoDeadLettersIsWaitedForWithoutHoldingT
   bool came = false;
   streams->sources()[0].sources[0]->Next(
       [&](absl::StatusOr<absl::optional<Part>>) { came = true; });
-  // No single task takes long.
+  // Each single task must take at most 200 ms.
   for (int64_t last_ms = begin_ms; !came && executor_.RunOne(); last_ms = topics_.now_ms) {
     EXPECT_LE(topics_.now_ms - last_ms, 200);
     ASSERT_LT(topics_.now_ms - begin_ms, 60000);

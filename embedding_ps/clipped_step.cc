@@ -23,8 +23,8 @@ absl::StatusOr<ClippedStep::Action> ClippedStep::Add(uint64_t step, float factor
     return absl::InvalidArgumentError(absl::StrCat("clip_factor: must be in [0, 1], got ", factor));
   }
   if (!waiting_.has_value() && factor != factor_) {
-    return absl::InvalidArgumentError(absl::StrCat("clip_factor: ", factor, " for step ", step,
-                                                   ", which is applied with ", factor_));
+    return absl::InvalidArgumentError(absl::StrCat("clip_factor: got ", factor, " for step ", step,
+                                                   ", which was already applied with ", factor_));
   }
   Action action;
   if (waiting_.has_value()) {

@@ -1,7 +1,8 @@
-// A ClippedStep is an ordered step that is summed but not applied yet
-// (JobConfig.gradient_clip_norm): all its Updates have been answered with the squares of its
-// gradients, and it waits for the factor that ApplyStep carries. Each embedding worker that sent an
-// Update of the step sends ApplyStep; the first applies it, the others wait until it is applied.
+// A ClippedStep holds an ordered step that has been summed but not yet applied
+// (JobConfig.gradient_clip_norm). All Updates of the step have been answered with the squares of
+// its gradients, and the step waits for the factor that ApplyStep carries. Each embedding worker
+// that sent an Update of the step also sends ApplyStep. The first ApplyStep applies the step; the
+// others are answered once it is applied.
 //
 //   waiting --first ApplyStep--> being applied --End--> applied --Begin--> waiting for the next
 //
@@ -22,19 +23,20 @@ namespace satrap {
 
 class ClippedStep {
  public:
-  // From now on `sum` waits for its factor. REQUIRES: no step waits or is being applied
+  // Makes `sum` wait for its factor. REQUIRES: no step waits or is being applied
   void Begin(StepSum sum);
 
-  // What to do after an ApplyStep.
+  // What the caller must do after an ApplyStep.
   struct Action {
     absl::optional<StepSum> apply;  // apply this now, then call End
     bool answer = false;            // the step is applied: answer this call now
   };
-  // INVALID_ARGUMENT, with nothing changed, if `step` neither waits nor was the last to wait, if
-  // the factor is not in [0, 1], or if it differs from that of the step's first ApplyStep.
+  // Handles an ApplyStep. INVALID_ARGUMENT, with nothing changed, if `step` is not the newest step
+  // that was given to Begin, if the factor is not in [0, 1], or if it differs from the factor of
+  // the step's first ApplyStep.
   absl::StatusOr<Action> Add(uint64_t step, float factor, const rpc::PendingAnswer& call);
 
-  // Notes that the step is applied. Returns the calls that waited for this.
+  // Notes that the step is applied. Returns the calls that have waited for this.
   std::vector<rpc::PendingAnswer> End();
 
  private:

@@ -34,7 +34,7 @@ TEST(ClippedStepTest, TheFirstFactorAppliesTheStepAndTheOthersWaitForIt) {
   ASSERT_EQ(calls.size(), 2u);
   EXPECT_EQ(calls[0].sender, 1u);
   EXPECT_EQ(calls[1].sender, 0u);
-  // An ApplyStep that comes later finds the step applied.
+  // A later ApplyStep of a step that is already applied is answered at once.
   const auto late = steps.Add(3, 0.5f, CallOf(2));
   ASSERT_TRUE(late.ok()) << late.status();
   EXPECT_TRUE(late->answer && !late->apply.has_value());
@@ -54,7 +54,7 @@ TEST(ClippedStepTest, RefusesAnotherStepAnotherFactorAndFactorsOutOfRange) {
   EXPECT_FALSE(steps.Add(3, 0.25f, CallOf(1)).ok());
   EXPECT_EQ(steps.End().size(), 1u);
   EXPECT_EQ(steps.Add(3, 0.25f, CallOf(1)).status().message(),
-            "clip_factor: 0.25 for step 3, which is applied with 0.5");
+            "clip_factor: got 0.25 for step 3, which was already applied with 0.5");
 }
 
 }  // namespace

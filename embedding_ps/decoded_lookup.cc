@@ -14,7 +14,7 @@ absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header
                                                       int64_t max_answer_bytes) {
   std::vector<TableLookup> tables;
   RequestTables named(&ownership);
-  // Laid out as PsEngine::Lookup does it, but never allocated.
+  // Computes the same layout as PsEngine::Lookup, but allocates nothing.
   rpc::PayloadBuilder answer;
   Section unused;
   for (const TableKeys& from : header.tables()) {
@@ -24,7 +24,7 @@ absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header
                                                             "tables.keys"));
     named.AddSection(from.keys(), "tables.keys");
     RETURN_IF_ERROR(ownership.CheckOwned(table.keys));
-    // Cannot overflow: num_keys is bounded by the payload, row_values by the limits of a job.
+    // Cannot overflow: the payload bounds num_keys, and the limits of a job bound row_values.
     const auto row_values = static_cast<uint64_t>(ownership.tables[table.table].row_values);
     answer.Reserve(answer_dtype, from.num_keys() * row_values, &unused);
     answer.Reserve<uint8_t>((from.num_keys() + 7) / 8, &unused);

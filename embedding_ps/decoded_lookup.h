@@ -1,5 +1,5 @@
-// A Lookup in the form that the tables take: checked against the job, with an answer of bounded
-// size.
+// Decodes a Lookup into the form that the tables take. It is checked against the job, and the size
+// of its answer is bounded.
 //
 // Thread-safe: a function of its arguments.
 
@@ -22,10 +22,10 @@ struct TableLookup {
   absl::Span<const uint64_t> keys;  // in the request's payload
 };
 
-// The tables and keys of a Lookup, in the order of the request. Checks everything before the answer
-// is allocated, its size included: rows are wider than keys, so a small request can ask for a huge
-// answer. The size is that of the payload: values, presence bits and the bytes that align them.
-// INVALID_ARGUMENT names the field.
+// The tables and keys of a Lookup, in the order of the request. Everything, including the size of
+// the answer, is checked before the answer is allocated: rows are larger than keys, so a small
+// request can ask for a huge answer. The size of the answer is that of its payload: values,
+// presence bits and padding. INVALID_ARGUMENT names the field.
 absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header,
                                                       const Buffer& payload,
                                                       const TableOwnership& ownership,

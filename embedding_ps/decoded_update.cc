@@ -12,8 +12,9 @@ namespace satrap {
 
 namespace {
 
-// The sample counts of `from`; empty if the request has none. A rule that divides or clips by them
-// must not be given 0 for "not known", so a table that needs counts refuses an Update without them.
+// The sample counts of `from`; empty if the request has none. A rule that divides or clips by
+// counts must not get 0 for an unknown count. So an Update without counts is refused if the table
+// needs them.
 absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
                                                         const Buffer& payload, bool needed,
                                                         bool ordered) {
@@ -28,8 +29,8 @@ absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
         absl::StrCat("tables.counts: the update rule of table ", from.table(),
                      " needs the sample counts of its keys, but the request has none"));
   }
-  // In an ordered step a count of 0 is valid: the parts share their candidates, and only the first
-  // part counts these.
+  // In an ordered step a count of 0 is valid: all parts share the candidates, but only the first
+  // part counts them.
   if (!ordered && std::find(counts.begin(), counts.end(), 0u) != counts.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("tables.counts: a key of table ", from.table(), " has a sample count of 0"));
@@ -47,7 +48,7 @@ absl::StatusOr<double> PartShare(const UpdateHeader& header, const TableOwnershi
   if (!header.has_weight() || !(header.weight() >= 0) || !std::isfinite(header.weight())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "weight: the clip norm of table ", ownership.tables[needs->table].id,
-        " needs the weight of the part, a finite number of at least 0, and the request has ",
+        " needs the weight of the part, which must be finite and at least 0, but the request has ",
         header.has_weight() ? absl::StrCat(header.weight()) : "none"));
   }
   return header.weight() / header.step().normalizer();
@@ -70,7 +71,7 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
     const int row_values = ownership.tables[table.table].row_values;
     if (from.row_values() != static_cast<uint32_t>(row_values)) {
       return absl::InvalidArgumentError(absl::StrCat("tables.row_values: table ", from.table(),
-                                                     " has ", row_values, ", got ",
+                                                     " has ", row_values, " values per row, got ",
                                                      from.row_values()));
     }
     const uint64_t num_keys = from.num_keys();
@@ -91,8 +92,8 @@ absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buf
   }
   RETURN_IF_ERROR(named.CheckSectionsDisjoint());
   ASSIGN_OR_RETURN(update.part_share, PartShare(header, ownership, update.tables));
-  // The whole request is checked, so memory may be allocated for it. f32 gradients are used in
-  // place; 16-bit gradients are widened once, here.
+  // The whole request has been checked, so it is safe to allocate memory for it. f32 gradients are
+  // used in place; 16-bit gradients are widened here, once.
   for (size_t i = 0; i < gradients.size(); ++i) {
     if (header.dtype() == F32) {
       update.tables[i].gradients = absl::MakeConstSpan(

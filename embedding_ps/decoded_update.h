@@ -1,4 +1,5 @@
-// An Update in the form that the tables take: checked against the job, gradients in f32.
+// Decodes an Update into the form that the tables take: checked against the job, with gradients in
+// f32.
 //
 // Thread-compatible.
 
@@ -27,16 +28,18 @@ struct TableGradient {
 struct DecodedUpdate {
   std::vector<TableGradient> tables;
   absl::optional<int64_t> data_time_ms;  // as UpdateHeader
-  // The part's share of its step: 1 in sync, where all parts are applied as one; in hybrid the
-  // part's weight divided by the normalizer, and 1 if no table of the Update needs it.
+  // The part's share of its step. In sync it is 1, because all parts are applied together. In
+  // hybrid it is the part's weight divided by the normalizer, or 1 if no table of the Update needs
+  // it.
   double part_share = 1;
-  // The spans above point into these.
+  // Owned memory that the spans above point into.
   Buffer payload;
   std::vector<std::vector<float>> widened;
 };
 
-// Checks every count, offset and key of an Update before anything is applied, and that a table
-// whose rules need sample counts or the part's weight gets them. INVALID_ARGUMENT names the field.
+// Checks every count, offset and key of an Update before anything is applied. Also checks that the
+// Update has sample counts and the part's weight if the rules of a table need them.
+// INVALID_ARGUMENT names the field.
 absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buffer& payload,
                                            const TableOwnership& ownership);
 

@@ -1,4 +1,4 @@
-// The latest data time of the Updates that were applied: how far the rows have come in the data.
+// The latest data time of the applied Updates: how far training has come in the data.
 //
 // Thread-safe.
 
@@ -15,14 +15,14 @@ namespace satrap {
 
 class LatestTime {
  public:
-  // An Update without a time changes nothing, as does one of an earlier time.
+  // An Update without a time, or with an earlier time, changes nothing.
   void Add(absl::optional<int64_t> ms) {
     int64_t latest = ms_.load(std::memory_order_relaxed);
     while (ms.has_value() && *ms > latest && !ms_.compare_exchange_weak(latest, *ms)) {
     }
   }
 
-  // nullopt: no Update had a time.
+  // nullopt if no Update had a time.
   absl::optional<int64_t> Get() const {
     const int64_t latest = ms_.load(std::memory_order_relaxed);
     if (latest == kNone) return absl::nullopt;

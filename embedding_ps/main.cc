@@ -1,5 +1,5 @@
-// The process of an embedding PS: creates its tables, fills them with the rows of the cut that the
-// generation begins from, serves them, and takes part in the run until the coordinator ends it.
+// The process of an embedding PS. It creates its tables, fills them with the rows of the cut that
+// the generation begins from, and serves them until the coordinator ends the run.
 
 #include <memory>
 #include <string>
@@ -25,10 +25,10 @@ constexpr rpc::Method kMethods[] = {rpc::kLookup,     rpc::kUpdate,    rpc::kApp
                                     rpc::kBeginCut,   rpc::kAwaitCut,  rpc::kAbandonCut,
                                     rpc::kLoadTables, rpc::kTableStats};
 
-// Niceness of the threads that write cuts, so that they give way to the threads that serve.
+// Niceness of the threads that write cuts, so that the threads that serve calls have priority.
 constexpr int kDiskNiceness = 10;
 
-// Loads the rows of the cut and waits for the end of the load. Heartbeats run meanwhile.
+// Loads the rows of the cut and waits until the load has ended. Heartbeats continue meanwhile.
 absl::Status LoadCut(const std::string& folder, PsEngine* engine) {
   Mutex mutex;
   CondVar ended;
@@ -44,9 +44,9 @@ absl::Status LoadCut(const std::string& folder, PsEngine* engine) {
 }
 
 absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
-  // Cuts and loads block on files, so they get threads of their own, as many as serve.
+  // Cuts and loads block on files, so they get their own threads: as many as there are for calls.
   ThreadPoolExecutor disk_executor(runtime.job().embedding_ps().threads(), kDiskNiceness);
-  // Everybody waits for a load, so it must not give way to other programs on the machine.
+  // All roles wait for a load, so it runs at normal priority.
   ThreadPoolExecutor load_executor(runtime.job().embedding_ps().threads());
   PsEngine::Options options;
   options.envelope = runtime.envelope();
@@ -61,7 +61,7 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
   ASSIGN_OR_RETURN(const std::unique_ptr<PsEngine> engine,
                    PsEngine::Create(runtime.job(), options));
   // Load and Preload run before Serve, because neither may run at the same time as calls. A cut
-  // already has the preloaded rows.
+  // already contains the preloaded rows.
   if (runtime.cut_folder().empty()) {
     NowDoing("preloads rows");
     engine->Preload();
@@ -74,8 +74,8 @@ absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
   RETURN_IF_ERROR(runtime.Join());
   RefreshEachSecond(runtime.executor(), [&] { ExportPsMetrics(*engine, runtime.metrics()); });
   runtime.WaitForFinish();
-  // A cut or load may still be under way. It uses the engine, which is destroyed when this function
-  // returns.
+  // A cut or a load may still be in progress. It uses the engine, which is destroyed when this
+  // function returns.
   disk_executor.Stop();
   load_executor.Stop();
   return absl::OkStatus();

@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// Bounds the memory for keys: a feature may preload billions of ids.
+// Limits the memory for keys, because a feature may preload billions of ids.
 constexpr size_t kKeysACall = 1 << 16;
 
 void PreloadFeature(const FeatureConfig& feature, const JobConfig& job, int ps_index,

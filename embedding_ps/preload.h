@@ -9,8 +9,9 @@
 
 namespace satrap {
 
-// Creates those rows that embedding PS `ps_index` of the job owns, with their initial values. Rows
-// that exist are left as they are. `tables` are in the order of JobConfig.tables. Thread-safe.
+// Creates the preloaded rows that embedding PS `ps_index` of the job owns, with their initial
+// values. Existing rows are not changed. `tables` are in the order of JobConfig.tables.
+// Thread-safe.
 void PreloadRows(const JobConfig& job, int ps_index, absl::Span<EmbeddingTable* const> tables);
 
 }  // namespace satrap

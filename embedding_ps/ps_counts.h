@@ -1,4 +1,4 @@
-// What a PsEngine has counted since it began.
+// The counts that a PsEngine has kept since it was created.
 
 #ifndef SATRAP_EMBEDDING_PS_PS_COUNTS_H_
 #define SATRAP_EMBEDDING_PS_PS_COUNTS_H_

@@ -18,7 +18,7 @@ AwaitCutAnswer Abandoned(const std::string& why) {
 AwaitCutAnswer AnswerOf(const CutWriter::Result& result) {
   AwaitCutAnswer answer;
   answer.set_outcome(OUTCOME_DONE);
-  // The message names the file and the reason.
+  // The message of the status names the file and the reason.
   if (!result.status.ok()) answer = Abandoned(std::string(result.status.message()));
   for (const SavedFile& file : result.files) *answer.add_files() = file;
   answer.set_copied_bytes(static_cast<uint64_t>(result.copied_bytes));
@@ -95,7 +95,7 @@ void PsCuts::Await(uint64_t cut, Awaited answer) {
     } else if (cut == newest_ && answer_.has_value()) {
       known = *answer_;
     } else {
-      known = Abandoned(absl::StrCat("cut ", newest_, " was begun or abandoned since"));
+      known = Abandoned(absl::StrCat("cut ", newest_, " has been begun or abandoned meanwhile"));
     }
   }
   answer(std::move(known));
@@ -105,7 +105,7 @@ void PsCuts::Abandon(uint64_t cut, absl::AnyInvocable<void()> answer) {
   const absl::Status why = absl::AbortedError("rank 0 abandoned it");
   {
     MutexLock lock(&mutex_);
-    // The cut has not begun, and a BeginCut that is still on its way must not begin it.
+    // The cut has not begun. A BeginCut for it may still arrive, and must be refused.
     if (cut > newest_) {
       newest_ = cut;
       begun_ = false;

@@ -1,8 +1,9 @@
-// PsCuts keeps the cuts of an embedding PS by their numbers: it begins, awaits and abandons them as
-// rank 0 asks (BeginCut, AwaitCut, AbandonCut in proto/control.proto). CutWriter does the work.
+// PsCuts manages the cuts of an embedding PS by number: it begins, awaits and abandons them as rank
+// 0 asks (BeginCut, AwaitCut, AbandonCut in proto/control.proto). CutWriter does the work.
 //
-// Numbers ascend. A number is begun once, and a higher one abandons an unfinished cut. A lower
-// number is refused, as is one that was abandoned before it began: the request is a late copy.
+// Numbers ascend. Each number is begun once, and a higher number abandons an unfinished cut. A
+// lower number is refused, because the request must be a late copy. A number that was abandoned
+// before it began is also refused.
 //
 // Thread-safe. Callbacks run outside the lock.
 
@@ -35,25 +36,27 @@ class PsCuts {
     double seconds = 0;          // from the marks to the end of writing
   };
 
-  // `options` need no directory: Begin gives it. Tables, executor, file system and kill points must
-  // outlive this object, and this object must outlive the tasks of the executor.
+  // The directory in `options` is ignored, because each Begin has its own. Tables, executor, file
+  // system and kill points must outlive this object, and this object must outlive the tasks of the
+  // executor.
   explicit PsCuts(CutWriter::Options options) : options_(std::move(options)) {}
 
-  // Whether Begin(cut) would mark the rows: false if the cut is begun already.
-  // FAILED_PRECONDITION: a higher number was begun or abandoned, or this one was abandoned before
-  // it began. INVALID_ARGUMENT: 0.
+  // Whether Begin(cut) would mark the rows; false if the cut has already begun. FAILED_PRECONDITION
+  // if a higher number was begun or abandoned, or if this number was abandoned before it began.
+  // INVALID_ARGUMENT if `cut` is 0.
   absl::StatusOr<bool> IsNew(uint64_t cut) const;
-  // Marks all rows and begins to write them to `directory`. `ended` runs when nothing is written
-  // any more. REQUIRES: IsNew(cut), and no row is being changed
+  // Marks all rows and begins to write them to `directory`. `ended` runs when writing has ended.
+  // REQUIRES: IsNew(cut), and no row is being changed
   void Begin(uint64_t cut, const std::string& directory, absl::AnyInvocable<void()> ended);
-  // Answers when the cut has ended, as proto/control.proto says. A cut older than the newest one is
-  // answered as abandoned. FAILED_PRECONDITION: no cut of this number or a higher one is known.
+  // Answers when the cut has ended, as proto/control.proto says. If a higher number was begun or
+  // abandoned, the answer is that the cut was abandoned. FAILED_PRECONDITION if neither this number
+  // nor a higher one is known.
   using Awaited = absl::AnyInvocable<void(absl::StatusOr<AwaitCutAnswer>)>;
   void Await(uint64_t cut, Awaited answer);
-  // Answers when nothing of the cut is being written any more, and nothing will be.
+  // Answers when nothing of the cut is being written, and nothing will be written later.
   void Abandon(uint64_t cut, absl::AnyInvocable<void()> answer);
 
-  // Abandons what is being written: the tables are about to be replaced.
+  // Abandons the cut that is being written, because the tables are about to be replaced.
   void AbandonAll(const absl::Status& why);
 
   Counts counts() const;

@@ -26,7 +26,7 @@ rpc::CallReceiver::Options ReceiverOptions(const PsEngine::Options& options, int
           static_cast<uint32_t>(num_senders), options.timeouts.hold_ms * 1000, keeping};
 }
 
-// Options of calls that rank 0 alone makes.
+// Options for methods that only rank 0 calls.
 rpc::CallReceiver::Options RankZero(const PsEngine::Options& options) {
   return ReceiverOptions(options, /*num_senders=*/1, rpc::Keeping::kUntilClosed);
 }
@@ -63,8 +63,8 @@ absl::Status CheckStep(const StepHeader& step) {
   return absl::OkStatus();
 }
 
-// Whether the rules of a table need sample counts or shares is not in the configuration, so the
-// tables are asked.
+// The configuration does not say whether the rules of a table need sample counts or shares. Only
+// the tables know.
 TableOwnership OwnershipOf(const JobConfig& job, int ps_index,
                            absl::Span<const std::unique_ptr<EmbeddingTable>> tables) {
   TableOwnership ownership = TableOwnership::Of(job, ps_index);
@@ -116,8 +116,8 @@ PsEngine::PsEngine(const JobConfig& job, const Options& options,
       ownership_(OwnershipOf(job, options.index, tables)),
       ordered_(job.mode() == JobConfig::SYNC),
       tables_(std::move(tables)),
-      // A Lookup changes nothing and its answer is large. So the answer is not kept, and a repeated
-      // call may run again.
+      // A Lookup changes nothing, and its answer is large. So an answer is kept only until it is
+      // delivered, and a repeated call may run again.
       lookup_receiver_(ReceiverOptions(options, job.embedding_worker().replicas(),
                                        rpc::Keeping::kUntilDelivered),
                        options.executor),
@@ -156,8 +156,9 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
     return;
   }
   if (method == rpc::kLookup) {
-    // The call is numbered although it changes nothing. So a slow Lookup is answered WAIT, as a
-    // sign of life, and runs once, however often it is repeated meanwhile.
+    // The call changes nothing, but it is numbered all the same. That way a slow Lookup is answered
+    // WAIT, which shows that the PS is alive, and it runs only once, however often it is repeated
+    // meanwhile.
     lookup_receiver_.Receive<LookupHeader>(
         std::move(request), std::move(respond),
         [this](const rpc::PendingAnswer& call, LookupHeader header, Buffer payload) {
@@ -228,7 +229,7 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const 
   // Check the whole request before anything is allocated for its answer.
   ASSIGN_OR_RETURN(const std::vector<TableLookup> lookups,
                    DecodeLookup(header, payload, ownership_, dtype, rpc::kLargestMessageBytes));
-  // Lay the answer out: for each table a section of values and one of presence bits.
+  // The layout of the answer: for each table a section of values and one of presence bits.
   rpc::PayloadBuilder builder;
   for (const TableLookup& lookup : lookups) {
     const TableOwnership::Table& table = ownership_.tables[lookup.table];
@@ -240,8 +241,8 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const 
     builder.Reserve<uint8_t>((lookup.keys.size() + 7) / 8, to->mutable_presence());
   }
   builder.Allocate();
-  // Read the rows: f32 values straight into the answer, 16-bit ones by way of `wide`. Each table
-  // locks one shard at a time, so Updates run in between.
+  // Read the rows: f32 values directly into the answer, 16-bit values through `wide`. A table locks
+  // one shard at a time, so Updates can run in between.
   const AbsentRows absent = header.training() ? AbsentRows::kInitialValues : AbsentRows::kZeros;
   std::vector<float> wide;
   for (int i = 0; i < answer.tables_size(); ++i) {
@@ -321,8 +322,8 @@ void PsEngine::UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeade
 
 void PsEngine::FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer) {
   {
-    // The Update is counted as answered before the answer is sent: a caller that has the answer may
-    // request a load at once, and the load must not find this Update open.
+    // The Update is counted as answered before the answer is sent. Otherwise a caller that has the
+    // answer and at once requests a load might be refused, because the Update still counts as open.
     MutexLock lock(&mutex_);
     --open_updates_;
   }
@@ -335,10 +336,11 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
   absl::Status status;
   {
     MutexLock lock(&mutex_);
-    // Only with gradient_clip_norm can all parts of a step be answered before it is applied.
+    // With gradient_clip_norm all parts of a step are answered before the step is applied. Without
+    // it this case cannot happen.
     if (applied_steps_ < collector_.step()) {
       status = absl::InvalidArgumentError(absl::StrCat(
-          "step.step: an Update while step ", applied_steps_, " waits for its clip_factor"));
+          "step.step: an Update came while step ", applied_steps_, " waits for its clip_factor"));
     } else {
       status = collector_.Add(header.step(), header.part(), {std::move(update), call});
     }
@@ -349,13 +351,14 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
     return;
   }
   if (!complete.has_value()) return;
-  // Runs once for each step, on the thread that brought its last part. No other step can be under
-  // way: a rank sends the Update of the next step only after this one is answered.
+  // This runs once for each step, on the thread that brought its last part. No other step can be in
+  // progress: a rank sends the Update of the next step only after its Update of this one is
+  // answered.
   std::vector<rpc::PendingAnswer> calls;
   for (const StepCollector::Part& part : complete->parts) calls.push_back(part.call);
   absl::StatusOr<StepSum> sum = SumStep(*std::move(complete), ownership_);
   if (!sum.ok()) {
-    // No rank makes the step, so every rank gets the error.
+    // The step is not applied for any rank, so every rank gets the error.
     for (const rpc::PendingAnswer& part : calls) FinishUpdate(part, sum.status());
     return;
   }
@@ -387,14 +390,14 @@ void PsEngine::ApplySum(StepSum sum, float clip_factor,
   for (const TableGradient& table : sum.tables) {
     Apply(context, table.table, table.keys, table.gradients, table.sample_counts);
   }
-  // Rows that the step does not hold are swept last, but before the answers, so that Lookups of the
-  // next step see them swept.
+  // Rows that the step does not hold are swept last, but before the answers are sent, so that
+  // Lookups of the next step see them swept.
   SweepTables(tables_, context, job_.embedding_ps().threads(), options_.executor,
               [this, sum = std::move(sum), done = std::move(done)]() mutable {
                 updates_ += sum.parts.size();
                 for (const auto& part : sum.parts) data_time_.Add(part.update.data_time_ms);
-                // The step is counted before any answer is sent: a rank that has its answer may
-                // send a Lookup of the next step at once, and this is refused unless the step is
+                // The step is counted before any answer is sent. A rank that has its answer may at
+                // once send a Lookup of the next step, which is refused unless this step is
                 // counted.
                 {
                   MutexLock lock(&mutex_);

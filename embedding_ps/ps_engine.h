@@ -1,25 +1,26 @@
 // The PsEngine serves the rows of the partitions that one embedding PS owns: Lookup and Update for
-// embedding workers, cuts, loads and TableStats for rank 0. docs/consistency.md has the rules.
+// embedding workers; cuts, loads and TableStats for rank 0. docs/consistency.md has the rules.
 //
 //   Lookup  answer window of the embedding worker -> (executor) values of rows; absent rows give
 //           their initial value (training) or zeros. Never changes a table.
 //   Update  answer window of the rank ->
-//             unordered: applied as it comes (executor), then answered
-//             ordered: collected; when all parts of the step are there, they are summed in part
+//             unordered: applied when it arrives (executor), then answered
+//             ordered: collected; when all parts of the step have arrived, they are summed in part
 //                      order and applied (executor), then all are answered. With
 //                      gradient_clip_norm they are answered with squares first, and ApplyStep, in
 //                      another answer window of the rank, applies the step (executor)
 //   BeginCut  answer window of rank 0 -> (executor) marks all rows, which are then written in the
 //           background (PsCuts). Refused with FAILED_PRECONDITION while an Update is open, and once
-//           the tables were restored. With hold_updates Updates wait until the rows are written.
+//           the tables were restored (see LoadTables). With hold_updates, Updates wait until the
+//           rows are written.
 //   AwaitCut, AbandonCut  answer windows of rank 0 -> answered when the cut has ended
 //   LoadTables  answer window of rank 0 -> (disk executor) replaces all rows. Refused with
 //           FAILED_PRECONDITION while Updates are open. An Update that arrives during a load, or
-//           after one that left no rows, is refused with INVALID_ARGUMENT. If anything was done
-//           with the tables before, they are restored, for an evaluation of other rows.
+//           after a load that left no rows, is refused with INVALID_ARGUMENT. If the tables were
+//           used before the load, they count as restored: their rows are for an evaluation only.
 //
-// A request that breaks the contract is refused with INVALID_ARGUMENT, one from another job or
-// generation with FAILED_PRECONDITION. Neither changes anything.
+// A request that breaks the contract is refused with INVALID_ARGUMENT, and a request from another
+// job or generation with FAILED_PRECONDITION. Neither changes anything.
 //
 // Thread-safe. Only tasks of the disk executor block, on files; none of them waits for another.
 
@@ -62,30 +63,30 @@ class PsEngine final : public rpc::Handler {
     Envelope envelope;  // of this run
     int index = 0;      // of this embedding PS
     Executor* executor = nullptr;
-    // Runs the tasks that block on files, at most the job's `threads` of them at a time. May be the
-    // same executor.
+    // Runs the tasks that block on files, at most the job's `threads` of them at a time. May be
+    // identical to `executor`.
     Executor* disk_executor = nullptr;
-    // Runs loads, during which this PS does nothing else. Null: disk_executor runs them.
+    // Runs loads, during which this PS does nothing else. If null, disk_executor runs them.
     Executor* load_executor = nullptr;
     FileSystem* file_system = DiskFileSystem();
     KillPoints* kill_points = nullptr;  // may be null
     uint64_t first_step = 0;            // the number of steps that are counted already
-    google::protobuf::RepeatedPtrField<FrozenSteps> frozen_steps;  // of those steps, by table
+    google::protobuf::RepeatedPtrField<FrozenSteps> frozen_steps;  // in those steps, by table
     rpc::RpcTimeouts timeouts;
     SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
   };
 
   using Counts = PsCounts;
   // INVALID_ARGUMENT as EmbeddingTable::Create. Executors, file system and kill points are not
-  // owned; they must outlive the engine, and the engine the executors' tasks.
+  // owned and must outlive the engine. The engine must outlive the executors' tasks.
   static absl::StatusOr<std::unique_ptr<PsEngine>> Create(const JobConfig& job,
                                                           const Options& options);
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
-  // Loads the rows of the cut in `directory`, with which this PS begins. `done` gets OK, or an
-  // error of checkpoint/load_tables.h; it runs in a task of the disk executor. REQUIRES: before any
-  // call is served
+  // Loads the rows of the cut in `directory`, from which this PS begins. `done` gets OK or an error
+  // of checkpoint/load_tables.h, in a task of the disk executor. REQUIRES: no call has been served
+  // yet
   void Load(const std::string& directory, absl::AnyInvocable<void(absl::Status)> done);
   // Creates those rows of FeatureConfig.preload_ids that this PS owns. REQUIRES: as Load
   void Preload();
@@ -122,25 +123,26 @@ class PsEngine final : public rpc::Handler {
   const TableOwnership ownership_;
   const bool ordered_;
   const std::vector<std::unique_ptr<EmbeddingTable>> tables_;  // in the order of JobConfig.tables
-  rpc::CallReceiver lookup_receiver_;                          // of embedding workers
-  rpc::CallReceiver update_receiver_, apply_receiver_;  // of ranks: their numbers are passed on
-  // These take calls of rank 0.
+  rpc::CallReceiver lookup_receiver_;                          // calls of embedding workers
+  rpc::CallReceiver update_receiver_, apply_receiver_;         // their calls, numbered by ranks
+  // These receive calls of rank 0.
   rpc::CallReceiver begin_cut_receiver_, await_cut_receiver_, abandon_cut_receiver_, load_receiver_;
   PsCuts cuts_;
 
   Mutex mutex_;
   StepCollector collector_ GUARDED_BY(mutex_);
   ClippedStep clipped_ GUARDED_BY(mutex_);
-  // The number of ordered steps in the tables: collector_.step(), less the one that is being
-  // applied.
+  // The number of ordered steps that the tables hold: collector_.step(), less the step that is
+  // being applied, if any.
   uint64_t applied_steps_ GUARDED_BY(mutex_);
-  // A load or a cut may begin while no Update is open, and an Update while no load runs.
-  int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted, not answered; or a step that waits
+  // A load or a cut may begin only while no Update is open. An Update is admitted only while no
+  // load runs.
+  int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted but unanswered, or a waiting step
   bool loading_ GUARDED_BY(mutex_) = false;
-  bool load_failed_ GUARDED_BY(mutex_) = false;  // and left no rows
-  bool touched_ GUARDED_BY(mutex_) = false;      // the tables, by anything but a warm start
-  bool restored_ GUARDED_BY(mutex_) = false;     // by a load after they were touched
-  uint64_t holding_cut_ GUARDED_BY(mutex_) = 0;  // while it is written, Updates wait; 0: none
+  bool load_failed_ GUARDED_BY(mutex_) = false;  // the last load failed and left no rows
+  bool touched_ GUARDED_BY(mutex_) = false;      // the tables were used (warm starts do not count)
+  bool restored_ GUARDED_BY(mutex_) = false;     // a load has replaced touched tables
+  uint64_t holding_cut_ GUARDED_BY(mutex_) = 0;  // the cut for which Updates wait; 0: none
   std::vector<Task> held_updates_ GUARDED_BY(mutex_);
 
   std::atomic<uint64_t> lookup_keys_{0}, absent_keys_{0};

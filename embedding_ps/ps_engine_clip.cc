@@ -1,4 +1,4 @@
-// The part of PsEngine that holds a step back until its clip_factor is known
+// The part of PsEngine that delays a step until its clip_factor is known
 // (JobConfig.gradient_clip_norm).
 
 #include <utility>
@@ -38,9 +38,9 @@ void PsEngine::AwaitApplyStep(StepSum sum, const ExactSum& squares) {
   std::vector<rpc::PendingAnswer> calls;
   for (const StepCollector::Part& part : sum.parts) calls.push_back(part.call);
   {
-    // The step must be waiting before its Updates are answered, because ApplyStep may come at once.
-    // It counts as an open Update, so that no cut and no load comes between summing and applying
-    // it.
+    // The step must be waiting before its Updates are answered, because ApplyStep may arrive at
+    // once. The waiting step counts as an open Update, so that no cut and no load can begin between
+    // summing and applying it.
     MutexLock lock(&mutex_);
     ++open_updates_;
     clipped_.Begin(std::move(sum));

@@ -42,7 +42,7 @@ double SquaresOf(const absl::StatusOr<rpc::Message>& answer) {
   return sum.Rounded();
 }
 
-// Two ranks, one PS; SGD of rate 1 on values of 1.
+// Two ranks, one PS. SGD with rate 1; all values begin at 1.
 class ClippedPsEngineTest : public testing::Test {
  protected:
   static UpdateCall Part(uint32_t rank, uint64_t step, const std::vector<uint64_t>& keys,
@@ -127,7 +127,7 @@ TEST_F(ClippedPsEngineTest, TheNextStepAndCutsAndLoadsWaitForBothHalves) {
   pss_.Call(0, rpc::kUpdate, Part(0, 1, {7}, {1, 1, 1}).Message(), &refused);
   ASSERT_EQ(refused.size(), 1u);
   EXPECT_EQ(refused[0].status().message(),
-            "step.step: an Update while step 0 waits for its clip_factor");
+            "step.step: an Update came while step 0 waits for its clip_factor");
   BeginCutRequest cut;
   *cut.mutable_envelope() = ThisRun();
   cut.mutable_call()->set_number(1);
@@ -183,7 +183,8 @@ struct Trained {
   }
 };
 
-// Trains three steps of two ranks with random gradients, clipped as embedding workers clip them.
+// Trains three steps of two ranks with random gradients. The gradients are clipped as embedding
+// workers clip them.
 Trained Train(JobConfig job) {
   const int num_ps = job.embedding_ps().replicas();
   Pss pss(job);
@@ -210,7 +211,7 @@ Trained Train(JobConfig job) {
         pss.Call(ps, rpc::kUpdate, call.Message(), &answers);
       }
     }
-    // Rank 0's Updates come last, and each PS then answers both ranks.
+    // Rank 0's Updates come last; after each of them the PS answers both ranks.
     ExactSum total;
     for (int ps = 0; ps < num_ps; ++ps) {
       EXPECT_TRUE(rpc::AddSquares(answers[2 * ps].value(), &total).ok());
@@ -252,8 +253,8 @@ TEST(ClippedPsEnginesTest, GiveTheSameBitsForAnyNumberOfPssAndShards) {
   }
 }
 
-// With one key and one part, a row's step consists of the segment's rules, the squares, the factor
-// and the optimizer, in this order.
+// With one key and one part, a step of a row consists of the segment's rules, the squares, the
+// factor and the optimizer, in this order.
 TEST(ClippedPsEnginesTest, StepARowAsAScalarReferenceDoes) {
   JobConfig job = ClippedJob(1, 1);
   job.mutable_tables(0)->mutable_segments(0)->set_l2(0.5f);
@@ -283,7 +284,7 @@ TEST(ClippedPsEnginesTest, StepARowAsAScalarReferenceDoes) {
   }
 }
 
-// With semantics GLOBAL and L2 of mode DENSE every row has a gradient in every step.
+// With semantics GLOBAL and L2 mode DENSE every row has a gradient in every step.
 TEST(ClippedPsEnginesTest, StepRowsThatNoSampleHoldsAsAScalarReferenceDoes) {
   JobConfig job = ClippedJob(1, 1);
   job.mutable_tables(0)->set_semantics(TableConfig::GLOBAL);
@@ -329,7 +330,7 @@ TEST(ClippedPsEnginesTest, StepRowsThatNoSampleHoldsAsAScalarReferenceDoes) {
       EXPECT_NEAR(got, squares, 1e-5 * squares) << step;
       const float factor = ClipFactor(1, got);
       const double wanted = std::min(1.0, 1 / std::sqrt(squares));
-      // ApplyStep under other call numbers does not apply the step to any row again.
+      // A second ApplyStep, with another call number, must not apply the step again.
       for (const uint64_t number : {2 * step + 1, 2 * step + 2}) {
         ASSERT_TRUE(pss.CallAndWait(0, rpc::kApplyStep, ApplyStepOf(0, step, factor, number)).ok());
       }

@@ -1,4 +1,4 @@
-// Tests cuts and loads as rank 0 requests them.
+// Tests cuts and loads, requested as rank 0 does.
 
 #include <stdlib.h>
 
@@ -24,7 +24,7 @@ namespace {
 
 using Row = std::vector<float>;
 
-// Disk tasks run when the test says so.
+// Tasks of the disk executor run only when the test runs them.
 class PsEngineCutTest : public testing::Test {
  protected:
   PsEngineCutTest() {
@@ -41,7 +41,7 @@ class PsEngineCutTest : public testing::Test {
     updates_ = 0;
   }
 
-  // A call of rank 0 with the next number.
+  // Makes a message of rank 0 with the next call number.
   template <typename Request>
   rpc::Message Numbered(Request request) {
     *request.mutable_envelope() = ThisRun();
@@ -114,7 +114,7 @@ class PsEngineCutTest : public testing::Test {
     for (const SavedFile& file : answer.files()) *manifest.add_table_files() = file;
     CHECK_OK(WriteManifest(directory_, manifest));
   }
-  // Row 7 is {0, 0, 0} in the folder's cut, and {1, 1, 1} wherever it does not exist.
+  // Commits a cut in which row 7 is {0, 0, 0}. In tables without the row it reads as {1, 1, 1}.
   void SaveACut() {
     CHECK_OK(Update({1, 1, 1}));
     CHECK_OK(BeginCut(1));
@@ -132,7 +132,7 @@ class PsEngineCutTest : public testing::Test {
 TEST_F(PsEngineCutTest, ACutIsTheRowsAtItsMarkAndAnotherProcessBeginsFromIt) {
   ASSERT_TRUE(Update({1, 2, 3}).ok());
   ASSERT_TRUE(BeginCut(1).ok());
-  // These Updates come before anything of the cut is written.
+  // These Updates arrive before any row of the cut is written.
   ASSERT_TRUE(Update({5, 5, 5}).ok());
   const UpdateCall other = UpdateOf(JobConfig::HYBRID, 0, updates_++, {9}, {1, 1, 1});
   ASSERT_TRUE(pss_->CallAndWait(0, rpc::kUpdate, other.Message()).ok());
@@ -200,7 +200,7 @@ TEST_F(PsEngineCutTest, ACutIsRefusedWhileAnUpdateIsOpen) {
   const auto keep = [](Answers* answers) {
     return [answers](absl::StatusOr<rpc::Message> got) { answers->push_back(std::move(got)); };
   };
-  // Neither call has run when the other one arrives.
+  // Both calls arrive before either has run.
   pss_->engine().Handle(rpc::kBeginCut, Numbered(CutOf(1)), keep(&begun));
   pss_->engine().Handle(rpc::kUpdate, UpdateOfSeven({1, 1, 1}), keep(&updated));
   pss_->executor().RunReady();
@@ -289,7 +289,7 @@ TEST_F(PsEngineCutTest, AbandonCutIsAnsweredWhenNothingIsWrittenAnyMore) {
   for (const std::string& name : names) {
     EXPECT_EQ(name.find("partial"), std::string::npos) << name;
   }
-  // A cut that has ended is abandoned at once.
+  // AbandonCut of a cut that has already ended is answered immediately.
   SendAbandon(1, &abandoned);
   EXPECT_EQ(abandoned.size(), 2u);
 }
@@ -332,10 +332,12 @@ TEST_F(PsEngineCutTest, ATrainingTakesOfItsFirstModelWhatItMay) {
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(Seven(), (Row{1, 1, 1}));
   ASSERT_TRUE(Update({.5, .5, .5}).ok());
-  // This is the best cut, loaded for the test pass: a complete cut of the run's own.
+  // The second load reads the best cut for the test pass. It is a cut of the run itself, so all
+  // tables are taken.
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(Seven(), (Row{0, 0, 0}));
-  // The table now has another optimizer than the model. That never happens with the run's own cuts.
+  // Now the table has a different optimizer from the model's. The first load converts the model's
+  // rows. A later load expects a cut of the run itself, so it refuses the model's rows.
   job.mutable_warm_start()->clear_only();
   job.mutable_tables(0)->mutable_segments(0)->mutable_optimizer()->mutable_adam();
   Begin(job);
@@ -348,8 +350,8 @@ TEST_F(PsEngineCutTest, ATrainingTakesOfItsFirstModelWhatItMay) {
   EXPECT_EQ(Load().code(), absl::StatusCode::kFailedPrecondition) << "it scores the model as it is";
 }
 
-// One PS has loaded the model, another no longer found it, so rank 0 makes all of them load a newer
-// one.
+// A model may vanish after one PS has loaded it and before another has. Rank 0 then makes all PSs
+// load a newer model.
 TEST_F(PsEngineCutTest, TheModelThatARunBeginsWithMayBeLoadedAgainUntilSomethingIsTrained) {
   SaveACut();
   JobConfig job = job_;

@@ -13,8 +13,8 @@ namespace satrap {
 
 absl::Status PsEngine::BeginCut(const BeginCutRequest& request) {
   const uint64_t cut = request.cut();
-  // Rows are marked only if no Update is open, and under the lock that an Update needs to be
-  // admitted, so no row changes while the tables are marked one after another.
+  // Rows are marked only if no Update is open, and under the lock that is needed to admit an
+  // Update. So no row changes while the tables are marked one after another.
   MutexLock lock(&mutex_);
   ASSIGN_OR_RETURN(const bool is_new, cuts_.IsNew(cut));
   if (!is_new) return absl::OkStatus();
@@ -45,8 +45,8 @@ void PsEngine::ReleaseUpdates(uint64_t cut) {
 
 void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Callback done) {
   // Loads and Updates exclude each other without a lock held during either: whichever comes second
-  // is refused. loading_ is set under the same lock that finds no open Update, so an Update that is
-  // admitted later sees it.
+  // is refused. loading_ is set under the same lock under which no open Update was found, so an
+  // Update that arrives later sees it.
   absl::Status refused;
   bool is_first = false;
   {
@@ -63,7 +63,7 @@ void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Ca
   }
   if (!refused.ok()) return done(refused);
   // In a run that starts from a model, the first load reads that model. Later loads read cuts of
-  // the run's own, which have all of its tables.
+  // the run itself, which have all of its tables.
   const bool warm = from_model && is_first;
   LoadOptions load;
   if (warm) load.warm_start = job_.warm_start();
@@ -76,7 +76,8 @@ void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Ca
   cuts_.AbandonAll(absl::AbortedError("the tables were loaded"));
   satrap::LoadTables(
       load, [this, is_first, warm, done = std::move(done)](const LoadResult& result) mutable {
-        // Preloads before Updates are admitted. The model may lack rows that this job begins with.
+        // Preloads again before Updates are admitted, because the model may lack rows that this job
+        // preloads.
         if (warm && result.status.ok()) Preload();
         OnLoaded(result, is_first, warm);
         if (!result.status.ok()) return done(result.status);
@@ -89,13 +90,13 @@ void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Ca
 void PsEngine::OnLoaded(const LoadResult& result, bool is_first, bool warm) {
   MutexLock lock(&mutex_);
   loading_ = false;
-  // A load that failed before it took anything from the tables changes nothing.
+  // A load that failed before it removed any rows changes nothing.
   if (!result.replaced) return;
-  // If the model that the run begins with vanishes while the PSs load it, rank 0 makes all of them
-  // load another one, even those that had finished. Until the first Update such a load counts as a
-  // first load, too.
+  // If the model that the run starts from vanishes while the PSs load it, rank 0 makes all of them
+  // load another model, even those whose load had ended. So until the first Update, every such load
+  // counts as the first load.
   if (!warm) touched_ = true;
-  // After an error no Update may build on the tables, until another load fills them.
+  // After an error, no Update may be applied to the tables until another load fills them.
   load_failed_ = !result.status.ok();
   if (!is_first) restored_ = true;
 }

@@ -1,4 +1,4 @@
-// Steps of tables with semantics GLOBAL, and frozen tables.
+// Tests steps of tables with semantics GLOBAL, and frozen tables.
 
 #include <cmath>
 #include <map>
@@ -47,7 +47,7 @@ TEST_F(GlobalPsEngineTest, ARowThatNoSampleHoldsTakesTheStepToo) {
   Step({7});
   EXPECT_NEAR(Row(7)[0], 0.9, 1e-6);
   Step({9});
-  // The second step of Adam has a gradient of 0.
+  // For row 7, the second step of Adam has a gradient of 0.
   const double m = 0.09 / (1 - 0.81), v = 0.000999 / (1 - 0.998001);
   EXPECT_NEAR(Row(7)[0], 0.9 - 0.1 * m / std::sqrt(v), 2e-6);
   const std::vector<float> seven = Row(7);

@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// Ordered, two ranks, one PS.
+// Sync mode, two ranks, one PS.
 class OrderedPsEngineTest : public testing::Test {
  protected:
   static UpdateCall Part(uint32_t rank, uint64_t step, const std::vector<uint64_t>& keys,
@@ -120,8 +120,8 @@ TEST_F(OrderedPsEngineTest, LoadIsRefusedWhileAStepIsCollected) {
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
-// Trains three steps of three ranks with random gradients of keys that all share, sent to `num_ps`
-// PSs in the order of `order`.
+// Trains three steps of three ranks, which share the keys, with random gradients. The Updates of a
+// step are sent to `num_ps` PSs in the order of ranks that `order` gives.
 std::map<uint64_t, std::vector<float>> TrainOrdered(int num_ps,
                                                     const std::vector<uint32_t>& order) {
   JobConfig job = PsTestJob(JobConfig::SYNC, 3, num_ps);

@@ -1,5 +1,4 @@
-// Tests what the rules of segments do with the parts of a step: L2, clipping, CowClip, batch
-// scaling.
+// Tests how the rules of segments (L2, clipping, CowClip, batch scaling) treat the parts of a step.
 
 #include <map>
 #include <vector>
@@ -12,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// Two ranks hold key 7 in 1 and 3 samples of a step, and pull it the same way.
+// Rank 0 has key 7 in 1 sample of a step, and rank 1 has it in 3. Their gradients are equal.
 constexpr uint32_t kCounts[] = {1, 3};
 JobConfig CowClipJob(JobConfig::Mode mode, int num_ps) {
   JobConfig job = PsTestJob(mode, 2, num_ps);
@@ -23,8 +22,8 @@ JobConfig CowClipJob(JobConfig::Mode mode, int num_ps) {
   return job;
 }
 
-// The limit is for the sum over the global batch: 4 samples * .25. It does not matter which part
-// counts the samples. For a candidate, which all parts have, it is the first part.
+// The limit applies to the sum over the global batch: 4 samples * .25. It must not matter which
+// part counts the samples: all parts have the candidates, but only the first part counts them.
 TEST(PsEngineRulesTest, CowClipClipsTheSumOfAnOrderedStepOnce) {
   for (const std::vector<uint32_t>& counts : {std::vector<uint32_t>{1, 3}, {4, 0}}) {
     Pss pss(CowClipJob(JobConfig::SYNC, 1));
@@ -34,7 +33,7 @@ TEST(PsEngineRulesTest, CowClipClipsTheSumOfAnOrderedStepOnce) {
       call.header.mutable_step()->set_normalizer(8);
       pss.Call(0, rpc::kUpdate, call.Message(), &answers);
     }
-    // The mean is (6, 8 | 1), of norms 10 and 1.
+    // The mean gradient is (6, 8 | 1). The norms of its segments are 10 and 1.
     const std::vector<float> row = pss.Rows({7})[7];
     EXPECT_FLOAT_EQ(row[0], -0.6f);
     EXPECT_FLOAT_EQ(row[1], -0.8f);
@@ -42,7 +41,7 @@ TEST(PsEngineRulesTest, CowClipClipsTheSumOfAnOrderedStepOnce) {
   }
 }
 
-// Each part is clipped to the share of the limit that its own count gives it.
+// Each part is clipped to a limit that grows with the part's own count.
 TEST(PsEngineRulesTest, CowClipClipsEachPartOfAHybridStepByItsOwnCount) {
   Pss pss(CowClipJob(JobConfig::HYBRID, 1));
   for (const uint32_t rank : {0, 1}) {
@@ -51,12 +50,13 @@ TEST(PsEngineRulesTest, CowClipClipsEachPartOfAHybridStepByItsOwnCount) {
     ASSERT_TRUE(pss.CallAndWait(0, rpc::kUpdate, call.Message()).ok());
     const std::vector<float> row = pss.Rows({7})[7];
     if (rank > 0) continue;
-    // The part is (3, 4 | .5), of norms 5 and .5, and its limit is .25.
+    // The part's gradient is (3, 4 | .5). The norms of its segments are 5 and .5, and the limit is
+    // .25.
     EXPECT_FLOAT_EQ(row[0], -0.15f);
     EXPECT_FLOAT_EQ(row[1], -0.2f);
     EXPECT_FLOAT_EQ(row[2], -0.25f);
   }
-  // The second part has a limit of 3 * max(|w|, .25) = .75.
+  // The limit of the second part is 3 * max(|w|, .25) = .75.
   const std::vector<float> row = pss.Rows({7})[7];
   EXPECT_FLOAT_EQ(row[0], -0.6f);
   EXPECT_FLOAT_EQ(row[1], -0.8f);
@@ -103,7 +103,7 @@ TEST(PsEngineRulesTest, AHybridPartHasItsShareOfTheClipNormAndMustTellItsWeight)
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
   EXPECT_NE(status.message().find("weight: the clip norm of table 4"), absl::string_view::npos)
       << status;
-  // The part is a quarter of the step: (3, 4) is clipped to a norm of .5.
+  // The part's weight is a quarter of the normalizer, so (3, 4) is clipped to a norm of .5.
   call.header.set_weight(2);
   call.header.mutable_call()->set_number(2);
   ASSERT_TRUE(pss.CallAndWait(0, rpc::kUpdate, call.Message()).ok());

@@ -19,7 +19,7 @@
 namespace satrap {
 namespace {
 
-// Unordered, one rank, one PS.
+// Hybrid mode, one rank, one PS.
 class UnorderedPsEngineTest : public testing::Test {
  protected:
   UpdateCall GoodUpdate(uint64_t step = 0) {
@@ -31,7 +31,7 @@ class UnorderedPsEngineTest : public testing::Test {
   std::vector<float> Row(uint64_t key) { return pss_.Rows({key})[key]; }
   int64_t NumRows() { return pss_.engine().Stats()[0].rows(); }
 
-  // Expects that `call` is refused with `code` and nothing is applied.
+  // Expects that `call` is refused with `code`, and that nothing of it is applied.
   void ExpectRefused(const UpdateCall& call, absl::StatusCode code, const std::string& field) {
     const absl::Status status = Send(call);
     EXPECT_EQ(status.code(), code) << status;
@@ -159,7 +159,7 @@ TEST_F(UnorderedPsEngineTest, EverySizeAndOffsetIsCheckedBeforeAnythingIsApplied
       17, [](H, T t) { t->mutable_gradients()->set_offset_bytes(0); }, "overlaps tables");
 }
 
-// A second table that is wrong keeps the first from being applied.
+// An error in the second table must keep the first table from being updated.
 TEST_F(UnorderedPsEngineTest, AnUpdateIsAppliedWholeOrNotAtAll) {
   UpdateCall call = GoodUpdate();
   TableUpdate* second = call.header.add_tables();
@@ -191,7 +191,7 @@ TEST_F(UnorderedPsEngineTest, LookupChecksItsSections) {
 
 TEST(PsEngineTest, RefusesKeysOfPartitionsItDoesNotOwn) {
   Pss pss(PsTestJob(JobConfig::HYBRID, 1, 2));
-  const uint64_t last = ~uint64_t{0};  // PS 1's
+  const uint64_t last = ~uint64_t{0};  // a key that PS 1 owns
   const UpdateCall call = UpdateOf(JobConfig::HYBRID, 0, 0, {last}, {1, 1, 1});
   EXPECT_EQ(pss.CallAndWait(0, rpc::kUpdate, call.Message()).status().code(),
             absl::StatusCode::kInvalidArgument);
@@ -230,8 +230,8 @@ TEST(PsEngineTest, F16ValuesAndGradientsMayBeOfAnySize) {
   EXPECT_EQ(pss.Rows({9})[9], (std::vector<float>(3, -0x1p-40f)));
 }
 
-// An executor that runs each task `backlog_us` late, as if other tasks were queued before it. Its
-// timers are on time.
+// An executor that runs each task `backlog_us` late, as if other tasks were queued before it.
+// Timers run on time.
 class BusyExecutor final : public Executor {
  public:
   BusyExecutor(ManualExecutor* clock, int64_t backlog_us)
@@ -248,7 +248,7 @@ class BusyExecutor final : public Executor {
   const int64_t backlog_us_;
 };
 
-// Hands attempts to an engine at once, and ends them at their deadlines.
+// Passes attempts to an engine without delay, and ends them at their deadlines.
 class DirectChannel final : public rpc::Channel {
  public:
   DirectChannel(ManualExecutor* clock, PsEngine* engine) : clock_(clock), engine_(engine) {}
@@ -275,8 +275,8 @@ class DirectChannel final : public rpc::Channel {
 };
 
 TEST(PsEngineTest, ALookupThatTakesLongIsHeldRunsOnceAndIsNotTakenForADeadPs) {
-  // The first delay is longer than an attempt, and the second is longer than the wait for a silent
-  // peer.
+  // The first backlog is longer than one attempt. The second is also longer than the time after
+  // which a silent peer counts as lost.
   for (const int64_t backlog_us : {12'000'000, 100'000'000}) {
     ManualExecutor clock;
     BusyExecutor executor(&clock, backlog_us);
@@ -308,7 +308,7 @@ TEST(PsEngineTest, ALookupThatTakesLongIsHeldRunsOnceAndIsNotTakenForADeadPs) {
   }
 }
 
-// Answers to Lookups are large, so an answer is not kept after it was given to an attempt.
+// Answers to Lookups are large, so an answer is dropped once an attempt has received it.
 TEST_F(UnorderedPsEngineTest, ARepeatedLookupWhoseAnswerWasLostRunsAgain) {
   const rpc::Message lookup = Pss::LookupOf({7});
   const auto lost = pss_.CallAndWait(0, rpc::kLookup, lookup);
@@ -329,7 +329,7 @@ TEST_F(UnorderedPsEngineTest, ALookupOfAnEmbeddingWorkerThatDoesNotExistIsRefuse
             absl::StatusCode::kInvalidArgument);
 }
 
-// A message of call `number` of a method, from rank 0.
+// Makes a message of rank 0 with call number `number`.
 template <typename Request>
 rpc::Message OfRank0(Request request, uint64_t number) {
   *request.mutable_envelope() = ThisRun();
@@ -345,7 +345,8 @@ rpc::Message LoadOf(const std::string& directory, uint64_t number) {
   return OfRank0(load, number);
 }
 
-// The tasks of the disk executor have not begun, and nothing else waits for them.
+// A cut is in progress, but the disk executor has not run its tasks. Other calls must not wait for
+// them.
 TEST(PsEngineTest, ASaveThatRunsDelaysNoLookupAndNoUpdate) {
   ManualExecutor disk_executor;
   Pss pss(PsTestJob(JobConfig::HYBRID, 1, 1), &disk_executor);
@@ -420,7 +421,7 @@ TEST(PsEngineTest, ALookupMayHaveAnAnswerLargerThanAMessage) {
   EXPECT_GT(answer->payload.size(), 2 * kValues * sizeof(float)) << "it is cut where it is sent";
 }
 
-// Adds the sample count of each key to its values.
+// An optimizer that adds the sample count of each key to its values.
 class AddSampleCount final : public SparseOptimizer {
  public:
   int StateSize(int) const override { return 0; }

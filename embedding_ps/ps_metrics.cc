@@ -20,7 +20,7 @@ void ExportPsMetrics(const PsEngine& engine, MetricsRegistry* registry) {
   count("satrap_cut_written_bytes_total", "Bytes of saved rows written", counts.cuts.bytes_written);
   count("satrap_cut_writing_seconds_total", "Time from marks to the ends of writing",
         counts.cuts.seconds);
-  // There is no gauge before an Update has a time: a 0 would be read as 1970.
+  // The gauge does not exist before an Update has a time, because a 0 would mean 1970.
   if (counts.data_time_ms.has_value()) {
     registry
         ->AddGauge("satrap_data_time_seconds", "Latest time of the records that updated the rows")

@@ -1,5 +1,5 @@
-// Exports the progress of a PsEngine as metrics; main.cc does it every second
-// (common/metrics/refresh.h). One thread at a time.
+// Exports the progress of a PsEngine as metrics. main.cc calls it every second
+// (common/metrics/refresh.h). Only one thread at a time may call it.
 //
 //   satrap_data_time_seconds         since 1970; missing until an Update has a time
 //   satrap_table_rows{table}, satrap_table_bytes{table}                             now
@@ -17,7 +17,7 @@
 
 namespace satrap {
 
-// Brings the metrics up to date, and makes those that are not there. Nothing is owned.
+// Updates the metrics, and creates those that do not exist yet. Nothing is owned.
 void ExportPsMetrics(const PsEngine& engine, MetricsRegistry* registry);
 
 }  // namespace satrap

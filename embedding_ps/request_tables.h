@@ -1,6 +1,6 @@
-// Checks, while a request is decoded, that it names each table at most once and that its sections
-// of the payload do not overlap. The memory that a request costs is then bounded by its own bytes:
-// no section can be used for the keys of several tables.
+// Checks, while a request is decoded, that the request names each table at most once and that its
+// payload sections do not overlap. This bounds the memory that a request costs by the bytes of the
+// request: no section can be used for the keys of several tables.
 //
 // Not thread-safe; one object per request.
 
@@ -19,19 +19,20 @@ namespace satrap {
 
 class RequestTables {
  public:
-  // `ownership` is not owned and outlives this object.
+  // `ownership` is not owned and must outlive this object.
   explicit RequestTables(const TableOwnership* ownership)
       : ownership_(*ownership), named_(ownership->tables.size(), false) {}
 
-  // The position of the table in the job. INVALID_ARGUMENT if the job has no table with this id, or
-  // if it was added before.
+  // Adds a table and returns its position in the job. INVALID_ARGUMENT if the job has no table with
+  // this id, or if the table was added before.
   absl::StatusOr<int> AddTable(uint32_t table_id);
 
-  // Notes a section of the table added last. `field`: a literal, for the error.
+  // Notes a section of the most recently added table. `field` is a string literal, for the error.
   // REQUIRES: the section lies in the payload
   void AddSection(const Section& section, const char* field);
 
-  // INVALID_ARGUMENT, naming both fields, if two of the sections overlap. Call it once, last.
+  // INVALID_ARGUMENT, naming both fields, if two sections overlap. Call it once, after all sections
+  // are added.
   absl::Status CheckSectionsDisjoint();
 
  private:

@@ -19,8 +19,8 @@ absl::Status StepCollector::Add(const StepHeader& header, uint32_t part_index, P
         absl::StrCat("part: ", part_index, " of step ", step_,
                      part_index >= parts_.size() ? " does not exist" : " has arrived already"));
   }
-  // All parts must be normalised alike, or the sum would mean nothing. The first one to arrive
-  // decides how.
+  // All parts must be normalised in the same way, or their sum would mean nothing. The first part
+  // to arrive decides how.
   if (arrived_ == 0) {
     header_ = header;
   } else if (header.normalizer() != header_.normalizer() || header.finite() != header_.finite() ||
@@ -60,8 +60,8 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
       if (from.sample_counts.size() != from.keys.size()) counts_known[from.table] = false;
     }
   }
-  // The sum of all parts' keys is an upper bound: parts share keys. Reserving it keeps the loop
-  // below free of rehashing and copying.
+  // Parts share keys, so the sum of all parts' key counts is an upper bound. Reserving this much
+  // keeps the loop below free of rehashing and copying.
   for (size_t table = 0; table < sums.size(); ++table) {
     rows[table].reserve(most_keys[table]);
     sums[table].keys.reserve(most_keys[table]);
@@ -74,10 +74,11 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
       SummedTable& to = sums[from.table];
       for (size_t i = 0; i < from.keys.size(); ++i) {
         const float* gradient = from.gradients.data() + i * row_values;
-        // If a part's counts are missing, the sums are unknown and dropped at the end.
+        // If the counts of a part are missing, the sums of the table's counts are dropped at the
+        // end.
         const uint32_t count = from.sample_counts.empty() ? 0 : from.sample_counts[i];
         // Parts are visited in order, so each sum is built in part order. The first gradient of a
-        // key is copied, so that a key of a single part keeps its bits.
+        // key is copied, so that a key that only one part has keeps its bits.
         const auto [at, inserted] = rows[from.table].emplace(from.keys[i], to.keys.size());
         if (inserted) {
           to.keys.push_back(from.keys[i]);
@@ -103,7 +104,8 @@ std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
 
 namespace {
 
-// To a rule a count of 0 means "no sample", and it could not be distinguished from a missing count.
+// Refuses a count of 0: rules take it to mean "no sample" and could not tell it from a missing
+// count.
 absl::Status CheckCounts(const StepSum& sum, const TableOwnership& ownership) {
   for (const TableGradient& table : sum.tables) {
     if (!ownership.tables[table.table].needs_sample_counts) continue;

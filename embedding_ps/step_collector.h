@@ -1,5 +1,5 @@
 // A StepCollector gathers the parts of ordered steps. A step is complete when all its parts have
-// arrived; its gradients are then summed in part order. So the sums have the same bits for any
+// arrived. Its gradients are then summed in part order, so the sums have the same bits for any
 // order of arrival and any number of embedding PSs.
 //
 // Not thread-safe.
@@ -22,27 +22,28 @@ namespace satrap {
 
 class StepCollector {
  public:
-  // A part's Update, and whom to answer.
+  // A part's Update, and the call to answer.
   struct Part {
     DecodedUpdate update;
     rpc::PendingAnswer call;
   };
 
-  // Begins with step `first_step`. REQUIRES: num_parts >= 1
+  // The first step to collect is `first_step`. REQUIRES: num_parts >= 1
   explicit StepCollector(int num_parts, uint64_t first_step = 0)
       : parts_(num_parts), step_(first_step) {}
 
-  // The step that is being collected. All steps before it have been taken.
+  // The step that is being collected. TakeIfComplete has returned all earlier steps.
   uint64_t step() const { return step_; }
-  // The number of its parts that have arrived.
+  // The number of parts of step() that have arrived.
   int num_parts() const { return arrived_; }
 
   // Adds a part of step(). INVALID_ARGUMENT, with nothing changed, if the header names another
-  // step, a part that does not exist or one that has arrived already, or if its normalizer,
-  // finite flag, learning-rate factor or dense squares differ from those of the other parts.
+  // step, if the part does not exist or has already arrived, or if the normalizer, finite flag,
+  // learning-rate factor or dense squares differ from those of the other parts.
   absl::Status Add(const StepHeader& header, uint32_t part_index, Part part);
 
-  // Takes the parts, in part order, and begins the next step. nullopt until all parts have arrived.
+  // If all parts have arrived, returns them in part order and moves on to the next step. Otherwise
+  // returns nullopt.
   struct Complete {
     StepHeader header;
     std::vector<Part> parts;
@@ -56,8 +57,8 @@ class StepCollector {
   uint64_t step_;
 };
 
-// The sum of one table's gradients over `parts`, in their order. Keys are in the order of their
-// first occurrence.
+// The sum of one table's gradients over `parts`, added in the order of the parts. Keys are in the
+// order of their first occurrence.
 struct SummedTable {
   int table = 0;
   std::vector<uint64_t> keys;
@@ -67,8 +68,8 @@ struct SummedTable {
 std::vector<SummedTable> SumParts(const std::vector<StepCollector::Part>& parts,
                                   const TableOwnership& ownership);
 
-// A complete step with its gradients. The spans of `tables` point into `parts` or `sums`; they stay
-// valid when a StepSum is moved.
+// A complete step with its gradients. The spans in `tables` point into `parts` or `sums`, and stay
+// valid when the StepSum is moved.
 struct StepSum {
   StepHeader header;
   std::vector<StepCollector::Part> parts;
@@ -76,8 +77,9 @@ struct StepSum {
   std::vector<TableGradient> tables;  // none if the step is not finite
 };
 // Sums the parts of a step. A single part needs no sums, so its gradients stay where they arrived.
-// INVALID_ARGUMENT if a table needs sample counts, but those of a key add up to 0. A part may have
-// 0 for a key, because only one of the parts that share candidates counts them; a step may not.
+// A part may count 0 samples for a key, because only one of the parts that share candidates counts
+// them. But INVALID_ARGUMENT if the table needs sample counts and the counts of all parts add up to
+// 0.
 absl::StatusOr<StepSum> SumStep(StepCollector::Complete step, const TableOwnership& ownership);
 
 }  // namespace satrap

@@ -14,7 +14,7 @@ TableOwnership OneTable() {
   return ownership;
 }
 
-// A part of rank `rank` with one table of two values per row. Its arrays live in the part itself.
+// A part of rank `rank` with one table of two values per row. The part owns its arrays.
 StepCollector::Part Part(uint32_t rank, const std::vector<uint64_t>& keys,
                          const std::vector<float>& gradients,
                          const std::vector<uint32_t>& counts = {}) {
@@ -141,7 +141,7 @@ TEST(SumStepTest, ACountOfZeroIsOneThatAnotherPartHasCounted) {
   EXPECT_TRUE(sum({0, 0}, {0, 0}).ok()) << "nothing reads them";
 }
 
-// (2^24 + 1) + 1 is 2^24 in f32, but (1 + 1) + 2^24 is 2^24 + 2: only part order gives the first.
+// In f32 (2^24 + 1) + 1 is 2^24, but (1 + 1) + 2^24 is 2^24 + 2. Only part order gives the former.
 TEST(SumPartsTest, SumsInPartOrder) {
   std::vector<StepCollector::Part> parts;
   for (const float gradient : {16777216.0f, 1.0f, 1.0f}) {

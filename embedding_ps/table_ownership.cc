@@ -17,7 +17,7 @@ TableOwnership TableOwnership::Of(const JobConfig& job, int ps_index) {
 }
 
 TableOwnership::Partitions TableOwnership::PartitionsOf(int ps_index, int num_ps) {
-  // The first partition p with p * num_ps / kNumPartitions >= i.
+  // Returns the first partition p with p * num_ps / kNumPartitions >= i.
   const auto first_of = [&](int64_t i) {
     return static_cast<int>((i * kNumPartitions + num_ps - 1) / num_ps);
   };

@@ -18,7 +18,7 @@ struct TableOwnership {
   struct Table {
     uint32_t id = 0;
     int row_values = 0;
-    // The results of EmbeddingTable's methods of these names.
+    // What the methods of EmbeddingTable with these names return.
     bool needs_sample_counts = false;
     bool needs_part_share = false;
   };
@@ -26,19 +26,19 @@ struct TableOwnership {
   int ps_index = 0;
   int num_ps = 1;
 
-  // For embedding PS `ps_index` of `job`. Whether tables need counts or shares is left false: only
-  // the tables themselves know.
+  // The ownership of embedding PS `ps_index` of `job`. needs_sample_counts and needs_part_share are
+  // left false: only the tables themselves know them.
   static TableOwnership Of(const JobConfig& job, int ps_index);
 
-  // The partitions of embedding PS `ps_index` of `num_ps`: one range, both ends inclusive. Empty,
-  // with last < first, only if there are more PSs than partitions.
+  // The range of partitions of embedding PS `ps_index` of `num_ps`; both ends are inclusive. It is
+  // empty, with last < first, only if there are more PSs than partitions.
   struct Partitions {
     int first;
     int last;
   };
   static Partitions PartitionsOf(int ps_index, int num_ps);
 
-  // Position of the table in `tables`. INVALID_ARGUMENT if the job has no table with this id.
+  // The position of the table in `tables`. INVALID_ARGUMENT if the job has no table with this id.
   absl::StatusOr<int> PositionOf(uint32_t table_id) const;
   // INVALID_ARGUMENT, naming the key and its owner, if another PS owns one of `keys`.
   absl::Status CheckOwned(absl::Span<const uint64_t> keys) const;

@@ -35,7 +35,7 @@ struct Pass {
   Task done;
 };
 
-// A task may run after all shards were visited, and must not touch a table then.
+// A task may start after all shards were visited. Such a task must not touch a table.
 void Run(Pass& pass) {
   for (size_t i; (i = pass.next++) < pass.shards.size();) {
     pass.visit(pass.shards[i]);
@@ -43,8 +43,8 @@ void Run(Pass& pass) {
   }
 }
 
-// Calls visit(shard) once for each shard, from `threads` tasks of `executor` at the same time, and
-// then done().
+// Calls visit(shard) once for each shard, in `threads` tasks of `executor` at the same time, and
+// then calls done().
 void VisitShards(std::vector<Shard> shards, int threads, Executor* executor,
                  absl::AnyInvocable<void(const Shard&) const> visit, Task done) {
   if (shards.empty()) return done();

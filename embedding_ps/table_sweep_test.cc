@@ -30,7 +30,7 @@ std::unique_ptr<EmbeddingTable> NewTable(TableConfig::Semantics semantics) {
   std::vector<uint64_t> keys;
   for (uint64_t id = 0; id < kRows; ++id) keys.push_back(Mix64(id));
   (*table)->Update(keys, std::vector<float>(kRows * 4, 1), {}, StepContext());
-  // All rows have taken step 0, so this sweep only ends the step.
+  // The Update has stepped all rows in step 0, so this sweep changes no row and only ends the step.
   if ((*table)->needs_sweep()) {
     for (int shard = 0; shard < 5; ++shard) (*table)->SweepShard(shard, StepContext());
   }

@@ -1,5 +1,6 @@
-// The second half of a push with JobConfig.gradient_clip_norm: adds up the squares with which the
-// PSs have answered its Updates, and has them apply the step with the resulting factor.
+// The second half of a push if JobConfig.gradient_clip_norm is set: adds up the sums of squares
+// that the PSs have returned for its Updates, and makes the PSs apply the step with the resulting
+// factor.
 //
 // Every embedding worker with a part of the step adds up the same numbers, exactly, so all of them
 // send the same factor, whatever the number of PSs.
@@ -17,10 +18,10 @@
 
 namespace satrap {
 
-// `answers` are those of every PS to the Updates of the push `push` in the finite step `step`.
-// `done` gets the squares of all gradients of the step when every PS has applied it, or
-// INVALID_ARGUMENT if an answer has no squares, or an error of PsFanOut. `ps` is not owned.
-// REQUIRES: clip_norm > 0
+// `answers` are the answers of all PSs to the Updates of the push `push` in the step `step`, which
+// is finite. When every PS has applied the step, `done` receives the sum of squares of all
+// gradients of the step. `done` receives INVALID_ARGUMENT if an answer has no squares, or an error
+// of PsFanOut. `ps` is not owned. REQUIRES: clip_norm > 0
 void ClipStep(PsFanOut* ps, float clip_norm, const CallId& push, const StepHeader& step,
               const std::vector<rpc::Message>& answers,
               absl::AnyInvocable<void(absl::StatusOr<double>)> done);

@@ -11,7 +11,7 @@ namespace satrap {
 
 namespace {
 
-// Adds feature `index` to the group of its id space, which may be new.
+// Adds feature `index` to the group of its id space, and makes that group if it does not exist.
 void AddToIdSpace(const std::vector<EmbeddingLayout::Feature>& features, int index,
                   EmbeddingLayout::Table* table) {
   for (std::vector<int>& group : table->id_spaces) {

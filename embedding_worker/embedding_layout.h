@@ -1,6 +1,6 @@
-// What the job says about features and tables, resolved once: which table a feature reads, how its
-// ids become keys, and whether the embedding worker or the NN worker pools it. Plans and answers
-// are made from it.
+// The job's features and tables, resolved once: which table a feature reads, how its ids become
+// keys, and whether the embedding worker or the NN worker pools it. Plans and answers are made from
+// this.
 //
 // Immutable: safe to read from many threads.
 
@@ -27,15 +27,15 @@ struct EmbeddingLayout {
   struct Table {
     uint32_t id = 0;  // TableConfig.id
     size_t row_values = 0;
-    // The table's features, grouped by id space: features of one group share rows. Groups are in
-    // the order of their first feature.
+    // The table's features, grouped by id space: features of the same group share rows. The groups
+    // are in the order of their first features.
     std::vector<std::vector<int>> id_spaces;
-    bool has_rows = false;    // some feature of it is sent as ROWS
-    bool has_pooled = false;  // some feature of it is POOLED
+    bool has_rows = false;    // some feature of the table is sent as ROWS
+    bool has_pooled = false;  // some feature of the table is POOLED
   };
 
-  // The feature whose items are candidates (CandidatesConfig), a ROWS feature with one id per
-  // sample; -1: there is none.
+  // The feature whose items are candidates (CandidatesConfig): a ROWS feature with one id per
+  // sample; -1 if there is none.
   int candidate_feature = -1;
   std::vector<Feature> features;  // in the order of DataConfig.features
   std::vector<Table> tables;      // in the order of JobConfig.tables

@@ -31,7 +31,7 @@ rpc::Message Done() {
   return rpc::MessageOf(header);
 }
 
-// Whether the part of an ordered stream belongs to this worker.
+// INVALID_ARGUMENT unless this part of an ordered stream belongs to worker `this_worker`.
 absl::Status CheckPlacement(absl::string_view field, const PartId& id, int this_worker,
                             int num_workers) {
   const int worker = WorkerOfPart(id.lane(), id.seq(), id.part(), num_workers);
@@ -110,7 +110,7 @@ EmbeddingWorkerEngine::EmbeddingWorkerEngine(const JobConfig& job, Options optio
 
 void EmbeddingWorkerEngine::Handle(const rpc::Method& method, rpc::Message request,
                                    rpc::Callback respond) {
-  // Runs `run` for a call that its answer window admits.
+  // Makes a callback that calls the method `run` for each call that its answer window admits.
   const auto running = [this](auto run) {
     return [this, run](const rpc::PendingAnswer& call, auto header, Buffer payload) {
       (this->*run)(call, std::move(header), std::move(payload));
@@ -151,7 +151,7 @@ absl::Status EmbeddingWorkerEngine::CheckPutBatch(const PutBatchHeader& header) 
 
 void EmbeddingWorkerEngine::RunPutBatch(const PendingAnswer& call, PutBatchHeader header,
                                         Buffer payload) {
-  // Without a part the call is the end marker of the loader's epoch.
+  // A call without a part marks the end of the loader's epoch.
   if (header.has_part()) {
     if (absl::Status status = CheckPutBatch(header); !status.ok()) return call.Finish(status);
     options_.executor->Post(
@@ -173,8 +173,8 @@ void EmbeddingWorkerEngine::RunPutBatch(const PendingAnswer& call, PutBatchHeade
 
 void EmbeddingWorkerEngine::PlanPart(const PendingAnswer& call, const PutBatchHeader& header,
                                      Buffer payload) {
-  // The plan is made before the part is queued, even if the queue is full: it is ready when a rank
-  // requests the part, and a malformed part is refused at once.
+  // Make the plan before the part is queued, even if the queue is full. So the plan is ready when a
+  // rank requests the part, and a malformed part is refused at once.
   std::unique_ptr<PlanScratch> scratch = TakeScratch();
   absl::StatusOr<PlannedPart> part =
       PlannedPart::Make(layout_, header, std::move(payload), scratch.get(), candidates_.get());
@@ -237,8 +237,8 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
   if (header.has_step()) request.step = header.step();
 
   StreamQueue::Decisions decisions;
-  // An unordered request with wait_ms 0 is queued and withdrawn under one lock. So it gets a part
-  // if there is one, and is never seen waiting.
+  // If the request is unordered and has wait_ms 0, queue and withdraw it under one lock. So it gets
+  // a part if there is one, and is never seen waiting.
   bool not_yet = false;
   bool waits = false;
   {
@@ -249,8 +249,8 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
   }
   ApplyDecisions(stream, std::move(decisions));
   if (not_yet) return call.Finish(NextBatchWithoutPart(NextBatchAnswerHeader::NOT_YET));
-  // A part requested by name may still arrive; if it could not, the request would have been
-  // refused. So an ordered request waits without limit.
+  // An ordered request waits without limit: if its part could not arrive any more, the request
+  // would have been refused.
   if (!waits || IsOrdered(stream)) return;
   options_.executor->PostAfter(int64_t{1000} * header.wait_ms(), [this, stream, call] {
     bool withdrawn;
@@ -265,7 +265,8 @@ void EmbeddingWorkerEngine::RunNextBatch(const PendingAnswer& call, NextBatchHea
 void EmbeddingWorkerEngine::LookUp(Stream stream, const StreamQueue::Delivery& delivery) {
   uint64_t handle;
   {
-    // The part is outstanding from here on: the rank may push as soon as it has the answer.
+    // Register the part before the request is answered: the rank may push as soon as it has the
+    // answer.
     MutexLock lock(&mutex_);
     handle = next_handle_++;
     outstanding_.emplace(handle, Outstanding{delivery.part, stream, delivery.request.call.sender});
@@ -281,8 +282,8 @@ void EmbeddingWorkerEngine::LookUp(Stream stream, const StreamQueue::Delivery& d
                  options_.on_failure(answers.status());
                  return delivery.request.call.Finish(answers.status());
                }
-               // This is posted, because the current thread may be one of gRPC, which must not
-               // gather and pool.
+               // Post the work, because gathering and pooling must not run on a thread of gRPC,
+               // which the current thread may be.
                options_.executor->Post([this, delivery, handle, answers = *std::move(answers)] {
                  AnswerPart(delivery, handle, answers);
                });
@@ -360,8 +361,8 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
   absl::StatusOr<PlannedUpdates> updates =
       MakeUpdates(layout_, part, header, payload, update, ps_.num_ps());
   if (!updates.ok()) return call.Finish(updates.status());
-  // The part is released only after the push was checked, so a malformed push changes nothing. Two
-  // pushes of one part, under different numbers, race to this point, and one of them finds the part
+  // Release the part only after the push was checked, so that a malformed push changes nothing. If
+  // two pushes of the same part have different numbers, both may get here, and one finds the part
   // gone.
   const absl::Status released = Release(header.handle(), call.sender, TRAIN_STREAM);
   if (!released.ok()) return call.Finish(released);
@@ -383,10 +384,11 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
     call.Finish(rpc::MessageOf(answer));
   };
   Reach(KillPoint::WORKER_BEFORE_UPDATE, options_.kill_points);
-  // A part without keys (without samples, or of a step that is not finite) needs no PS in hybrid
-  // mode.
+  // In hybrid mode a part without keys needs no PS. (A part has no keys if it has no samples or its
+  // step is not finite.)
   if (updates->requests.empty()) return pushed(absl::OkStatus(), {});
-  // A step that is not finite changes nothing, so it has no second half.
+  // With clipping, ApplyStep is the second half of a step. A step that is not finite has none,
+  // because it changes nothing.
   const bool clips = clip_norm_ > 0 && header.step().finite();
   ps_.Update(header.call(), std::move(updates->requests),
              [this, clips, pushed = std::move(pushed), id = header.call(),

@@ -1,7 +1,7 @@
-// The EmbeddingWorkerEngine serves loaders and NN workers: it takes parts (PutBatch), plans them,
-// hands each to the rank that requests it (NextBatch) with the rows of its ids, and turns its
-// gradients into updates (PushGradients) or releases it (Ack). docs/consistency.md has the rules,
-// stream_queue.h the order of parts.
+// The EmbeddingWorkerEngine serves loaders and NN workers. It accepts parts (PutBatch), plans them,
+// gives each part with the rows of its ids to the rank that requests it (NextBatch), and then turns
+// the part's gradients into updates (PushGradients) or releases it (Ack). docs/consistency.md has
+// the rules, stream_queue.h the order of parts.
 //
 //   PutBatch       answer window -> plan * -> StreamQueue: accepted, or held while it is full
 //   NextBatch      answer window -> StreamQueue: a part, or waiting -> Lookup to PSs * -> answer *
@@ -9,13 +9,13 @@
 //   Ack            answer window -> answer
 //
 // Steps with a star are tasks of the executor; the others run on the thread that delivers the call.
-// Everything the engine holds is bounded: accepted parts by queue_capacity_parts; held parts by the
-// calls that loaders keep open; outstanding parts (neither pushed nor released) by the ranks'
-// permits; kept answers by ranks' open calls.
+// Everything that the engine holds is bounded: accepted parts by queue_capacity_parts, held parts
+// by the calls that loaders keep open, outstanding parts (neither pushed nor released) by the
+// ranks' permits, and kept answers by the ranks' open calls.
 //
-// A caller that breaks the contract is answered INVALID_ARGUMENT or NOT_FOUND; one of another job
-// or generation is answered FAILED_PRECONDITION. Neither changes anything. A PS that cannot be
-// reached or breaks the contract is reported to the FailureSink, and the call that needed it gets
+// A caller that breaks the contract gets INVALID_ARGUMENT or NOT_FOUND, and a caller of another job
+// or generation gets FAILED_PRECONDITION. Neither changes anything. If a PS cannot be reached or
+// breaks the contract, that is reported to the FailureSink, and the call that needed the PS gets
 // the error.
 //
 // Thread-safe. Never blocks; callbacks run outside the lock.
@@ -58,16 +58,16 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     std::vector<rpc::Channel*> ps;  // by index of the embedding PS
     Executor* executor = nullptr;
     rpc::RpcTimeouts timeouts;
-    CandidateList candidates;  // of a job that needs one (NeedsCandidateList)
+    CandidateList candidates;  // if the job needs it (NeedsCandidateList)
     RunPosition position;      // the train stream continues from here; empty: from the beginning
     KillPoints* kill_points = nullptr;             // null: none
     std::function<void(absl::Status)> on_failure;  // the FailureSink: ends the job
-    // Changed only by the simulation, which shows that the other scope deadlocks.
+    // Only the simulation changes this, in order to show that the other scope causes a deadlock.
     StreamQueue::CapacityScope ordered_capacity = StreamQueue::CapacityScope::kLanePart;
   };
 
   struct Progress {
-    size_t accepted_parts = 0, held_puts = 0;  // of all streams; so are the next two
+    size_t accepted_parts = 0, held_puts = 0;  // of all streams, as are the next two
     size_t waiting_requests = 0, outstanding_parts = 0;
     uint64_t parts = 0;  // planned so far, and their ids and unique keys
     uint64_t ids = 0, keys = 0;
@@ -76,13 +76,13 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
     rpc::WireLosses losses;
   };
 
-  // INVALID_ARGUMENT if there are not as many channels as PSs, or CandidateSource refuses the
-  // candidates. Nothing in `options` is owned; all must outlive the engine, and the engine its
-  // tasks and calls. REQUIRES: a validated job
+  // INVALID_ARGUMENT if the number of channels is not the number of PSs, or if CandidateSource
+  // refuses the candidates. Owns nothing in `options`: all of it must outlive the engine, and the
+  // engine must outlive its tasks and calls. REQUIRES: a validated job
   static absl::StatusOr<std::unique_ptr<EmbeddingWorkerEngine>> Create(const JobConfig& job,
                                                                        Options options);
 
-  // The methods of rpc::kEmbeddingWorkerMethods.
+  // Serves the methods of rpc::kEmbeddingWorkerMethods.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
   Progress progress() const;
@@ -109,17 +109,18 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   void PushPlanned(const PendingAnswer& call, const PushGradientsHeader& header,
                    const Buffer& payload);
 
-  // Carries out what a StreamQueue has decided. It answers calls, so it does not run under the
-  // lock.
+  // Carries out the decisions of a StreamQueue. Must not be called under the lock, because it
+  // answers calls.
   void ApplyDecisions(Stream stream, StreamQueue::Decisions decisions);
   void LookUp(Stream stream, const StreamQueue::Delivery& delivery);
   void AnswerPart(const StreamQueue::Delivery& delivery, uint64_t handle,
                   const std::vector<rpc::Message>& answers);
 
-  // NOT_FOUND unless the handle is outstanding at `rank`, INVALID_ARGUMENT unless of `stream`.
+  // Finds the outstanding part with this handle. NOT_FOUND unless `rank` has it, INVALID_ARGUMENT
+  // unless it is of `stream`.
   absl::StatusOr<Outstanding> Find(uint64_t handle, uint32_t rank, Stream stream) const
       REQUIRES(mutex_);
-  // Removes the outstanding part. Errors as Find.
+  // Removes the outstanding part. Errors are those of Find.
   absl::Status Release(uint64_t handle, uint32_t rank, Stream stream) EXCLUDES(mutex_);
 
   std::unique_ptr<PlanScratch> TakeScratch();
@@ -133,11 +134,11 @@ class EmbeddingWorkerEngine final : public rpc::Handler {
   const int num_workers_;
   const int num_loaders_;
   const int num_ranks_;
-  const WireDtype nn_dtype_;  // to and from NN workers
-  const WireDtype ps_dtype_;  // to PSs
+  const WireDtype nn_dtype_;  // dtype of values to and from NN workers
+  const WireDtype ps_dtype_;  // dtype of gradients to PSs
   const float clip_norm_;     // of all gradients of a step (clipped_push.h); 0: none
   PsFanOut ps_;
-  rpc::CallReceiver puts_;  // calls from loaders; the next three take those from ranks
+  rpc::CallReceiver puts_;  // receives calls from loaders; the next three, from ranks
   rpc::CallReceiver nexts_;
   rpc::CallReceiver acks_;
   rpc::CallReceiver pushes_;

@@ -262,7 +262,8 @@ TEST_F(OrderedEngineTest, AStepThatIsNotFiniteSendsEmptyUpdates) {
   EXPECT_FALSE(Updates()[0].header.step().finite());
 }
 
-// There are three workers; each serves the parts that WorkerOfPart gives it.
+// There are three workers. This one must refuse parts, and requests for parts, that WorkerOfPart
+// gives to another worker.
 TEST_F(OrderedEngineTest, APartAtAWorkerThatIsNotItsIsRefusedAndSoIsARequestForIt) {
   JobConfig job = TestJob();
   job.set_mode(JobConfig::SYNC);
@@ -303,7 +304,7 @@ TEST_F(OrderedEngineTest, EvaluationStreamsAreUnordered) {
       << "training needs a wanted part";
 }
 
-// Hands attempts to an engine at once, and counts the bytes of payload that it carries.
+// Passes each attempt to an engine immediately, and counts attempts and bytes of payload.
 class CountingChannel final : public rpc::Channel {
  public:
   explicit CountingChannel(EmbeddingWorkerEngine* engine) : engine_(engine) {}
@@ -321,7 +322,8 @@ class CountingChannel final : public rpc::Channel {
   EmbeddingWorkerEngine* const engine_;
 };
 
-// Like a part of an evaluation, which is sent during training and held until training has ended.
+// A loader sends parts of an evaluation during training, so they may be held until training has
+// ended. Meanwhile the call is repeated, but the payload must be sent only once.
 TEST_F(EngineTest, APartThatIsHeldForLongIsSentAndPlannedOnce) {
   Start(TestJob());
   CountingChannel channel(engine_.get());
@@ -356,7 +358,8 @@ TEST_F(EngineTest, AnotherJobOrGenerationIsRefused) {
       << "the number is still free";
 }
 
-// Handles and numbers begin at 1 in every run, so a rank of an earlier run names parts that exist.
+// Handles and numbers begin at 1 in every run. So a rank of an earlier run uses handles that exist,
+// but its calls must be refused.
 TEST_F(EngineTest, AnAckOrAPushOfAnEarlierRunReleasesNothing) {
   Start(TestJob());
   PutTwoSamples(1);

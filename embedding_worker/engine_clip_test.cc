@@ -19,7 +19,7 @@ class ClippedPushTest : public EngineTest {
     ps_[0]->squares = 9;
     ps_[1]->squares = 12;
   }
-  // A push of step 4 whose dense gradients have squares with a sum of 4.
+  // A push of step 4, in which the squares of the dense gradients have the sum 4.
   PushMessage NewPush(bool finite = true) {
     Put(1, TwoSamples(TRAIN_STREAM, 0, 0));
     const auto part = HeaderOf<NextBatchAnswerHeader>(
@@ -30,7 +30,7 @@ class ClippedPushTest : public EngineTest {
   }
 };
 
-// Kills between the halves of a push.
+// Reaches the kill point between the two halves of a push, and only counts the kills.
 class ClippedPushKillTest : public ClippedPushTest {
  protected:
   ClippedPushKillTest() { kill_points_ = &points_; }

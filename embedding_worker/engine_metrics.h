@@ -1,4 +1,4 @@
-// Exports the progress of an EmbeddingWorkerEngine as metrics; main.cc does it every second
+// Exports the progress of an EmbeddingWorkerEngine as metrics. main.cc does so every second
 // (common/metrics/refresh.h):
 //
 //     now               satrap_accepted_parts, satrap_held_puts, satrap_waiting_requests,
@@ -7,7 +7,7 @@
 //                       satrap_pushes_total, satrap_gradient_values_total,
 //                       satrap_saturated_values_total, satrap_underflowed_values_total
 //
-// The ratio of keys to ids is the share of ids that are unique in their part.
+// Keys divided by ids is the fraction of ids that are unique in their part.
 
 #ifndef SATRAP_EMBEDDING_WORKER_ENGINE_METRICS_H_
 #define SATRAP_EMBEDDING_WORKER_ENGINE_METRICS_H_
@@ -17,8 +17,8 @@
 
 namespace satrap {
 
-// Brings the metrics up to date, and makes those that are not there. Nothing is owned. One thread
-// at a time.
+// Sets the metrics, and makes those that do not exist yet. Nothing is owned. For one thread at a
+// time.
 void ExportEngineMetrics(const EmbeddingWorkerEngine& engine, MetricsRegistry* registry);
 
 }  // namespace satrap

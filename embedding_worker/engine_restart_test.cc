@@ -1,5 +1,5 @@
-// Tests an engine that continues from a cut, and those of its properties that the ledger and the
-// tests of recovery rely on.
+// Tests of an engine that continues from a cut, and of properties of the engine on which the ledger
+// and recovery rely.
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ namespace {
 
 class EngineRestartTest : public EngineTest {
  protected:
-  // A part without samples that marks the end of a split.
+  // A part without samples, whose provenance says that a split has ended.
   static PutMessage EndOfSplit(uint64_t seq) {
     PutMessage part = MakePart(TRAIN_STREAM, 0, seq, 0, {{}, {}, {}, {}}, {{}, {0}, {}, {}});
     ProvenanceRange* end = part.first.mutable_part()->add_provenance();
@@ -29,7 +29,7 @@ class EngineRestartTest : public EngineTest {
     job.set_mode(mode);
     Start(job);
   }
-  // Counts the kills at `point`.
+  // Arms a kill point that only counts how often it is reached.
   void ArmKillPoint(KillPoint::Point point) {
     JobConfig job;
     job.add_kill_points()->set_point(point);

@@ -10,8 +10,9 @@
 
 namespace satrap {
 
-// Tables have ids that are not their positions, two features share the rows of "t" by one id space
-// and a third one uses other rows of it: code that confuses any of these fails.
+// Designed to make confusion visible: tables' ids differ from their positions, two features share
+// rows of table "t" because they have the same id space, and a third feature reads other rows of
+// "t".
 JobConfig TestJob() {
   JobConfig job;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
@@ -43,7 +44,8 @@ JobConfig TestJob() {
 }
 
 float TestValue(uint64_t key, size_t c) {
-  // Values are at most 249 for the rows of three values, and bf16 holds every integer up to 256.
+  // In rows of three values these are integers of at most 249, and bf16 has every integer up to
+  // 256.
   return static_cast<float>(key % 50) + 100 * static_cast<float>(c);
 }
 
@@ -67,7 +69,7 @@ void FakePs::Call(const rpc::Method& method, rpc::Message request, int64_t, rpc:
     applied.set_outcome(OUTCOME_DONE);
     answer = rpc::Message{applied.SerializeAsString(), Buffer()};
   }
-  // The answer is posted, as if it came over a network: the engine must not rely on an answer
+  // Post the answer, as if it came over a network: the engine must not rely on getting an answer
   // within its call.
   executor_->Post(
       [answer = std::move(answer), done = std::move(done)]() mutable { done(std::move(answer)); });
@@ -84,8 +86,8 @@ rpc::Message FakePs::Lookup(const rpc::Message& request) {
   for (const TableKeys& table : header.tables()) {
     TableValues* values = answer.add_tables();
     values->set_table(table.table());
-    // The section has the size that is stated here, so the answer is consistent in itself and
-    // contradicts only the request.
+    // The section's size agrees with the number stated here, so the answer contradicts only the
+    // request, not itself.
     values->set_num_keys(table.num_keys() - (answer_one_row_less ? 1 : 0));
     values->set_row_values(table.table() == 3 ? 3 : 1);
     builder.Reserve(dtype_, values->num_keys() * values->row_values(), values->mutable_values());
@@ -120,7 +122,8 @@ rpc::Message FakePs::Update(const rpc::Message& request) {
     rpc::DecodeWire(*values, absl::MakeSpan(gradients));
     for (size_t i = 0; i < table.num_keys(); ++i) {
       const auto begin = gradients.begin() + static_cast<int64_t>(i * table.row_values());
-      // A key occurs once in an Update: the worker has summed the gradients of its samples.
+      // An Update has each key only once, because the worker has summed the gradients of its
+      // samples.
       seen.gradients[{table.table(), (*keys)[i]}] =
           std::vector<float>(begin, begin + table.row_values());
       seen.counts[{table.table(), (*keys)[i]}] = (*counts)[i];
@@ -144,7 +147,7 @@ void EngineTest::Start(const JobConfig& job, int index) {
   EmbeddingWorkerEngine::Options options;
   options.index = index;
   envelope_.set_job_fingerprint(kTestFingerprint);
-  // Neither value is the default of its field, so a call without the field is refused.
+  // Neither value is the default of its field, so a call without one of these fields is refused.
   envelope_.set_generation(5);
   envelope_.set_run_id(kTestRunId);
   options.envelope = envelope_;
@@ -166,7 +169,7 @@ void EngineTest::Start(const JobConfig& job, int index) {
 Reply EngineTest::SendBytes(const rpc::Method& method, rpc::Message message) {
   auto reply = std::make_shared<absl::optional<absl::StatusOr<rpc::Message>>>();
   engine_->Handle(method, std::move(message), [reply](absl::StatusOr<rpc::Message> answer) {
-    // A reply outlives its call: if the engine holds it back, it is answered within a later
+    // The callback shares `reply`: if the engine answers later, that happens within another
     // SendBytes.
     EXPECT_FALSE(reply->has_value()) << "answered twice";
     *reply = std::move(answer);
@@ -201,7 +204,7 @@ EngineTest::PutMessage EngineTest::MakePart(Stream stream, uint32_t epoch, uint6
   }
   builder.Allocate();
   for (uint32_t s = 0; s < samples; ++s) {
-    // The values differ between the arrays and between samples, so a swapped section is noticed.
+    // The arrays have different values, and so have samples, so a swapped section is noticed.
     builder.Fill<float>(part->numeric_values())[s] = 10 + static_cast<float>(s);
     builder.Fill<float>(part->labels())[s] = static_cast<float>(s);
   }
@@ -276,15 +279,16 @@ EngineTest::PushMessage EngineTest::PushOf(const NextBatchAnswerHeader& part, bo
     builder.Reserve(part.dtype(), rows.num_rows() * rows.row_values(), table->mutable_gradients());
   }
   for (int f = 0; f < part.features_size(); ++f) {
-    // A pooled feature is pushed by sample, so its gradients have the size of the values it came
-    // with; the others are pushed by row of their table, above.
+    // The gradients of a pooled feature are pushed per sample, so they have the size of its pooled
+    // values. Those of other features are pushed per row of their table, above.
     if (!part.features(f).has_pooled()) continue;
     FeatureGradients* feature = header.add_features();
     feature->set_feature(f);
     builder.Reserve<uint8_t>(part.features(f).pooled().size_bytes(), feature->mutable_gradients());
   }
   builder.Allocate();
-  // Tests know each gradient by this order: first the tables, then the pooled features.
+  // Number the gradients in this order, which tests know: first the tables, then the pooled
+  // features.
   float next = 1;
   const auto fill = [&](Section* section) {
     std::vector<float> values(section->size_bytes() / rpc::WireValueBytes(part.dtype()));
@@ -308,7 +312,8 @@ std::vector<FakePs::SeenUpdate> EngineTest::Updates() const {
 
 ByKey<std::vector<float>> EngineTest::Gradients() const {
   ByKey<std::vector<float>> gradients;
-  // A key belongs to one PS, and a test that calls this pushes once, so no gradient hides another.
+  // Each key occurs only once: it belongs to one PS, and a test that calls this function pushes
+  // only once.
   for (const FakePs::SeenUpdate& update : Updates()) {
     gradients.insert(update.gradients.begin(), update.gradients.end());
   }

@@ -1,5 +1,6 @@
-// The small language of the engine's tests: an engine on a ManualExecutor, two fake embedding PSs,
-// and one line for each call. Answers are known when a call returns, unless the engine holds them.
+// Helpers that make the engine's tests short: an engine on a ManualExecutor, two fake embedding
+// PSs, and functions that make a call in one line. When such a function returns, the answer is
+// known, unless the engine holds it back.
 
 #ifndef SATRAP_EMBEDDING_WORKER_ENGINE_TEST_FIXTURE_H_
 #define SATRAP_EMBEDDING_WORKER_ENGINE_TEST_FIXTURE_H_
@@ -23,22 +24,23 @@ namespace satrap {
 inline constexpr uint64_t kTestFingerprint = 0xabcdef;
 inline constexpr uint64_t kTestRunId = 0x1234567812345678;
 
-// Two PSs, two ranks, one loader, queue capacity of two parts. Table "t" (id 3) of 3 values:
-// feature "a" is sent as rows, "bag" (its own ids) and "mix" (a's ids) are pooled. Table "u" (id 9)
-// of 1 value: feature "c" is sent as rows.
+// A job with two PSs, two ranks, one loader and a queue capacity of two parts. Table "t" (id 3) has
+// 3 values per row: its feature "a" is sent as rows, and "bag" (its own ids) and "mix" (a's ids)
+// are pooled. Table "u" (id 9) has 1 value per row: its feature "c" is sent as rows.
 JobConfig TestJob();
 
-// Column `c` of the row with which the fake PSs answer: small integers, exact in every wire dtype.
+// Column `c` of the row that the fake PSs return for `key`. The values are small integers, which
+// are exact in every wire dtype.
 float TestValue(uint64_t key, size_t c);
 
-// The key of an id in an id space.
+// The key of an id in the id space `space`.
 uint64_t KeyIn(const char* space, uint64_t id);
 
 // Values by (table, key).
 template <typename T>
 using ByKey = std::map<std::pair<uint32_t, uint64_t>, T>;
 
-// A PS that answers every Lookup by TestValue and keeps the contents of the Updates.
+// A PS that answers every Lookup with TestValue, and keeps the contents of the Updates.
 class FakePs final : public rpc::Channel {
  public:
   struct SeenUpdate {
@@ -57,7 +59,7 @@ class FakePs final : public rpc::Channel {
   bool answer_one_row_less = false;
   std::vector<LookupHeader> lookups;
   std::vector<SeenUpdate> updates;
-  std::vector<ApplyStepHeader> apply_steps;  // those without an error
+  std::vector<ApplyStepHeader> apply_steps;  // the ones that were answered without an error
 
  private:
   rpc::Message Lookup(const rpc::Message& request);
@@ -67,7 +69,7 @@ class FakePs final : public rpc::Channel {
   const WireDtype dtype_;
 };
 
-// The answer of one attempt, once there is one.
+// The answer to one attempt of a call; absent until it comes.
 using Reply = std::shared_ptr<absl::optional<absl::StatusOr<rpc::Message>>>;
 
 absl::StatusCode CodeOf(const Reply& reply);
@@ -90,7 +92,7 @@ class EngineTest : public testing::Test {
 
   void Start(const JobConfig& job, int index = 0);
 
-  // Sends one attempt of a call, then lets the engine work until it has nothing to do.
+  // Sends one attempt of a call, then runs the engine until it has nothing more to do.
   template <typename Header>
   Reply Send(const rpc::Method& method, Header header, uint32_t sender, uint64_t number,
              Buffer payload = Buffer()) {
@@ -102,7 +104,7 @@ class EngineTest : public testing::Test {
   }
   Reply SendBytes(const rpc::Method& method, rpc::Message message);
 
-  // Empty offsets[f] mean one id per sample.
+  // If offsets[f] is empty, feature f has one id per sample.
   static PutMessage MakePart(Stream stream, uint32_t epoch, uint64_t seq, uint32_t samples,
                              const std::vector<std::vector<uint64_t>>& ids,
                              const std::vector<std::vector<uint32_t>>& offsets);
@@ -119,16 +121,16 @@ class EngineTest : public testing::Test {
   Reply NextOrdered(uint32_t rank, uint64_t number, const PartId& wanted, uint64_t step);
   Reply Ack(uint32_t rank, uint64_t number, uint64_t handle, Stream stream = TRAIN_STREAM);
 
-  // A push of step 4 whose gradients are 1, 2, 3, ... over all sections in order.
+  // A push of step 4, whose gradients are 1, 2, 3, ... through all sections in order.
   static PushMessage PushOf(const NextBatchAnswerHeader& part, bool finite = true);
   Reply Push(uint32_t rank, uint64_t number, const PushMessage& push);
 
-  // The Updates that all PSs have received, and the gradients in them.
+  // The Updates that the PSs have received, and all gradients in them.
   std::vector<FakePs::SeenUpdate> Updates() const;
   ByKey<std::vector<float>> Gradients() const;
 
   Envelope envelope_;
-  RunPosition position_;  // of the engine that Start makes; so is the next
+  RunPosition position_;  // for the engine that Start makes, as is the next
   CandidateList candidates_;
   KillPoints* kill_points_ = nullptr;
   ManualExecutor executor_;

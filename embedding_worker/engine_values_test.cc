@@ -1,5 +1,5 @@
-// Tests what the engine computes: rows and pooled values on the way out, sums by key on the way
-// back.
+// Tests the values that the engine computes: rows and pooled values in answers, and sums by key in
+// Updates.
 
 #include <cmath>
 #include <cstdint>
@@ -59,7 +59,7 @@ TEST_P(EngineDtypeTest, TheAnswerHoldsDenseValuesRowsAndPooledValues) {
     EXPECT_THAT(Decoded(payload, header.part().numeric_values(), F32), ElementsAre(10, 11));
     EXPECT_THAT(Decoded(payload, header.part().labels(), F32), ElementsAre(0, 1));
 
-    // Of the five keys of "t" only the two of feature "a" are sent as rows.
+    // Table "t" has five keys, but only the two keys of feature "a" are sent as rows.
     ASSERT_EQ(header.tables_size(), 2);
     EXPECT_EQ(header.tables(0).num_rows(), 2u);
     const std::vector<float> rows = Decoded(payload, header.tables(0).values(), dtype);
@@ -73,8 +73,8 @@ TEST_P(EngineDtypeTest, TheAnswerHoldsDenseValuesRowsAndPooledValues) {
     EXPECT_EQ(header.tables(1).num_rows(), 1u);
     EXPECT_EQ(Decoded(payload, header.tables(1).values(), dtype)[0], TestValue(KeyIn("c", 5), 0));
 
-    // Feature "bag" is the mean of two ids for the first sample, and of none for the second.
-    // Feature "mix" is the sum of one id for each.
+    // Feature "bag" is a mean, of two ids for the first sample and of no ids for the second.
+    // Feature "mix" is a sum, of one id for each sample.
     const std::vector<float> bag = Decoded(payload, header.features(1).pooled(), dtype);
     const std::vector<float> mix = Decoded(payload, header.features(2).pooled(), dtype);
     for (size_t c = 0; c < 3; ++c) {
@@ -97,8 +97,8 @@ TEST_P(EngineDtypeTest, GradientsOfRowsAndPooledFeaturesAreSummedByKey) {
     const auto part = HeaderOf<NextBatchAnswerHeader>(reply);
     EXPECT_EQ(HeaderOf<PushGradientsAnswerHeader>(Push(1, 1, PushOf(part))).outcome(),
               OUTCOME_DONE);
-    // The gradients are, by row of "t": 1..3, 4..6; of "u": 7; by sample of bag: 8..10, 11..13; of
-    // mix: 14..16, 17..19.
+    // The gradients are: rows of "t" 1..3, 4..6; row of "u" 7; samples of "bag" 8..10, 11..13;
+    // samples of "mix" 14..16, 17..19.
     const auto indices =
         rpc::SectionView<uint32_t>((**reply)->payload, part.features(0).indices(), 2, "indices");
     const float first = (*indices)[0] == 0 ? 1 : 4, second = 5 - first;
@@ -130,7 +130,7 @@ TEST_F(EngineTest, RowsOfManyPssLieInTheOrderOfKeys) {
   const auto indices =
       rpc::SectionView<uint32_t>((**reply)->payload, part.features(3).indices(), 100, "indices");
   for (size_t s = 0; s < 100; ++s) EXPECT_EQ(rows[(*indices)[s]], TestValue(KeyIn("c", ids[s]), 0));
-  // In the push the gradients of the rows of "u" follow those of "t".
+  // In the push the gradients of the rows of "u" come after those of the rows of "t".
   Push(0, 1, PushOf(part));
   const float first = 1 + 3 * static_cast<float>(part.tables(0).num_rows());
   for (size_t s = 0; s < 100; ++s) {
@@ -142,7 +142,7 @@ TEST_F(EngineTest, RowsOfManyPssLieInTheOrderOfKeys) {
 TEST_F(EngineTest, AnF16UpdateHoldsGradientsOfAnySize) {
   JobConfig job = TestJob();
   job.mutable_embedding_ps()->set_wire_dtype(F16);
-  // Without a scale, an F16 would turn the first into -65504 and the second into 0.
+  // Without a scale, F16 would turn the first number into -65504 and the second into 0.
   for (const float gradient : {-70016.0f, 3e-12f}) {
     Start(job);
     PutTwoSamples(1);
@@ -168,8 +168,8 @@ TEST_F(EngineTest, WhatAnF16UpdateCannotHoldIsCounted) {
   const absl::Span<float> rows =
       push.second.MutableView<float>(push.first.tables(1).gradients().offset_bytes(), 1);
   rows[0] = std::numeric_limits<float>::infinity();
-  // The first value of sample 0 in feature "bag" is a gradient of two keys. It is 2^-60 of these
-  // keys' other gradients, too small for an F16 with the scale that those need.
+  // The first value of sample 0 in feature "bag" is a gradient of two keys. It is about 2^-60 of
+  // the other gradients of these keys, so it underflows in an F16 with the scale that they need.
   const absl::Span<float> bag =
       push.second.MutableView<float>(push.first.features(0).gradients().offset_bytes(), 3);
   bag[0] = 0x1p-58f;
@@ -178,7 +178,8 @@ TEST_F(EngineTest, WhatAnF16UpdateCannotHoldIsCounted) {
   EXPECT_EQ(engine_->progress().losses.underflowed, 2u);
 }
 
-// Each PS scales its rows by their own largest value, but the answer has one scale for all.
+// Each PS chooses a scale by the largest value in its rows, but the answer must have one scale for
+// all rows.
 TEST_F(EngineTest, F16RowsOfSeveralPssArriveUnderOneScale) {
   JobConfig job = TestJob();
   job.mutable_embedding_ps()->set_replicas(3);
@@ -293,7 +294,7 @@ TEST_F(EngineTest, AnUpdateCarriesTheLatestTimeOfItsPartsRecords) {
   EXPECT_EQ(without, static_cast<int>(Updates().size() - before)) << "its records have no time";
 }
 
-// Items are those of feature "c", the only one of table "u".
+// The items are the ids of feature "c", which is the only feature of table "u".
 class CandidateEngineTest : public EngineTest {
  protected:
   JobConfig CandidateJob() {
@@ -316,14 +317,15 @@ TEST_F(CandidateEngineTest, TheAnswerHoldsTheCandidatesAndTheirUpdatesAddUp) {
   ASSERT_TRUE(header.has_candidates());
   const CandidateRows& candidates = header.candidates();
   ASSERT_EQ(candidates.num_candidates(), 3u);
-  // All three items occur once each, in some order. Id 5 is the item of both samples and has one
-  // row.
+  // Each of the three items is drawn once, in some order. Id 5 is the item of both samples, but has
+  // only one row.
   const auto rows = rpc::SectionView<uint32_t>(payload, candidates.indices(), 3, "indices");
   ASSERT_TRUE(rows.ok());
   EXPECT_THAT(*rows, testing::UnorderedElementsAre(0, 1, 2));
   const TableRows& table = header.tables(1);
   EXPECT_EQ(table.num_rows(), 3u);
-  // The expected count is 1 after three draws without repeats, and somewhat less after more draws.
+  // After three draws without repeats the expected count is 1; after more draws it is a little
+  // less.
   EXPECT_THAT(Decoded(payload, candidates.log_q(), F32),
               testing::Each(testing::AllOf(testing::Gt(-1.0f), testing::Le(1e-6f))));
   EXPECT_EQ(Decoded(payload, candidates.positive_log_q(), F32).size(), 2u);

@@ -15,7 +15,7 @@ namespace satrap {
 
 namespace {
 
-// The gradients of a push, checked, by index in the layout; absent for tables and features without
+// The checked gradients of a push, by index in the layout. Absent for a table or feature without
 // gradients.
 struct PushedGradients {
   std::vector<absl::optional<rpc::WireValues>> tables;
@@ -79,9 +79,9 @@ absl::Status ReadFeatures(const EmbeddingLayout& layout, const LookupPlan& plan,
   return absl::OkStatus();
 }
 
-// The sum for each key of a table that POOLED features read, [num_keys, row_values]. The gradients
-// of sent rows are added first, then those of POOLED features in the order of features: a fixed
-// order of summation, which reproducible runs need.
+// The summed gradients of each key, [num_keys, row_values], of a table that POOLED features read.
+// The gradients of sent rows are added first, then those of POOLED features in the order of the
+// features. Reproducible runs need this fixed order of summation.
 std::vector<float> SumByKey(const EmbeddingLayout& layout, const PlannedPart& part, int index,
                             const PushedGradients& gradients) {
   const size_t row_values = layout.tables[index].row_values;
@@ -108,8 +108,8 @@ std::vector<float> SumByKey(const EmbeddingLayout& layout, const PlannedPart& pa
   return sums;
 }
 
-// The sums of a table's keys. A table without POOLED features has one pushed gradient for each key
-// already, and these are used in place, in the dtype in which they came.
+// The summed gradients of a table's keys. If the table has no POOLED features, the push already has
+// one gradient for each key, and these are used in place, in the dtype of the push.
 class KeySums {
  public:
   KeySums(const EmbeddingLayout& layout, const PlannedPart& part, int index,
@@ -134,7 +134,7 @@ class KeySums {
   rpc::WireValues values_;
 };
 
-// Adds the Update of PS `ps`. `sums` is empty if no gradients are sent.
+// Adds the Update for PS `ps`. `sums` is empty if no gradients are to be sent.
 void AddUpdate(const EmbeddingLayout& layout, const LookupPlan& plan,
                const std::vector<KeySums>& sums, UpdateHeader update, int ps, int num_ps,
                PlannedUpdates* updates) {
@@ -162,7 +162,7 @@ void AddUpdate(const EmbeddingLayout& layout, const LookupPlan& plan,
                 to.keys().size_bytes());
     std::memcpy(builder.Fill<uint8_t>(to.counts()).data(), from.counts.data() + run.begin,
                 to.counts().size_bytes());
-    // The NN worker has checked that all gradients are finite.
+    // The NN worker has already checked that all gradients are finite.
     const rpc::WireValues gradients = sums[tables[i]].Of(run);
     const int scale = rpc::ScaleExponentFor(gradients, update.dtype());
     rpc::SetScale(update.dtype(), scale, to.mutable_gradients());

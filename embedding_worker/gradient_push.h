@@ -1,6 +1,6 @@
-// The backward path of gradients: from a PushGradients, along the part's plan, to Updates of the
-// embedding PSs. What the NN worker sends for each row or sample becomes one sum for each unique
-// key.
+// The backward path of gradients: turns a PushGradients, by the part's plan, into Updates of the
+// embedding PSs. The NN worker sends gradients for rows or for samples; these are summed for each
+// unique key.
 //
 // Pure function; thread-safe.
 
@@ -22,17 +22,18 @@ namespace satrap {
 
 struct PlannedUpdates {
   std::vector<PsRequest> requests;
-  uint64_t gradient_values = 0;  // in all of them
-  rpc::WireLosses losses;        // of those values. If there are many, the job needs another dtype.
+  uint64_t gradient_values = 0;  // the number of gradient values in all Updates
+  rpc::WireLosses losses;        // of these values; many losses mean that another dtype is needed
 };
 
-// The Updates of a push, in the order of PSs. Each has the fields of `update`, without envelope and
-// call, gradients of its dtype, and the tables of which the PS has keys. PSs without keys are left
-// out unless `update.ordered()`; if push.step().finite() is false no Update has keys.
+// The Updates of a push, in the order of PSs. Each has the fields of `update` (except envelope and
+// call), gradients in the dtype of `update`, and the tables of which the PS has keys. PSs without
+// keys are left out unless `update.ordered()`. If push.step().finite() is false, no Update has
+// keys.
 //
 // INVALID_ARGUMENT, naming the field, unless the push has the gradients of each table with sent
-// rows and of each POOLED feature (they may be left out for a table of no rows and a part of no
-// samples), once each and in the right shape.
+// rows and of each POOLED feature exactly once and in the right shape. They may be left out for a
+// table without rows, and for a part without samples.
 absl::StatusOr<PlannedUpdates> MakeUpdates(const EmbeddingLayout& layout, const PlannedPart& part,
                                            const PushGradientsHeader& push, const Buffer& payload,
                                            const UpdateHeader& update, int num_ps);

@@ -1,4 +1,4 @@
-// A plan of a table is made in three passes over its ids, as a radix sort with one digit, the
+// The plan of a table is made in three passes over its ids. It is a radix sort with one digit, the
 // partition:
 //
 //   count     ids of each partition
@@ -6,8 +6,8 @@
 //   unify     within each partition, number the distinct keys as they occur, and note the number
 //             at each id's position
 //
-// A partition holds few ids (26 on average for 4096 x 26 in one table), so the third pass stays in
-// the first-level cache.
+// A partition has few ids (26 on average for 4096 x 26 ids in one table), so the third pass stays
+// in the first-level cache.
 
 #include "embedding_worker/lookup_plan.h"
 
@@ -26,7 +26,7 @@ namespace satrap {
 
 namespace {
 
-// In partitions with more ids than this, keys are found by hashing, in others by a linear search.
+// If a partition has more ids than this, keys are found by hashing, otherwise by a linear search.
 constexpr size_t kLinearIds = 16;
 
 constexpr uint32_t kNoSample = std::numeric_limits<uint32_t>::max();
@@ -49,7 +49,7 @@ class PlanMaker {
  private:
   using Occurrence = PlanScratch::Occurrence;
 
-  // Candidates come after the features of their id space.
+  // Whether candidates belong to this group of features. They come after the features.
   bool HasCandidates(const std::vector<int>& group) const {
     return std::find(group.begin(), group.end(), layout_.candidate_feature) != group.end();
   }
@@ -77,14 +77,14 @@ class PlanMaker {
     if (scratch_.occurrences_.size() < num_ids) scratch_.occurrences_.resize(num_ids);
   }
 
-  // Advances begins_[p] from the beginning of partition p to its end, which Unify relies on.
+  // Moves begins_[p] from the beginning of partition p to its end. Unify relies on that.
   void Scatter(const EmbeddingLayout::Table& table) {
     for (const std::vector<int>& group : table.id_spaces) {
       if (group.size() == 1) {
         ScatterSamples(group.front(), IdSpaceOf(group), 0, ids_.samples);
       } else {
-        // Goes sample by sample, so that a key which two features of a sample share comes twice in
-        // a row and is counted once.
+        // Go sample by sample. If two features of a sample have the same key, the two
+        // occurrences of this key are then adjacent and count only once.
         for (size_t s = 0; s < ids_.samples; ++s) {
           for (int feature : group) ScatterSamples(feature, IdSpaceOf(group), s, s + 1);
         }
@@ -93,7 +93,7 @@ class PlanMaker {
     }
   }
 
-  // Each candidate counts as a sample of its own, or not at all (JaggedIds::counts_candidates).
+  // Each candidate counts as one more sample, or not at all (JaggedIds::counts_candidates).
   void ScatterCandidates(uint64_t id_space_hash) {
     const size_t first = plan_.feature_begins.back();
     for (size_t j = 0; j < ids_.candidates.size(); ++j) {
@@ -105,7 +105,7 @@ class PlanMaker {
     }
   }
 
-  // The ids of one feature in samples [from, to).
+  // Scatters the ids of one feature in the samples [from, to).
   void ScatterSamples(int feature, uint64_t id_space_hash, size_t from, size_t to) {
     const JaggedIds::Feature& jagged = ids_.features[feature];
     const uint32_t first = static_cast<uint32_t>(plan_.feature_begins[feature]);
@@ -138,16 +138,16 @@ class PlanMaker {
     }
     table->keys.resize(num_keys);
     table->counts.resize(num_keys);
-    // The plan lives until the part's gradients are applied, so the memory for duplicates is
-    // returned.
+    // If there were many duplicates, return their memory now, because the plan is kept until the
+    // part's gradients are applied.
     if (num_keys < num_ids / 2) {
       table->keys.shrink_to_fit();
       table->counts.shrink_to_fit();
     }
   }
 
-  // Records that `occurrence` has key number `row`; `row` == `num_keys` means a new key. Returns
-  // the new number of keys.
+  // Records that the key of `occurrence` is key number `row`; if `row` == `num_keys`, it is a new
+  // key. Returns the new number of keys.
   uint32_t Note(const Occurrence& occurrence, uint32_t row, uint32_t num_keys,
                 LookupPlan::Table* table) {
     plan_.rows[occurrence.position] = row;
@@ -157,7 +157,7 @@ class PlanMaker {
       scratch_.last_samples_[row] = kNoSample;
       ++num_keys;
     }
-    // Samples are counted, not ids: a key's occurrences in one sample come one after another.
+    // Count samples, not ids. A key's occurrences in the same sample come one after another.
     const bool counts =
         scratch_.last_samples_[row] != occurrence.sample && occurrence.sample != kNoSample;
     table->counts[row] += counts ? 1 : 0;
@@ -165,7 +165,7 @@ class PlanMaker {
     return num_keys;
   }
 
-  // For a handful of ids a linear search is cheaper than a hash table.
+  // For few ids a linear search is cheaper than a hash table.
   uint32_t UnifyFew(uint32_t begin, uint32_t end, uint32_t num_keys, LookupPlan::Table* table) {
     const uint32_t first_key = num_keys;
     for (uint32_t i = begin; i < end; ++i) {
@@ -177,7 +177,8 @@ class PlanMaker {
     return num_keys;
   }
 
-  // Open addressing with linear probing; a slot holds a key's number plus one, 0 is free.
+  // A hash table with open addressing and linear probing. A slot holds a key's number plus one; 0
+  // means that it is free.
   uint32_t UnifyMany(uint32_t begin, uint32_t end, uint32_t num_keys, LookupPlan::Table* table) {
     size_t num_slots = 2 * kLinearIds;
     while (num_slots < 2 * static_cast<size_t>(end - begin)) num_slots *= 2;
@@ -196,7 +197,7 @@ class PlanMaker {
   }
 
   // If POOLED and ROWS features share the table, only the rows of the ROWS features are sent, and
-  // the entries of their ids become indices into these.
+  // the entries of their ids become indices into the sent rows.
   void ChooseSent(int index) {
     const EmbeddingLayout::Table& layout = layout_.tables[index];
     LookupPlan::Table& table = plan_.tables[index];

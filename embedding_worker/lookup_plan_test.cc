@@ -33,8 +33,8 @@ void AddTable(const char* name, uint32_t id, JobConfig* job) {
   table->add_segments()->set_dim(2);
 }
 
-// A job of table "t" with features "a" and "b" of one id space and "c" of its own, and table "u"
-// with feature "d".
+// A job with table "t", whose features "a" and "b" share an id space and "c" has its own, and table
+// "u" with feature "d".
 JobConfig Job() {
   JobConfig job;
   AddTable("t", 3, &job);
@@ -46,7 +46,7 @@ JobConfig Job() {
   return job;
 }
 
-// A part as vectors: ids[f] and, where not empty, offsets[f].
+// A part as vectors: ids[f], and offsets[f] unless feature f has one id per sample.
 struct Part {
   size_t samples;
   std::vector<std::vector<uint64_t>> ids;
@@ -104,14 +104,15 @@ TEST(LookupPlan, CountsAreSamplesNotOccurrences) {
     return 0;
   };
   EXPECT_EQ(count_of(5, "shared"), 1u);
-  // Sample 0 has the id in feature b, sample 1 in a and in b.
+  // Sample 0 has the id only in feature b; sample 1 has it in a and b, but counts once.
   EXPECT_EQ(count_of(6, "shared"), 2u);
   EXPECT_EQ(count_of(7, "shared"), 1u);
   EXPECT_EQ(count_of(5, "c"), 2u);
   EXPECT_THAT(plan.tables[1].counts, ElementsAre(2));
 }
 
-// A random part: Zipf-like ids, so that some partitions hold one id and some hundreds.
+// A random part. Its ids have a distribution like Zipf's, so that some partitions have one id and
+// others have hundreds.
 Part RandomPart(size_t samples, uint64_t seed) {
   SplitMix64 random(seed);
   Part part;
@@ -200,7 +201,7 @@ TEST(LookupPlan, OnlyRowsOfRowsFeaturesAreSent) {
   job.mutable_data()->mutable_features(3)->set_transfer(FeatureConfig::POOLED);
   const LookupPlan plan = Plan(job, kSmall);
   EXPECT_EQ(plan.tables[0].keys.size(), 4u);
-  EXPECT_EQ(plan.tables[0].num_sent, 3u);  // not 7, which only b holds
+  EXPECT_EQ(plan.tables[0].num_sent, 3u);  // 7 is not sent, because only b has it
   ASSERT_EQ(plan.tables[0].sent.size(), 3u);
   for (int f : {0, 2}) {
     for (size_t j = 0; j < kSmall.ids[f].size(); ++j) {
@@ -224,7 +225,8 @@ TEST(LookupPlan, APartOfNoSamplesHasNoKeys) {
   EXPECT_EQ(plan.KeyRangeOf(0, 1, 2).size(), 0u);
 }
 
-// The candidates share the id space of "a" and "b", and a table that "c" reads, too.
+// The candidates have the id space of "a" and "b". Feature "c" reads the same table with another id
+// space.
 TEST(LookupPlan, CandidatesAreRowsLikeThoseOfTheirFeature) {
   EmbeddingLayout layout = EmbeddingLayout::Make(Job());
   layout.candidate_feature = 0;
@@ -244,14 +246,15 @@ TEST(LookupPlan, CandidatesAreRowsLikeThoseOfTheirFeature) {
   EXPECT_EQ(rows[2], plan->RowsOf(1)[1]) << "also in another feature";
   EXPECT_EQ(plan->RowsOf(3).size(), 2u);
   EXPECT_EQ(plan->NumIds(), 12u);
-  // Two samples have id 1, one has 2 and one 3; a candidate counts like a sample.
+  // Two samples have id 1, one has id 2 and one has id 3. Each candidate counts like a sample.
   std::map<uint64_t, uint32_t> counts;
   for (size_t i = 0; i < table.keys.size(); ++i) counts[table.keys[i]] = table.counts[i];
   EXPECT_EQ(counts[key(1)], 3u);
   EXPECT_EQ(counts[key(2)], 2u);
   EXPECT_EQ(counts[key(3)], 1u);
   EXPECT_EQ(counts[key(9)], 2u);
-  // A part that shares its candidates with the first part of the batch counts its samples alone.
+  // If the first part of the batch has the same candidates and counts them, this part counts only
+  // its samples.
   ids.counts_candidates = false;
   const auto other = LookupPlan::Make(layout, ids, &scratch);
   ASSERT_TRUE(other.ok()) << other.status();

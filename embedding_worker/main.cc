@@ -1,5 +1,5 @@
-// The process of an embedding worker: joins the run, connects to the embedding PSs, serves loaders
-// and NN workers.
+// The process of an embedding worker. It joins the run, connects to the embedding PSs, and serves
+// loaders and NN workers.
 
 #include <memory>
 #include <utility>
@@ -18,8 +18,8 @@ namespace satrap {
 namespace {
 
 absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
-  // Joins before it serves, because the engine needs channels to all PSs. Loaders and NN workers
-  // may join earlier: their calls wait until this server listens.
+  // Join before serving, because the engine needs channels to all PSs. Loaders and NN workers may
+  // join earlier: their calls wait until this server listens.
   RETURN_IF_ERROR(runtime.Join());
   EmbeddingWorkerEngine::Options options;
   options.envelope = runtime.envelope();
@@ -28,7 +28,7 @@ absl::Status RunEmbeddingWorker(RoleRuntime& runtime) {
   options.position = runtime.position();
   options.kill_points = runtime.kill_points();
   options.on_failure = runtime.failure_sink();
-  // A loader made the list before it joined.
+  // The list exists, because a loader made it before it joined.
   if (NeedsCandidateList(runtime.job())) {
     ASSIGN_OR_RETURN(options.candidates, ReadCandidateList(CandidateListPath(runtime.job())));
   }

@@ -15,13 +15,13 @@ namespace satrap {
 
 namespace {
 
-// The values of keys [begin, begin + values.count / row_values) of a table, as one PS sent them.
+// A run of a table's rows, as one PS sent them: keys [begin, begin + values.count / row_values).
 struct RowRun {
   size_t begin = 0;
   rpc::WireValues values;
 };
 
-// For each table, the runs of all its keys, in order.
+// For each table, the runs that together have all its keys, in order.
 using RowRuns = std::vector<std::vector<RowRun>>;
 
 bool HasKeys(const LookupPlan& plan, int ps, int num_ps) {
@@ -58,8 +58,8 @@ absl::Status ReadLookupAnswer(const EmbeddingLayout& layout, const LookupPlan& p
   return absl::OkStatus();
 }
 
-// All rows of a table, [num_keys, row_values], as f32. Not copied if one PS sent all of them as
-// f32.
+// All rows of a table, [num_keys, row_values], as f32. Does not copy them if one PS sent all of
+// them as f32.
 class RowMatrix {
  public:
   RowMatrix(const std::vector<RowRun>& runs, size_t num_values, size_t row_values) {
@@ -81,8 +81,8 @@ class RowMatrix {
   const float* data_;
 };
 
-// Builds the answer. All sections are reserved before the first is filled, because the payload is
-// allocated once, and its size must be known then.
+// Builds the answer. The payload is allocated once with its final size, so all sections are
+// reserved before the first is filled.
 class AnswerBuilder {
  public:
   AnswerBuilder(const EmbeddingLayout& layout, const PlannedPart& part, WireDtype dtype)
@@ -114,7 +114,7 @@ class AnswerBuilder {
   }
 
  private:
-  // A section of the part that goes to the NN worker unchanged.
+  // Copies a section of the part that is passed on to the NN worker unchanged.
   void Copy(const Section& from, Section* to) {
     Section section = from;
     builder_.Reserve<uint8_t>(from.size_bytes(), to);
@@ -179,12 +179,13 @@ class AnswerBuilder {
     Fill<float>(from.positive_log_q, to.positive_log_q());
   }
 
-  // The rows of a table that are sent, if any, and the pooled values of its POOLED features.
+  // Fills in the sent rows of a table, if there are any, and the pooled values of its POOLED
+  // features.
   void FillTable(int index, const std::vector<RowRun>& runs, TableRows* rows) {
     const EmbeddingLayout::Table& layout = layout_.tables[index];
     const LookupPlan::Table& table = part_.plan.tables[index];
-    // If all rows are sent, each run is converted straight from a PS's answer into its place. F16
-    // runs have scales of their own, the largest of which fits all.
+    // If all rows are sent, convert each run directly from a PS's answer into its place. Each F16
+    // run has its own scale; use the largest of these for all.
     if (rows != nullptr && table.sent.empty() && table.num_sent > 0) {
       uint8_t* const to = builder_.Fill<uint8_t>(rows->values()).data();
       int scale = rpc::ScaleExponentFor(runs[0].values, dtype_);
@@ -199,7 +200,7 @@ class AnswerBuilder {
     }
     if (!layout.has_pooled || part_.plan.samples == 0) return;
     const RowMatrix matrix(runs, table.keys.size() * layout.row_values, layout.row_values);
-    // Only some of the rows are sent; the others were looked up to be pooled.
+    // Send only some of the rows; the others were looked up only for pooling.
     if (rows != nullptr) {
       const auto values_of = [&](uint32_t row) {
         return absl::MakeConstSpan(matrix.data() + row * layout.row_values, layout.row_values);

@@ -1,5 +1,5 @@
-// The forward path of values: from a part's plan to Lookups of the embedding PSs, and from their
-// answers to the answer that the NN worker gets.
+// The forward path of values: makes Lookups of the embedding PSs from a part's plan, and the answer
+// to the NN worker from the PSs' answers.
 //
 // Pure functions; thread-safe.
 
@@ -20,13 +20,13 @@
 namespace satrap {
 
 // One Lookup for each PS that has keys of the plan, in the order of PSs. Each has the fields of
-// `header`, without envelope and call, and the tables of which the PS has keys.
+// `header` (except envelope and call) and the tables of which the PS has keys.
 std::vector<PsRequest> MakeLookups(const EmbeddingLayout& layout, const LookupPlan& plan,
                                    int num_ps, const LookupHeader& header);
 
-// Makes the answer to NextBatch from `answers`, which are in the order of MakeLookups' requests:
-// the part's dense values and, for each feature, its rows or its pooled values in `dtype`.
-// INTERNAL, naming the PS, if an answer does not fit its request.
+// Makes the answer to NextBatch. It has the part's dense values and, for each feature, its rows or
+// its pooled values in `dtype`. `answers` are those to the requests of MakeLookups, in the same
+// order. INTERNAL, naming the PS, if an answer does not fit its request.
 absl::StatusOr<rpc::Message> MakeNextBatchAnswer(const EmbeddingLayout& layout,
                                                  const PlannedPart& part, int num_ps,
                                                  absl::Span<const rpc::Message> answers,

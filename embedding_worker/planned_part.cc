@@ -14,7 +14,8 @@ namespace satrap {
 
 namespace {
 
-// Checks the sizes of the dense sections. Their values are only passed on to the NN worker.
+// Checks the sizes of the dense sections. Their values need no check: they are only passed on to
+// the NN worker.
 absl::Status CheckDescription(const PartDescription& part, const Buffer& payload) {
   const uint64_t samples = part.samples();
   struct Field {
@@ -41,8 +42,8 @@ absl::Status CheckDescription(const PartDescription& part, const Buffer& payload
   return absl::OkStatus();
 }
 
-// The ids of feature `index`, as views of the payload. Offsets are checked for size only: their
-// values are checked by LookupPlan::Make.
+// The ids of feature `index`, as views of the payload. Checks only the size of the offsets;
+// LookupPlan::Make checks their values.
 absl::StatusOr<JaggedIds::Feature> IdsOf(const FeatureIds& feature, int index, uint64_t samples,
                                          const Buffer& payload) {
   const std::string field = absl::StrCat("features[", index, "]");

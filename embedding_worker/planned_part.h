@@ -1,5 +1,5 @@
-// A PlannedPart is one NN worker's share of a global batch at the embedding worker: what the loader
-// sent, checked, and the plan of its lookups.
+// A PlannedPart is one NN worker's share of a global batch, as an embedding worker holds it: what
+// the loader sent, checked, and the plan of its lookups.
 //
 // Immutable after Make.
 
@@ -27,19 +27,20 @@ struct PlannedPart {
   LookupPlan plan;
   absl::optional<PartCandidates> candidates;  // of the train stream, with model.candidates
 
-  // The ids of a feature as rows of the plan, with the offsets and weights that the loader sent.
+  // The ids of a feature as rows of the plan, with the offsets and weights that the loader has
+  // sent.
   RowIndices IndicesOf(int feature) const;
 
-  // The latest of the records' times, in milliseconds since 1970; nullopt: they have none.
+  // The latest of the records' times, in milliseconds since 1970; nullopt if they have no times.
   absl::optional<int64_t> LatestTime() const;
 
-  // The sum of the samples' weights; without weights the number of samples.
+  // The sum of the samples' weights; the number of samples if they have no weights.
   double Weight() const;
 
   // INVALID_ARGUMENT, naming the field, if a count or section of the header does not fit the
   // payload or the job, if the offsets of a feature are wrong, or if candidates are needed and a
-  // sample does not have exactly one item. `source` draws the candidates; null: there are none to
-  // draw. REQUIRES: header.has_part()
+  // sample does not have exactly one item. `source` draws the candidates; it is null if none are
+  // needed. REQUIRES: header.has_part()
   static absl::StatusOr<PlannedPart> Make(const EmbeddingLayout& layout,
                                           const PutBatchHeader& header, Buffer payload,
                                           PlanScratch* scratch,

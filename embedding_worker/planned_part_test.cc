@@ -30,7 +30,7 @@ EmbeddingLayout Layout() {
   return EmbeddingLayout::Make(job);
 }
 
-// The request of docs/formats.md, "One PutBatch, byte by byte".
+// The request that docs/formats.md shows in "One PutBatch, byte by byte".
 std::string ExampleBytes() {
   const std::string prefix = absl::HexStringToBytes(
       "0a6d"
@@ -132,8 +132,8 @@ TEST(PlannedPart, WeighsAsMuchAsItsSamples) {
   EXPECT_EQ(Make(example)->Weight(), 4.5);
 }
 
-// Whatever value a byte of the header has, the part is read or refused, and nothing outside the
-// payload is touched.
+// Whatever value a byte of the header has, the part is either accepted or refused, and no memory
+// outside the payload is accessed.
 TEST(PlannedPart, SurvivesAnyDamagedHeaderByte) {
   const std::string good = ReadExample().header.SerializeAsString();
   int refused = 0;

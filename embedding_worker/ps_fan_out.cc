@@ -12,13 +12,14 @@ namespace satrap {
 
 namespace {
 
-// One fan-out: collects the answers to its requests, and ends with all of them or the first error.
+// One fan-out: collects the answers to its requests. It ends when it has all of them, or the first
+// error.
 class FanOutCall : public std::enable_shared_from_this<FanOutCall> {
  public:
   FanOutCall(size_t num_requests, PsFanOut::Done done)
       : answers_(num_requests), missing_(num_requests), done_(std::move(done)) {}
 
-  // The callback of request `index`.
+  // Makes the callback of request `index`.
   rpc::Callback Answer(size_t index) {
     return [self = shared_from_this(), index](absl::StatusOr<rpc::Message> answer) {
       if (answer.ok()) {
@@ -50,8 +51,8 @@ class FanOutCall : public std::enable_shared_from_this<FanOutCall> {
   }
 
   Mutex mutex_;
-  // Guarded by the mutex while answers are missing. After the last one nobody writes any more, so
-  // the answers are moved out without the lock.
+  // Guarded by the mutex while answers are missing. After the last answer nothing writes to this
+  // vector any more, so it is moved out without the lock.
   std::vector<rpc::Message> answers_;
   size_t missing_ GUARDED_BY(mutex_);
   bool failed_ GUARDED_BY(mutex_) = false;
@@ -62,7 +63,7 @@ class FanOutCall : public std::enable_shared_from_this<FanOutCall> {
 
 PsFanOut::PsFanOut(Executor* executor, const std::vector<rpc::Channel*>& ps,
                    const Envelope& envelope, uint32_t worker, const rpc::RpcTimeouts& timeouts)
-    // Updates are forwarded under their ranks' ids, so their client's own sender is not used.
+    // The sender given here is not used, because Updates are forwarded with the ids of their ranks.
     : updates_({rpc::kUpdate, envelope, worker, timeouts}, executor,
                rpc::PeersOf("embedding_ps", ps)),
       apply_steps_({rpc::kApplyStep, envelope, worker, timeouts}, executor,

@@ -1,6 +1,6 @@
-// A PsFanOut sends one call to several embedding PSs at once and gathers their answers: the Lookups
-// of a part, the Updates of a push, or its ApplySteps. Each request is repeated until it is
-// answered and runs once at its PS (common/rpc/numbered_client.h).
+// A PsFanOut sends one call to several embedding PSs at once and collects their answers: the
+// Lookups of a part, the Updates of a push, or its ApplySteps. Each request is repeated until it is
+// answered, and runs only once at its PS (common/rpc/numbered_client.h).
 //
 // Thread-safe.
 
@@ -27,12 +27,12 @@ struct PsRequest {
 
 class PsFanOut {
  public:
-  // Gets the answers, answers[i] to requests[i], or the first error, which names method and PS.
-  // Runs once, on a thread of the executor or of a channel.
+  // Receives the answers, where answers[i] belongs to requests[i], or the first error, which names
+  // method and PS. Called once, on a thread of the executor or of a channel.
   using Done = absl::AnyInvocable<void(absl::StatusOr<std::vector<rpc::Message>>)>;
 
-  // `worker`: index of this embedding worker, the sender of its Lookups. `ps`: one channel each, by
-  // index. Nothing is owned; all must outlive the calls.
+  // `worker` is the index of this embedding worker, which is the sender of its Lookups. `ps` has a
+  // channel to each PS, by index. Nothing is owned; everything must outlive the calls.
   PsFanOut(Executor* executor, const std::vector<rpc::Channel*>& ps, const Envelope& envelope,
            uint32_t worker, const rpc::RpcTimeouts& timeouts);
 
@@ -41,15 +41,16 @@ class PsFanOut {
   // REQUIRES: requests is not empty
   void Lookup(std::vector<PsRequest> requests, Done done);
 
-  // Sends the Updates of one push under `push`, the id that its rank gave it, unchanged: whichever
-  // way a push travels, each PS applies it once. REQUIRES: requests is not empty
+  // Sends the Updates of one push. All have the id `push` that the rank gave the push, so each PS
+  // applies the push only once, even if it also comes by another way. REQUIRES: requests is not
+  // empty
   void Update(const CallId& push, std::vector<PsRequest> requests, Done done);
 
-  // Sends `header`, which has neither envelope nor call, to every PS under the same id.
+  // Sends `header`, to which it adds envelope and call, to every PS, with the id `push`.
   void ApplyStep(const CallId& push, const ApplyStepHeader& header, Done done);
 
  private:
-  // One client for each PS, so that a slow PS does not make the others keep answers for longer.
+  // A client for each PS, so that a slow PS does not make the other PSs keep their answers longer.
   std::vector<rpc::NumberedClient> lookups_;
   rpc::NumberedClient updates_;
   rpc::NumberedClient apply_steps_;

@@ -40,8 +40,8 @@ absl::Status StreamQueue::Put(const PendingAnswer& call, std::shared_ptr<const P
   if (options_.ordered && (IsHere(id) || (id.epoch() == epoch_ && !CanCome(id)))) {
     return absl::InvalidArgumentError(absl::StrCat(NameOf(id), ": sent twice or out of order"));
   }
-  // Every part is held first. Settle accepts it at once if its epoch is current and the queue has
-  // capacity.
+  // Hold the part first. If its epoch is current and the queue has capacity, Settle accepts it at
+  // once.
   held_.push_back({call, std::move(part)});
   Settle(decisions);
   return absl::OkStatus();
@@ -57,8 +57,8 @@ absl::Status StreamQueue::End(uint32_t loader, uint32_t epoch, Decisions* decisi
 }
 
 bool StreamQueue::RequestPart(const QueuedRequest& request, Decisions* decisions) {
-  // An ordered rank requests only parts that it knows to exist, so a request for one of a past
-  // epoch is an error; an unordered rank learns in this way that the epoch has ended.
+  // An ordered rank requests only parts that it knows to exist, so a request for a part of a past
+  // epoch is an error. An unordered rank learns from the answer that the epoch has ended.
   if (request.epoch < epoch_) {
     (options_.ordered ? decisions->refused : decisions->ended).push_back(request);
     return false;
@@ -94,7 +94,7 @@ bool StreamQueue::IsHere(const PartId& id) const {
                      [&](const Held& held) { return SamePart(held.part->description.id(), id); });
 }
 
-// Whether a part of the current epoch that is not here can still arrive.
+// Whether a part of the current epoch that has not arrived can still arrive.
 bool StreamQueue::CanCome(const PartId& id) const { return !AllEnded() && id.seq() >= NextSeq(id); }
 
 uint64_t StreamQueue::NextSeq(const PartId& id) const {
@@ -164,8 +164,8 @@ bool StreamQueue::Refuse(Decisions* decisions) {
   return changed;
 }
 
-// Parts that are held do not keep the epoch open. After all end markers, and with nothing accepted,
-// the queue is not full, so AcceptHeld has left only parts of later epochs.
+// Ends the epoch if all end markers have come and no accepted part is left. Then no held part
+// belongs to the epoch: the queue is not full, so AcceptHeld has left only parts of later epochs.
 bool StreamQueue::EndEpoch(Decisions* decisions) {
   if (!AllEnded() || !accepted_.empty()) return false;
   ended_loaders_.erase(epoch_++);
@@ -181,9 +181,9 @@ bool StreamQueue::EndEpoch(Decisions* decisions) {
   return true;
 }
 
-// Each of these steps may make another one possible: a delivery frees capacity, and an epoch's end
-// lets parts of the next one be accepted. Delivery comes before the end, so that an epoch ends only
-// when all its parts have been handed out.
+// Repeats the steps, because one may make another possible: a delivery frees capacity, and after an
+// epoch's end parts of the next one can be accepted. Delivery comes before the end, so that an
+// epoch ends only when all its parts have been handed out.
 void StreamQueue::Settle(Decisions* decisions) {
   while (AcceptHeld(decisions) || Deliver(decisions) || Refuse(decisions) || EndEpoch(decisions)) {
   }

@@ -1,6 +1,7 @@
-// The StreamQueue of one stream (train, valid, test) decides at an embedding worker which parts are
-// accepted, which wait for queue capacity or for their epoch, which request gets which part, and
-// when an epoch has ended. It only decides: each call adds to a Decisions what its owner must do.
+// The StreamQueue of one stream (train, valid, test) at an embedding worker decides which parts are
+// accepted, which parts wait for queue capacity or for their epoch, which request gets which part,
+// and when an epoch has ended. It only makes decisions: each call adds to a Decisions what the
+// owner of the queue must do.
 //
 //   accepted   parts of the current epoch that have not been handed to a request yet, at most
 //              `queue_capacity_parts` of them: in the stream when unordered, in each (lane, part)
@@ -12,9 +13,9 @@
 //   refused    ordered requests for a part that was handed out or passed over: the parts of a
 //              (lane, part) arrive in ascending order of seq, and none arrives after all end
 //              markers.
-//   ended      an epoch ends when each loader has sent its end marker and no part of it is left.
-//              Requests for it are answered ENDED, and the parts held for the next epoch are
-//              accepted.
+//   ended      an epoch ends when each loader has sent its end marker and no part of the epoch is
+//              left. Requests for this epoch are answered ENDED, and the parts held for the next
+//              epoch are accepted.
 //
 // Not thread-safe.
 
@@ -39,7 +40,7 @@ namespace satrap {
 
 using rpc::PendingAnswer;
 
-// The part that a NextBatch requests.
+// The request of a NextBatch for a part.
 struct QueuedRequest {
   PendingAnswer call;
   uint32_t epoch = 0;
@@ -49,17 +50,18 @@ struct QueuedRequest {
 
 class StreamQueue {
  public:
-  // Which parts share one queue_capacity_parts. An ordered stream whose lanes share it deadlocks:
-  // ranks wait for a part of one lane while parts of another fill the queue.
+  // Which parts share one queue_capacity_parts. If the lanes of an ordered stream shared it, there
+  // would be a deadlock: ranks wait for a part of one lane while parts of another lane fill the
+  // queue.
   enum class CapacityScope { kStream, kLanePart };
   struct Options {
     bool ordered = false;
     CapacityScope capacity_scope = CapacityScope::kStream;
     int queue_capacity_parts = 8;
     int num_loaders = 1;
-    // The place where the stream begins. `first_seqs`, for ordered streams only, has for each lane
-    // the seq of the first part that can arrive in the first epoch; with kNone no part of the lane
-    // arrives. Lanes after its end begin at 0.
+    // Where the stream begins. `first_seqs`, only for ordered streams, has for each lane the seq of
+    // the first part that can arrive in the first epoch; kNone means that no part of the lane
+    // arrives. Lanes that `first_seqs` does not list begin at 0.
     uint32_t first_epoch = 0;
     std::vector<uint64_t> first_seqs;
   };
@@ -77,20 +79,21 @@ class StreamQueue {
 
   explicit StreamQueue(const Options& options) : options_(options), epoch_(options.first_epoch) {}
 
-  // A part has arrived with PutBatch `call`. INVALID_ARGUMENT, with nothing changed, if its epoch
-  // has ended, if its loader has ended that epoch, or (ordered) if it or a later part of its (lane,
-  // part) has arrived before, or it comes before the first one of its lane.
+  // Call when a part has arrived with PutBatch `call`. INVALID_ARGUMENT, with nothing changed, if
+  // the part's epoch has ended or its loader has ended that epoch; if ordered, also if this part or
+  // a later part of its (lane, part) has arrived before, or if it comes before the first part of
+  // its lane.
   absl::Status Put(const PendingAnswer& call, std::shared_ptr<const PlannedPart> part,
                    Decisions* decisions);
 
-  // The loader will send no further part of the epoch. INVALID_ARGUMENT if it has said so before or
-  // the epoch is over.
+  // Call when the loader will send no further part of the epoch. INVALID_ARGUMENT if this was
+  // called before, or the epoch is over.
   absl::Status End(uint32_t loader, uint32_t epoch, Decisions* decisions);
 
-  // Delivers, ends or refuses the request, or keeps it waiting. True if it waits.
+  // Delivers, ends or refuses the request, or makes it wait. Returns whether it waits.
   bool RequestPart(const QueuedRequest& request, Decisions* decisions);
 
-  // Removes a waiting request. False if it does not wait any more.
+  // Removes a waiting request. False if it does not wait (any more).
   bool Withdraw(const PendingAnswer& call);
 
   uint32_t epoch() const { return epoch_; }
@@ -106,7 +109,7 @@ class StreamQueue {
 
   bool HasCapacityFor(const PlannedPart& part) const;
   bool IsHere(const PartId& id) const;
-  // Ordered: the lowest seq of the part's (lane, part) that can come in this epoch.
+  // If ordered: the lowest seq of the part's (lane, part) that can still arrive in this epoch.
   uint64_t NextSeq(const PartId& id) const;
   bool CanCome(const PartId& id) const;
   bool AllEnded() const;
@@ -114,14 +117,14 @@ class StreamQueue {
   bool Deliver(Decisions* decisions);
   bool Refuse(Decisions* decisions);
   bool EndEpoch(Decisions* decisions);
-  // Accepts, delivers, refuses and ends until nothing more happens.
+  // Accepts, delivers, refuses and ends until nothing more can be done.
   void Settle(Decisions* decisions);
 
   const Options options_;
   uint32_t epoch_;
   std::list<std::shared_ptr<const PlannedPart>> accepted_;  // in order of arrival
   std::list<Held> held_;
-  // Ordered: one more than the last seq accepted in this epoch, by (lane, part).
+  // If ordered: the last seq accepted in this epoch plus one, by (lane, part).
   std::map<std::pair<uint32_t, uint32_t>, uint64_t> accepted_seqs_;
   std::list<QueuedRequest> waiting_;
   std::map<uint32_t, std::set<uint32_t>> ended_loaders_;  // by epoch, from the current one on

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Puts, ends and requests by short calls; what the queue decides is kept as text, such as
+// Has short functions to put, end and request. The queue's decisions are kept as text, such as
 // "accept 3" (the call's number), "deliver 7: 0/1/4/0" (epoch, lane, seq, part), "end 8" and
 // "refuse 9".
 class QueueTest : public testing::Test {

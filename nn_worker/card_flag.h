@@ -1,4 +1,4 @@
-// The flag that an NN worker has in addition to those of every role (common/role/role_flags.h):
+// The flag that an NN worker has in addition to the flags of every role (common/role/role_flags.h):
 //
 //   nn_worker_cuda --card=1 ...     the card of this machine that it trains on; default: 0
 //
@@ -17,8 +17,8 @@ namespace satrap {
 // Refuses every value if the program has no cards (DeviceProgram, nn_worker/device_program.h).
 Flag CardFlag(bool program_has_cards, absl::optional<int>* card);
 
-// The card of a rank: that of the flag, or 0. INVALID_ARGUMENT if the flag is given and the job
-// trains on no card.
+// The card of a rank: the flag's value, or 0 without the flag. INVALID_ARGUMENT if the flag is
+// given and the job trains on no card.
 absl::StatusOr<int> CardOfRank(absl::optional<int> flag, const NnWorkerConfig& config);
 
 }  // namespace satrap

@@ -1,6 +1,6 @@
-// What an NN worker's program does on a device whose kernels it has. There are three programs:
-// nn_worker computes on the CPU alone and has none, nn_worker_host has the kernels of the host's
-// device, nn_worker_cuda those of cards.
+// The part of an NN worker's program that needs the kernels of a device. There are three programs:
+// nn_worker has no kernels and computes on the CPU alone, nn_worker_host has the kernels of the
+// host's device, and nn_worker_cuda has those of cards.
 //
 // Thread-safe: const and without state.
 

@@ -32,7 +32,7 @@ absl::StatusOr<JobBackend> MakeDeviceBackend(const RoleRuntime& runtime,
   if (devices == nullptr) {
     const std::string device = NnWorkerConfig::Device_Name(config.device());
     return absl::FailedPreconditionError(
-        absl::StrCat("nn_worker.device is ", device, ", and this program is for CPU alone: run ",
+        absl::StrCat("nn_worker.device is ", device, ", but this program is for CPU alone: run ",
                      config.device() == NnWorkerConfig::CUDA ? "nn_worker_cuda" : "nn_worker_host",
                      " in place of nn_worker"));
   }

@@ -1,4 +1,4 @@
-// What the dense network of a rank runs on, by the job: the CPU, or a device.
+// Makes the backend that the dense network of a rank runs on: the CPU or a device, as the job says.
 //
 // Not thread-safe; for the thread that starts the rank.
 
@@ -13,13 +13,13 @@
 
 namespace satrap {
 
-// Logs how values of 16 bits are multiplied, which decides whether they are faster.
+// Logs how the CPU multiplies 16-bit values, because this decides whether they are faster than F32.
 void LogProducts(const RoleRuntime& runtime);
 
-// Call before the rank is ready, so that a card that cannot be used or is too small, a library that
-// is missing, and a plan above the job's limit are found before anybody trains a step. `devices` is
-// null in the program for CPU alone, which refuses other jobs (FAILED_PRECONDITION). `pool`
-// outlives the backend.
+// Call before the rank is ready. Then errors are found before any rank trains a step: a card that
+// cannot be used or is too small, a missing library, or a plan above the job's limit. `devices` is
+// null in the program that has only the CPU's backend; it refuses jobs for other devices
+// (FAILED_PRECONDITION). `pool` outlives the backend.
 absl::StatusOr<JobBackend> MakeRankBackend(const RoleRuntime& runtime, const DeviceProgram* devices,
                                            int card, ForkJoinPool* pool);
 

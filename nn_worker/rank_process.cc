@@ -71,7 +71,7 @@ absl::StatusOr<std::unique_ptr<Collective>> MakeCollective(RoleRuntime& runtime)
   return NewGlooCollective(options, runtime.coordinator());
 }
 
-// The objects by which this rank acts together with the others.
+// The objects with which this rank works together with the others.
 struct Ranks {
   std::unique_ptr<Collective> collective;
   std::unique_ptr<DeviceReduction> reduction;  // null: the collective adds up the gradients
@@ -81,7 +81,7 @@ struct Ranks {
 absl::Status ConnectCards(RoleRuntime& runtime, const DeviceProgram* devices, int card,
                           Ranks* ranks) {
   if (!SumsOnDevices(runtime.job())) return absl::OkStatus();
-  // MakeBackend has refused a job that needs a device.
+  // MakeRankBackend has refused a job that needs a device.
   CHECK(devices != nullptr);
   NcclOptions options;
   options.rank = runtime.index();
@@ -149,7 +149,7 @@ absl::Status EndRun(RoleRuntime& runtime, CutEngine* cuts, const TailCalibration
     const Ledger::Totals consumed = cuts->consumed();
     result.set_bad_records(consumed.bad_records);
     result.set_empty_lines(consumed.empty_lines);
-    // A generation that only had the test pass to make has no cut of its own.
+    // A generation that only evaluated the test stream has no cut of its own.
     result.set_model_dir(result.model_dir().empty() ? runtime.cut_folder()
                                                     : absl::StrCat(CheckpointsDir(job.run_dir()),
                                                                    "/", result.model_dir()));
@@ -183,7 +183,7 @@ absl::Status BeginFromModel(RoleRuntime& runtime, StartModel* model, Network* ne
                             Collective* collective, CutEngine* cuts, NetworkTrainer* trainer) {
   const JobConfig& job = runtime.job();
   const bool leads = runtime.index() == 0;
-  // Scores are those of the whole model or of none.
+  // A run that only scores must take the whole model.
   if (job.action() != JobConfig::TRAIN) {
     RETURN_IF_ERROR(trainer->StartFromModel(model));
     if (!leads) return absl::OkStatus();
@@ -197,7 +197,8 @@ absl::Status BeginFromModel(RoleRuntime& runtime, StartModel* model, Network* ne
   return TellOfWarmStart(report.result, job.run_dir(), runtime.logger());
 }
 
-// A value for each task, or all values of the outputs that are wanted instead.
+// The number of values in a record's prediction: one for each task or, if the job asks for other
+// outputs instead, all values of those.
 size_t PredictionValues(const JobConfig& job, const PartLayout& layout, const Network& network) {
   if (job.predict_outputs().empty()) return layout.tasks.size();
   int64_t values = 0;
@@ -207,7 +208,7 @@ size_t PredictionValues(const JobConfig& job, const PartLayout& layout, const Ne
   return static_cast<size_t>(values);
 }
 
-// The position as shown: drops figures of features that a changed job no longer uses.
+// The position that is shown. It lacks figures of features that a changed job no longer uses.
 RunPosition ShownPosition(const JobConfig& job, RunPosition position) {
   if (job.gradient_clip_norm() == 0) position.clear_gradient_norms();
   if (!job.evaluation().has_reduce_on_plateau()) position.clear_plateau();
@@ -224,8 +225,8 @@ void DescribeJobTo(RoleRuntime& runtime, bool leads, Progress* progress) {
   });
 }
 
-// Reports to the launcher over the network, because this process usually logs to the disk that
-// hangs.
+// Adds trouble with the metrics file to the progress that is sent to the launcher. A message is
+// used because the log usually lies on the same disk that hangs.
 void TellOfTrouble(const LineWriter::Trouble& trouble, TrainProgress* progress) {
   if (trouble.hangs_seconds > 0) progress->set_metrics_file_hangs_seconds(trouble.hangs_seconds);
   if (trouble.dropped > 0) progress->set_metrics_lines_dropped(trouble.dropped);
@@ -239,7 +240,7 @@ std::function<void(double)> StepSinkOf(RoleRuntime& runtime, std::shared_ptr<Dev
   return [metrics](double seconds) { metrics->ObserveStep(seconds); };
 }
 
-// Logs whether a step costs the host launches of graphs, or one launch for each kernel.
+// Logs whether the host launches a step as a few graphs or kernel by kernel.
 void LogGraphs(const RoleRuntime& runtime, const Network& network) {
   const JobConfig& job = runtime.job();
   if (job.action() != JobConfig::TRAIN || job.nn_worker().device() == NnWorkerConfig::CPU) return;
@@ -306,7 +307,8 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
   ThreadPoolExecutor disk_executor(1);
   ASSIGN_OR_RETURN(const std::unique_ptr<CutEngine> cuts,
                    CutEngine::Create(MakeCutOptions(runtime, &cut_executor, &disk_executor)));
-  // The executor's tasks use the engine, so it stops before the engine is destroyed.
+  // The disk executor's tasks use the cut engine, so this executor stops before the engine is
+  // destroyed.
   const auto no_more_files = absl::MakeCleanup([&disk_executor] { disk_executor.Stop(); });
   const size_t prediction_values = PredictionValues(job, layout, *network);
   std::unique_ptr<PredictionWriter> predictions;
@@ -338,7 +340,8 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
   if (made.meter != nullptr) {
     RETURN_IF_ERROR(trainer.Reserve(LargestPart(job, layout, made.backend->PinnedBuffers())));
   }
-  // A run begins from another model once; later generations begin from its own cuts.
+  // A run begins from another run's model only once; later generations begin from the run's own
+  // cuts.
   if (!runtime.cut_folder().empty()) {
     RETURN_IF_ERROR(trainer.StartFromCut(start));
   } else if (!job.init_from().empty()) {
@@ -379,12 +382,12 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
       },
       runtime.kill_points());
   if (leads) runtime.SetWishSink([&engine](const CutWish& wish) { engine.RequestCut(wish); });
-  // The engine is destroyed before the runtime, so the runtime must forget it.
+  // The engine is destroyed before the runtime, so the runtime must not use it any more.
   const auto no_more_wishes = absl::MakeCleanup([&runtime] { runtime.SetWishSink(nullptr); });
   runtime.logger().Info("begins to train");
   engine.Start();
-  // After a cut to leave nothing is finished: the runtime ends this process when the coordinator
-  // says so.
+  // After a cut with which the ranks leave the generation, the engine never finishes: the runtime
+  // ends this process when the coordinator says so.
   if (leads) {
     const RunResult result = finished.get_future().get();
     RETURN_IF_ERROR(EndRun(runtime, cuts.get(), scores.Tail(), prediction_values, result));
@@ -395,9 +398,9 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
 
 absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
                          absl::optional<int> card_flag) {
-  // Read before this rank is ready, so that nobody trains a step in a generation that cannot begin.
-  // The other ranks may not see rank 0's disk; they get the network from rank 0 later, in a call
-  // that needs all ranks.
+  // Read before this rank is ready, so that no rank trains a step in a generation that cannot
+  // begin. The other ranks may not see rank 0's disk; they get the network from rank 0 later, in a
+  // call that needs all ranks.
   StartModel start;
   if (runtime.index() == 0) {
     ASSIGN_OR_RETURN(start, ReadStartModel(runtime.cut_folder(), runtime.job().init_from()));
@@ -414,7 +417,7 @@ absl::Status RunNnWorker(RoleRuntime& runtime, const DeviceProgram* devices,
   Ranks ranks;
   ASSIGN_OR_RETURN(ranks.collective, MakeCollective(runtime));
   // If this rank returned its error, its collective would be destroyed first, and the other ranks
-  // would report a broken connection before this one reports the cause.
+  // would report a broken connection before this rank reports the cause.
   runtime.ExitUnlessOk(ConnectCards(runtime, devices, card, &ranks));
   runtime.ExitUnlessOk(RunRank(runtime, std::move(start), ranks, &pool, made));
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// The process of an NN worker: one rank of the dense network. It serves nothing.
+// The process of an NN worker: one rank of the dense network. It serves no calls.
 
 #ifndef SATRAP_NN_WORKER_RANK_PROCESS_H_
 #define SATRAP_NN_WORKER_RANK_PROCESS_H_

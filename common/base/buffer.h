@@ -2,8 +2,8 @@
 // reference. The creator fills in the bytes before it shares the buffer; from then on they are
 // constant.
 //
-// The bytes are on the heap, or where a BufferAllocator puts them: a device can copy from some
-// memory faster than from other (nn_worker/backend/device_memory.h).
+// The bytes are on the heap, or wherever a BufferAllocator puts them. From some kinds of memory a
+// device can copy faster than from others (nn_worker/backend/device_memory.h).
 //
 // Copying and destroying are thread-safe, and so is reading a shared buffer.
 
@@ -21,11 +21,12 @@ namespace satrap {
 
 inline constexpr size_t kBufferAlignment = 64;
 
-// Where the bytes of Buffers come from. Thread-safe.
+// Allocates the bytes of Buffers. Thread-safe.
 class BufferAllocator {
  public:
   virtual ~BufferAllocator() = default;
-  // `size_bytes` > 0 uninitialised bytes, aligned to kBufferAlignment. Null if there are none left.
+  // Returns `size_bytes` uninitialised bytes, aligned to kBufferAlignment, or null if no memory is
+  // left. REQUIRES: size_bytes > 0
   virtual uint8_t* Allocate(size_t size_bytes) = 0;
   // `data` is what Allocate(size_bytes) returned.
   virtual void Free(uint8_t* data, size_t size_bytes) = 0;
@@ -34,8 +35,8 @@ class BufferAllocator {
 class Buffer {
  public:
   Buffer() = default;  // empty
-  // `size_bytes` uninitialised bytes, from `allocator` unless that is null. The buffer and its
-  // copies keep the allocator alive.
+  // Makes a buffer of `size_bytes` uninitialised bytes, from `allocator` unless that is null. The
+  // buffer and its copies keep the allocator alive.
   explicit Buffer(size_t size_bytes, std::shared_ptr<BufferAllocator> allocator = nullptr);
 
   size_t size() const { return size_; }

@@ -1,5 +1,6 @@
 // CHECK is for what cannot happen in a correct program: it prints the condition, file and line to
-// stderr and aborts. What can happen because of a peer, a file or a user is an absl::Status.
+// stderr and aborts. Errors that a peer, a file or a user can cause are returned as an
+// absl::Status.
 //
 //   CHECK(rows > 0) << "table " << name;
 

@@ -1,4 +1,4 @@
-// Counts as messages and reports print them.
+// Writes counts for messages and reports.
 //
 // Thread-safe: functions of their arguments.
 

@@ -1,4 +1,5 @@
-// The name of this machine's CPU. Benchmarks print it beside their figures, which depend on it.
+// The name of this machine's CPU. Benchmarks print it beside their figures, which depend on the
+// CPU.
 
 #ifndef SATRAP_COMMON_BASE_CPU_NAME_H_
 #define SATRAP_COMMON_BASE_CPU_NAME_H_
@@ -9,12 +10,12 @@
 
 namespace satrap {
 
-// As "AMD EPYC (family 26, model 2, stepping 1), 2 CPUs". Family, model and stepping are included
-// because virtual machines often report no more than the brand. Contains no quotes and no
+// For example "AMD EPYC (family 26, model 2, stepping 1), 2 CPUs". Family, model and stepping are
+// included because virtual machines often report no more than the brand. Contains no quotes and no
 // backslashes, so that it can be printed into JSON. "unknown" if the system does not say.
 std::string CpuName();
 
-// As CpuName, from a text in the form of /proc/cpuinfo.
+// Like CpuName, but takes the text of /proc/cpuinfo as an argument.
 std::string CpuNameOf(absl::string_view cpuinfo);
 
 }  // namespace satrap

@@ -6,8 +6,9 @@ namespace satrap {
 
 bool MatchesPattern(absl::string_view pattern, absl::string_view name) {
   size_t p = 0, n = 0;
-  // The last '*' and the end of what it matches. Earlier ones need not be tried again, because what
-  // follows them was matched as far left as possible.
+  // The position of the last '*' and the end of what it has matched so far. The earlier stars need
+  // not be tried again, because everything between them and the last one was matched as far left as
+  // possible.
   size_t star = absl::string_view::npos, star_end = 0;
   while (n < name.size()) {
     if (p < pattern.size() && pattern[p] == '*') {

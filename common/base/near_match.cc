@@ -30,7 +30,7 @@ std::string NearMatch(absl::string_view typed, const std::vector<std::string>& c
   int best_distance = typed.size() > 7 ? 4 : 3;
   for (const std::string& candidate : candidates) {
     const int distance = EditDistance(typed, candidate);
-    // Two short words with nothing in common do not match.
+    // Without this rule two short words with nothing in common would match.
     if (distance >= static_cast<int>(candidate.size())) continue;
     if (distance < best_distance) {
       best_distance = distance;

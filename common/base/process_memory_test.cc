@@ -28,7 +28,8 @@ void FillBuffers(int count) {
   }
 }
 
-// Page faults of filling buffers, after earlier ones have obtained their memory from the kernel.
+// Counts the page faults while buffers are filled a second time. The first time has obtained their
+// memory from the kernel.
 int64_t FaultsOfFillingBuffers() {
   FillBuffers(20);
   const int64_t start = PageFaults();

@@ -16,7 +16,7 @@ namespace {
 
 constexpr char kPayload[] = "satrap/shortage";
 
-// The process has one handler, as it has one for std::terminate.
+// One handler for the whole process, like that of std::terminate.
 std::atomic<ShortageHandler>& Handler() {
   static std::atomic<ShortageHandler> handler = nullptr;
   return handler;

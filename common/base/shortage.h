@@ -1,6 +1,7 @@
 // The resource of the machine (memory, processes and so on) that a process lacked when something
-// failed. A restart does not provide it, unless a neighbour or a dying process of the same run
-// still held it, so such a failure is treated differently from others (common/role/cause_table.h).
+// failed. A restart cannot help, unless another process of the machine, such as a dying one of the
+// same run, still held the resource. So such a failure is treated differently from others
+// (common/role/cause_table.h).
 //
 // Thread-safe.
 
@@ -23,7 +24,7 @@ enum class Shortage {
 };
 
 // The shortage that the errno `error` of a system call reports; kNone if it reports none. EAGAIN
-// gives kProcesses. REQUIRES: if it is EAGAIN, the call was to start a process or a thread
+// gives kProcesses, so REQUIRES: an EAGAIN comes from starting a process or a thread
 Shortage ShortageOfErrno(int error);
 
 // `status` with a mark that ShortageOf finds, whatever its message says. A status that is made anew
@@ -32,10 +33,11 @@ absl::Status MarkShortage(absl::Status status, Shortage shortage);
 // kNone for a status without a mark.
 Shortage ShortageOf(const absl::Status& status);
 
-// Ends the process, which cannot go on without what it lacks, such as memory for a table. `what`
-// says what that was for. Calls the handler, if one is set; else prints to stderr and aborts.
+// Ends the process because it cannot continue without the resource that it lacks. `what` says what
+// the resource was needed for, such as memory for a table. Calls the handler, if one is set;
+// otherwise prints to stderr and aborts.
 [[noreturn]] void EndForWantOf(Shortage shortage, absl::string_view what);
-// The handler must not return. Null: none. REQUIRES: static lifetime
+// A handler must not return. Null removes the handler. REQUIRES: static lifetime
 using ShortageHandler = void (*)(Shortage shortage, const std::string& what);
 void SetShortageHandler(ShortageHandler handler);
 

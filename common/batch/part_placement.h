@@ -1,6 +1,6 @@
 // Which embedding worker holds a part of an ordered stream. Loaders, NN workers and embedding
-// workers each compute it, so no message has to say where a part is, and the rule is part of the
-// formats (docs/formats.md).
+// workers each compute this themselves, so no message has to say where a part is. The rule is part
+// of the formats (docs/formats.md).
 
 #ifndef SATRAP_COMMON_BATCH_PART_PLACEMENT_H_
 #define SATRAP_COMMON_BATCH_PART_PLACEMENT_H_
@@ -13,7 +13,7 @@ namespace satrap {
 
 // The parts of one batch, which are trained in the same step, go to consecutive workers: each gets
 // an equal number, give or take one. The first worker is a hash of the batch, so that batches of
-// fewer parts than workers do not always begin at the same ones.
+// fewer parts than workers do not always begin at the same worker.
 //
 // REQUIRES: num_workers > 0
 inline int WorkerOfPart(uint32_t lane, uint64_t seq, uint32_t part, int num_workers) {

@@ -29,7 +29,8 @@ TEST(PartPlacementTest, ThePartsOfABatchAreSpreadEvenlyAtEveryStep) {
   }
 }
 
-// With fewer parts than workers, a fixed first worker would leave others idle for the whole run.
+// If there are fewer parts than workers, a fixed first worker would leave the last workers idle for
+// the whole run.
 TEST(PartPlacementTest, OverManyStepsEveryWorkerGetsItsShare) {
   constexpr int kWorkers = 8;
   constexpr int kPartsEach = 1000;
@@ -39,7 +40,8 @@ TEST(PartPlacementTest, OverManyStepsEveryWorkerGetsItsShare) {
   for (const int parts : load) EXPECT_NEAR(parts, kPartsEach, 150);
 }
 
-// Loaders, NN workers and embedding workers compute it separately, so it is part of the formats.
+// Loaders, NN workers and embedding workers each compute the placement themselves. So it is part of
+// the formats and must not change.
 TEST(PartPlacementTest, GivesTheRecordedWorkers) {
   std::vector<int> workers;
   for (uint64_t seq = 0; seq < 8; ++seq) workers.push_back(WorkerOfPart(2, seq, 3, 5));

@@ -56,7 +56,8 @@ inline float WeightOf(const RowIndices& indices, size_t id) {
   return indices.weights.empty() ? 1.f : indices.weights[id];
 }
 
-// One over the divisor of the sample's sum; 0 if the divisor is 0.
+// The factor that the sample's sum is multiplied by: 1 / the divisor of its pooling, or 0 if that
+// divisor is 0.
 float ScaleOf(FeatureConfig::Pooling pooling, const RowIndices& indices, IdRange ids) {
   if (pooling == FeatureConfig::SUM || ids.begin == ids.end) return 1;
   float divisor = static_cast<float>(ids.end - ids.begin);

@@ -56,19 +56,19 @@ struct RowColumns {
 };
 
 // out[s * out_stride + c] = the pooled value of column c, for each sample s and c < columns.width.
-// Overwrites. REQUIRES: pooling is not NONE; `indices` were checked; `rows` is [num_rows,
+// Overwrites. REQUIRES: pooling is not NONE; `indices` passed CheckRowIndices; `rows` is [num_rows,
 // row_values]; out_stride >= width
 void PoolForward(FeatureConfig::Pooling pooling, const RowIndices& indices, const float* rows,
                  const RowColumns& columns, float* out, size_t out_stride);
 
 // row_gradients[row, column + c] += d out / d rows times out_gradients, for all samples in order.
-// REQUIRES: as PoolForward
+// REQUIRES: as for PoolForward
 void PoolBackward(FeatureConfig::Pooling pooling, const RowIndices& indices,
                   const float* out_gradients, size_t out_stride, const RowColumns& columns,
                   float* row_gradients);
 
 // Pooling NONE: out[(s * max_length + p) * out_stride + c], and lengths[s] = min(ids of s,
-// max_length). Overwrites, zeros included. REQUIRES: as PoolForward; lengths.size() == samples
+// max_length). Overwrites, zeros included. REQUIRES: as for PoolForward; lengths.size() == samples
 void SequenceForward(const RowIndices& indices, size_t max_length, const float* rows,
                      const RowColumns& columns, float* out, size_t out_stride,
                      absl::Span<uint32_t> lengths);

@@ -8,7 +8,7 @@
 
 namespace satrap {
 
-// The number of ids that a sample is assumed to have in a feature that can have several: the job
+// The number of ids per sample that is assumed for a feature that can have several, because the job
 // does not state it.
 inline constexpr int kExpectedIds = 3;
 

@@ -16,7 +16,7 @@
 namespace satrap {
 namespace {
 
-// magic | count | ids | counts | XXH64 of all before; little-endian, 8 bytes each.
+// magic | count | ids | counts | XXH64 of everything before it; little-endian, 8 bytes each.
 constexpr char kMagic[] = "SATRCAN1";
 constexpr size_t kWord = sizeof(uint64_t);
 constexpr size_t kOverheadWords = 3;
@@ -78,7 +78,7 @@ absl::StatusOr<CandidateList> ReadCandidateList(const std::string& path) {
       bytes.compare(0, kWord, kMagic) == 0 && words - kOverheadWords == 2 * WordAt(bytes, 1) &&
       WordAt(bytes, words - 1) == Xxh64(absl::string_view(bytes).substr(0, (words - 1) * kWord));
   if (!whole)
-    return absl::DataLossError(absl::StrCat(path, " is damaged, or no list of candidates"));
+    return absl::DataLossError(absl::StrCat(path, " is damaged, or is not a list of candidates"));
   CandidateList list;
   const size_t count = WordAt(bytes, 1);
   for (std::vector<uint64_t>* column : {&list.ids, &list.counts}) {

@@ -2,7 +2,7 @@
 // has one list: the first loader makes it before the run begins (data_loader/candidates), and every
 // embedding worker of every generation reads it. docs/formats.md, "Candidate list".
 //
-// Thread-safe: functions of their arguments and of the disk. They block on it.
+// Thread-safe: functions of their arguments and of the disk. They block on the disk.
 
 #ifndef SATRAP_COMMON_CANDIDATES_CANDIDATE_LIST_H_
 #define SATRAP_COMMON_CANDIDATES_CANDIDATE_LIST_H_
@@ -29,12 +29,12 @@ struct CandidateList {
   void Sort();
 };
 
-// The last eight bytes of the list's file: the XXH64 of all before them.
+// The last eight bytes of the list's file: the XXH64 of all bytes before them.
 uint64_t CandidateListHash(const CandidateList& list);
 
-// Errors as DurableFile.
+// Errors are those of DurableFile.
 absl::Status WriteCandidateList(const std::string& path, const CandidateList& list);
-// NOT_FOUND without the file; DATA_LOSS, naming it, if it is damaged.
+// NOT_FOUND if there is no such file; DATA_LOSS, naming the file, if it is damaged.
 absl::StatusOr<CandidateList> ReadCandidateList(const std::string& path);
 
 }  // namespace satrap

@@ -60,7 +60,8 @@ absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,
     NoErrors no_errors;
     parser.RecordErrorsTo(&no_errors);
     if (parser.ParseFromString(content, message)) return absl::OkStatus();
-    return absl::DataLossError(absl::StrCat(path, " is not the text that it should be"));
+    return absl::DataLossError(
+        absl::StrCat(path, " has the right checksum, but its text cannot be parsed"));
   }
   const absl::Status status = ParseText(content, path, message);
   return status.ok() ? status : absl::DataLossError(status.message());

@@ -18,7 +18,7 @@ namespace satrap {
 std::string CheckedText(const google::protobuf::Message& message);
 
 // Writes `message` to a new file `path` and syncs it; the name is not durable yet. After an error
-// the file is removed. Errors as FileSystem.
+// the file is removed. Errors are those of FileSystem.
 absl::Status WriteCheckedText(const std::string& path, const google::protobuf::Message& message,
                               FileSystem* file_system);
 

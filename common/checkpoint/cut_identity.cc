@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// "" if the manifest's cut is the entry's, else the first difference.
+// The first difference between the entry's cut and the manifest's; empty if they are the same cut.
 std::string Difference(const CutEntry& entry, const std::string& name,
                        const CheckpointManifest& manifest, uint32_t manifest_crc32c) {
   const std::string name_inside = CutName(manifest.generation(), manifest.cut());
@@ -69,8 +69,9 @@ absl::StatusOr<std::string> NameOfCut(const RunLog& log, const std::string& run_
   if (log.FindCut(name) != nullptr) return name;
   return absl::FailedPreconditionError(absl::StrCat(
       "cut '", typed, "' is not in the log of the run in ", run_dir,
-      ": it was never committed, or is of another run. `satrap checkpoint list RUN` shows those to "
-      "go on from; to train a new run from another model: `satrap train JOB --init_from ",
+      ": it was never committed, or belongs to another run. `satrap checkpoint list RUN` shows the "
+      "cuts from which the run can go on; to train a new run from another model: "
+      "`satrap train JOB --init_from ",
       folder.string(), "`"));
 }
 

@@ -1,6 +1,6 @@
-// Which cut a folder holds. A folder's name proves nothing: people copy and rename folders, and two
-// runs use the same names. So the CUT entry of the run's log defines which cut a name means.
-// Whoever begins from a folder, or verifies it, compares the folder with that entry.
+// Checks which cut a folder holds. A folder's name proves nothing: people copy and rename folders,
+// and different runs use the same names. So the CUT entry of the run's log defines which cut a name
+// means. Code that starts from a folder, or verifies it, compares the folder with that entry.
 //
 // Thread-safe: functions of their arguments.
 
@@ -25,10 +25,10 @@ namespace satrap {
 absl::Status CheckCutIdentity(const RunLog& log, const std::string& folder,
                               const CheckpointManifest& manifest, uint32_t manifest_crc32c);
 
-// The name of the cut that a user means by `typed`: a name or link in RUN/checkpoints (`best`), or
-// the path of one, which may be relative to the current folder. FAILED_PRECONDITION if it is not a
-// folder of this run, or if `log` does not commit it; the message says how to begin from another
-// run's model. Reads the machine's own disk.
+// The name of the cut that a user means by `typed`. This may be a name or link in RUN/checkpoints
+// (`best`), or a path to one, absolute or relative to the current folder. FAILED_PRECONDITION if it
+// is not a folder of this run, or if `log` does not commit it; the message says how to begin from
+// another run's model. Reads the machine's own disk.
 absl::StatusOr<std::string> NameOfCut(const RunLog& log, const std::string& run_dir,
                                       const std::string& typed);
 

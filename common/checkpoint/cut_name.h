@@ -14,7 +14,8 @@
 
 namespace satrap {
 
-// Cut `number` of a generation, both counted from 1. Ordered as cuts are committed.
+// Cut `number` of a generation; both are counted from 1. CutIds compare in the order in which cuts
+// are committed.
 struct CutId {
   uint64_t generation = 0;
   uint64_t number = 0;
@@ -22,7 +23,7 @@ struct CutId {
 };
 // "cut_0003_000012"
 std::string CutName(uint64_t generation, uint64_t cut);
-// Nothing for a name that CutName does not give.
+// Nullopt if `name` is not one that CutName can return.
 absl::optional<CutId> ParseCutName(absl::string_view name);
 // RUN/checkpoints
 std::string CheckpointsDir(const std::string& run_dir);

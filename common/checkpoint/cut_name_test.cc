@@ -33,7 +33,7 @@ TEST(CutName, NoOtherNameIsOne) {
   }
 }
 
-// Their order is not that of their names: cut_10000_000001 comes after cut_9999_000002.
+// Cuts are not ordered as their names are: cut_10000_000001 comes after cut_9999_000002.
 TEST(CutName, CutsAreOrderedAsTheyAreCommitted) {
   const std::vector<std::string> names = {"cut_0001_000001", "cut_0001_000002", "cut_0001_1000000",
                                           "cut_0002_000001", "cut_9999_000002", "cut_10000_000001"};

@@ -18,7 +18,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> PinCut(const std::string& folder,
   absl::StatusOr<std::unique_ptr<FileLock>> pin =
       file_system->TryLock(ManifestOf(folder), LockKind::kShared);
   if (absl::IsUnimplemented(pin.status())) return nullptr;
-  // Only a process that removes the cut takes the exclusive lock.
+  // Another process holds the exclusive lock. Only the removal of a cut takes that lock.
   if (absl::IsUnavailable(pin.status())) {
     return absl::NotFoundError(absl::StrCat(folder, " is being removed"));
   }

@@ -4,8 +4,8 @@
 // later.
 //
 // The lock is on the manifest itself, because in a folder that is mounted read-only no other file
-// can be made. A cut's manifest is removed before its other files. So a reader who holds the lock
-// and then finds the manifest finds the other files, too. Where locks do not work, nothing is
+// can be made. A cut's manifest is removed before its other files. So a reader that holds the lock
+// and still finds the manifest also finds the other files. Where locks do not work, nothing is
 // pinned, and a reader whose cut vanishes looks for the newest cut again.
 //
 // Thread-safe: functions of their arguments and of the disk.
@@ -22,17 +22,18 @@
 
 namespace satrap {
 
-// How often in all a reader looks for the newest cut.
+// How many times a reader tries to read a cut in all, if each cut that it finds is removed before
+// it is read.
 inline constexpr int kReadsOfVanishingCuts = 3;
 
 // The pin of the cut in `folder`; null where locks do not work. NOT_FOUND if there is no cut, or if
-// it is being removed. Errors as FileSystem.
+// it is being removed. Errors are those of FileSystem.
 absl::StatusOr<std::unique_ptr<FileLock>> PinCut(const std::string& folder,
                                                  FileSystem* file_system = DiskFileSystem());
 
 // Locks the cut in `folder` for removal: while the result is held, nobody reads the cut.
 // UNAVAILABLE if it is pinned. Null if it has no manifest (any more), or where locks do not work.
-// Errors as FileSystem.
+// Errors are those of FileSystem.
 absl::StatusOr<std::unique_ptr<FileLock>> LockToRemoveCut(const std::string& folder,
                                                           FileSystem* file_system);
 
@@ -40,8 +41,8 @@ absl::StatusOr<std::unique_ptr<FileLock>> LockToRemoveCut(const std::string& fol
 // meanwhile. False if it cannot be determined.
 bool HasVanished(const std::string& folder, FileSystem* file_system = DiskFileSystem());
 
-// NOT_FOUND, saying which run to name instead, if `path` ends with the folder of a cut that is not
-// there any more. OK if `path` does not name a cut of a run.
+// NOT_FOUND, saying which run to name instead, if `path` ends with the folder of a cut that no
+// longer exists. OK if `path` does not name a cut of a run.
 absl::Status RemovedCutError(const std::string& path);
 
 }  // namespace satrap

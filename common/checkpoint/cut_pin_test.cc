@@ -64,12 +64,12 @@ TEST_F(CutPinTest, ACutThatIsRemovedOrBeingRemovedCannotBePinned) {
   EXPECT_EQ(*rest, nullptr);
 }
 
-// The manifest is removed after a reader opens it and before it locks it.
+// The manifest is removed after a reader has opened it and before the reader locks it.
 TEST_F(CutPinTest, TheLockOfAFileWithoutANameIsNoPin) {
   const std::string manifest = cut_ + "/manifest";
   const int fd = open(manifest.c_str(), O_RDONLY | O_CLOEXEC);
   ASSERT_TRUE(disk_->Remove(manifest).ok());
-  // The link opens the very file that has lost its name.
+  // A new link to the open file, whose name was removed above: opening `manifest` opens that file.
   ASSERT_TRUE(disk_->CreateLink(absl::StrCat("/proc/self/fd/", fd), manifest).ok());
   EXPECT_EQ(PinCut(cut_, disk_).status().code(), absl::StatusCode::kNotFound);
   close(fd);

@@ -1,7 +1,7 @@
 // Which job a run has. A job that was changed, by `satrap scale` or `satrap resume --set`, becomes
-// the run's once a generation with it has begun to train. Until then it is on trial: if that
-// generation cannot begin, for a reason that no restart cures, a DROPPED entry says so, and the
-// next generation has the job of the last one that did begin.
+// the job of the run once a generation with that job has begun to train. Until then the change is
+// on trial: if that generation cannot begin, for a reason that no restart cures, a DROPPED entry
+// says so, and the next generation has the job of the last generation that did begin.
 //
 // Functions that take the entries of a run's log (RunLog::entries) return pointers into them.
 // Thread-safe: functions of their arguments.
@@ -18,18 +18,19 @@ namespace satrap {
 // Whether two jobs are the same, ignoring the path of the run's folder.
 bool IsSameJob(JobConfig a, JobConfig b);
 
-// The newest generation that has begun to train, as its RUNNING entry or a cut shows; null if none
-// has. In a log of a build that wrote no RUNNING, only a cut shows it.
+// The newest generation that has begun to train; null if none has. A generation has begun to train
+// if it has a RUNNING entry or a cut. Older builds wrote no RUNNING entries, so in their logs only
+// a cut shows it.
 const GenerationEntry* LastThatRan(const std::vector<RunLogEntry>& entries);
 
-// The change of job that was dropped, if no generation was claimed since; else null.
+// The job change that was dropped, if no generation has been claimed since; otherwise null.
 const DroppedEntry* DroppedChange(const std::vector<RunLogEntry>& entries);
 
 // The job of the next generation if nobody changes it; null if no generation was claimed yet.
 const JobConfig* JobOfNext(const std::vector<RunLogEntry>& entries);
 
-// The job to go back to if a job like `job` cannot begin to train: that of LastThatRan if it is a
-// different one, ignoring the path of the run's folder; else null.
+// The job to go back to if a job like `job` cannot begin to train: the job of LastThatRan. Null if
+// that is the same job (IsSameJob), or if there is none.
 const JobConfig* JobToGoBackTo(const std::vector<RunLogEntry>& entries, const JobConfig& job);
 
 }  // namespace satrap

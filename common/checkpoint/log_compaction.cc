@@ -11,7 +11,8 @@ namespace {
 std::set<std::string> StartsOf(const std::vector<RunLogEntry>& entries) {
   std::set<std::string> starts;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    // The start of a run that was taken back to an older cut need not be the newest cut.
+    // If a user took the run back to an older cut, the last generation began from that cut and not
+    // from the newest one.
     if (entry->has_generation() && starts.empty()) starts.insert(entry->generation().cut());
     if (!entry->has_cut()) continue;
     starts.insert(entry->cut().cut());
@@ -29,7 +30,7 @@ CompactedEntry Compacted(const std::vector<RunLogEntry>& entries,
   const auto stays = [&](const CutEntry& cut) {
     return folders.count(cut.cut()) > 0 || starts.count(cut.cut()) > 0;
   };
-  std::set<uint64_t> with_job;  // generations
+  std::set<uint64_t> with_job;  // the generations whose job is kept
   const GenerationEntry* const ran = LastThatRan(entries);
   if (ran != nullptr) with_job.insert(ran->generation());
   for (const RunLogEntry& entry : entries) {

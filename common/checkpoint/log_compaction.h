@@ -1,5 +1,5 @@
-// What a COMPACTED entry of a run's log keeps of the entries before it, because it may still be
-// needed:
+// Defines what a COMPACTED entry of a run's log keeps of the entries before it: everything that may
+// still be needed.
 //
 //   topics       all partitions, in their order
 //   cuts         those whose folders exist (for `--from`, `checkpoint list` and checks of what a
@@ -10,8 +10,9 @@
 //   dropped      all changes of the job that were dropped
 //   the end      if the run has finished
 //
-// A cut whose folder is away for a while is forgotten. All entries after the newest cut stay in
-// their order, so counts of restarts, and where the run continues, do not change.
+// A cut whose folder is missing when the entry is made is forgotten, even if the folder comes back.
+// All entries after the newest cut stay in their order. So the counts of restarts do not change,
+// and the run continues from the same place.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_LOG_COMPACTION_H_
 #define SATRAP_COMMON_CHECKPOINT_LOG_COMPACTION_H_

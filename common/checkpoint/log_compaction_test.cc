@@ -159,14 +159,16 @@ TEST_F(LogCompactionTest, WhatStandsBelowItCountsForNothing) {
   RunLog log = Open();
   for (uint64_t cut = 1; cut <= 4; ++cut) ASSERT_TRUE(log.Append(Cut(1, cut)).ok());
   ASSERT_TRUE(log.Compact(1).ok());
-  // A power failure has lost some of the removals, and left damage.
+  // The state after a power failure: some files below the COMPACTED entry are gone, another is
+  // damaged.
   ASSERT_TRUE(disk_.Remove(PathOf(2)).ok());
   disk_.Put(PathOf(3), "half");
   EXPECT_EQ(Open().last_cut()->cut(), CutName(1, 4));
   EXPECT_EQ(Open().left_out_cuts(), 3u);
 }
 
-// A number whose file was removed is free again.
+// When the file of an entry was removed, its number is free again. So a coordinator that was held
+// up can still link an entry under that number. That entry must not count.
 TEST_F(LogCompactionTest, AnEntryThatComesTooLateIsNoCommit) {
   RunLog held_up = Open(1);
   ASSERT_TRUE(held_up.Append(Generation(1, BEGAN_START, "", 1)).ok());
@@ -186,7 +188,8 @@ TEST_F(LogCompactionTest, AnEntryThatComesTooLateIsNoCommit) {
   EXPECT_FALSE(disk_.Exists(PathOf(2)));
 }
 
-// The entry counts, because the next coordinator has read it.
+// A slow coordinator links its entry, and another one appends before the slow one's Append returns.
+// That Append fails with ABORTED, but its entry counts, because the other coordinator has read it.
 TEST_F(LogCompactionTest, WhoIsOvertakenAfterItsLinkIsNotToldThatItsEntryIsInTheLog) {
   RunLog slow = Open(1);
   ASSERT_TRUE(slow.Append(Generation(1, BEGAN_START, "", 1)).ok());
@@ -219,7 +222,7 @@ TEST_F(LogCompactionTest, AReaderWhoseFileIsGoneListsAgain) {
     EXPECT_EQ(read.number(), log.number());
     EXPECT_EQ(read.last_cut()->cut(), log.last_cut()->cut());
     disk_.SetOpenHook(nullptr);
-    // Restores the log, because the next round begins from the same state.
+    // Writes the log anew, because each round of the loop begins from the same state.
     disk_ = MemoryFileSystem();
     ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
     log = Open();

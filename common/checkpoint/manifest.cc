@@ -14,7 +14,7 @@
 namespace satrap {
 namespace {
 
-// Whether rows of semantics GLOBAL keep the last step of the segment. They do if a gradient of 0
+// Whether rows of semantics GLOBAL store the segment's last step. They do if a gradient of 0
 // changes only the state of the rule (SparseOptimizer::IdleStep::kState).
 bool KeepsLastStep(const SegmentConfig& segment) {
   if (segment.l2_mode() == SegmentConfig::DENSE) return false;
@@ -50,12 +50,12 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
   if (manifest.min_reader_version() > kManifestVersion) {
     return absl::UnimplementedError(absl::StrCat(
         path, " needs a newer build: it is for readers of version ", manifest.min_reader_version(),
-        " and later, and this one is of version ", kManifestVersion));
+        " and later, but this build is of version ", kManifestVersion));
   }
   if (manifest.version() > kManifestVersion) return manifest;
   if (manifest.version() < kOldestManifestVersion) {
     return absl::DataLossError(absl::StrCat(
-        path, ": the model has format version ", manifest.version(), ", and this build reads only ",
+        path, ": the model has format version ", manifest.version(), ", but this build reads only ",
         kOldestManifestVersion, " to ", kManifestVersion, ": use the build that saved it"));
   }
   RETURN_IF_ERROR(ReadCheckedText(path, file_system, &manifest, UnknownFields::kRefused, crc32c));

@@ -1,8 +1,8 @@
 // The manifest of a cut: the file "manifest" in its folder, a CheckpointManifest as checked text
 // (checked_text.h). docs/formats.md, "Cut".
 //
-// A build reads manifests from kOldestManifestVersion to its own version, and newer ones that allow
-// it (min_reader_version). In those it ignores what it does not know.
+// A build reads manifests from kOldestManifestVersion to its own version. It also reads newer ones
+// whose min_reader_version permits it, and then ignores the fields that it does not know.
 //
 // Thread-safe: functions of their arguments.
 
@@ -29,13 +29,13 @@ inline constexpr uint32_t kOldestManifestVersion = 3;
 // several tables.
 uint32_t MinReaderVersion(const CheckpointManifest& manifest);
 
-// Completes the cut in the folder `directory`. Errors as DurableFile. REQUIRES: its other files are
-// durable
+// Completes the cut in the folder `directory`. Errors are those of DurableFile. REQUIRES: the cut's
+// other files are durable
 absl::Status WriteManifest(const std::string& directory, const CheckpointManifest& manifest,
                            FileSystem* file_system = DiskFileSystem());
 
-// NOT_FOUND if the folder has no manifest, and so no whole cut; DATA_LOSS, naming the file, if the
-// manifest is damaged or older than kOldestManifestVersion; UNIMPLEMENTED if it needs a newer
+// NOT_FOUND if the folder has no manifest, and so no complete cut; DATA_LOSS, naming the file, if
+// the manifest is damaged or older than kOldestManifestVersion; UNIMPLEMENTED if it needs a newer
 // build. `crc32c`, if not null, receives the manifest's checksum (cut_identity.h).
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
                                                 FileSystem* file_system = DiskFileSystem(),

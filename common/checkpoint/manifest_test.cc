@@ -65,7 +65,7 @@ TEST_F(ManifestTest, AnOlderVersionIsRefused) {
   ASSERT_TRUE(WriteManifest(directory_, manifest_).ok());
   const absl::Status status = ReadManifest(directory_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
-  EXPECT_NE(status.message().find("version 2, and this build reads only 3 to 4"),
+  EXPECT_NE(status.message().find("version 2, but this build reads only 3 to 4"),
             absl::string_view::npos)
       << status;
 }

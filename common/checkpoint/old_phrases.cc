@@ -16,7 +16,7 @@ constexpr OldCause kOldCauses[] = {{"start", BEGAN_START},
                                    {"scale", BEGAN_SCALE_ANNOUNCED},
                                    {"scaled", BEGAN_SCALED}};
 
-// The phrase as old builds wrote it, whatever start_cut.h says today.
+// The phrase as old builds wrote it. It stays as it is even if the phrase in start_cut.h changes.
 constexpr char kOldChooseAnotherCut[] =
     "go on from another cut with `satrap resume RUN --from CUT`";
 
@@ -30,7 +30,7 @@ void ReadOldCause(GenerationEntry* entry) {
   for (const OldCause& old : kOldCauses) {
     if (cause == old.cause) entry->set_began(old.began);
   }
-  // Such a cause is a sentence: how a generation was lost or failed.
+  // Any other cause is a sentence that says how the generation before was lost or failed.
   if (entry->began() == BEGAN_RESTART) entry->mutable_ended()->set_text(cause);
 }
 

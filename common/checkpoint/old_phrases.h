@@ -1,6 +1,6 @@
-// Reads the phrases by which builds from before the message Ending (proto/control.proto) told other
-// programs how a generation or a run ended. No other code decides anything by text that is meant
-// for people.
+// Reads the phrases by which old builds told other programs how a generation or a run ended. Those
+// builds did not have the message Ending (proto/control.proto). No other code decides anything by
+// text that is meant for people.
 //
 // Thread-safe: functions of their arguments.
 
@@ -12,8 +12,9 @@
 
 namespace satrap {
 
-// If an entry has no `began`, sets `began` and `ended` as its `cause` says, if it has one, and
-// clears `cause`. An entry of this build stays as it is.
+// Converts an entry of an old build, which has a `cause` in place of `began`: sets `began`, and
+// `ended` if the cause tells how a generation ended, and clears `cause`. An entry that has `began`
+// stays as it is.
 void ReadOldCause(GenerationEntry* entry);
 
 // The advice of a failure.txt that has no ending.textproto beside it.

@@ -9,9 +9,9 @@
 namespace satrap {
 namespace {
 
-// Keeps only the fields that name the messages and say how they are read. Waiting closes blocks
-// earlier or later, but the ledger keeps the bounds of blocks, so a run may get another
-// max_wait_ms.
+// Keeps only the fields that name the messages and say how they are read. Clears max_wait_ms
+// although it affects where blocks end: a run may change it, because the ledger records the bounds
+// of blocks.
 void ClearWhatOrdersNothing(KafkaConfig* kafka) {
   kafka->clear_brokers();
   kafka->clear_settings();
@@ -49,13 +49,13 @@ uint64_t OrderFingerprint(const JobConfig& job, const SplitList& splits) {
       absl::StrAppend(&text, " file ", file.bytes(), " ", file.content());
     }
   }
-  // The list of candidates is a part of what is trained.
+  // The list of candidates affects what is trained.
   if (splits.has_candidates()) {
     absl::StrAppend(&text, " candidates ", splits.candidates().bytes(), " ",
                     splits.candidates().content());
   }
   for (const StreamTopics& stream : splits.topics()) {
-    // A list without ends may grow while the run trains, so it is left out.
+    // A list of partitions without ends may grow while the run trains, so it is left out.
     const bool is_bounded =
         std::all_of(stream.partitions().begin(), stream.partitions().end(),
                     [](const TopicPartition& partition) { return partition.has_end(); });

@@ -1,8 +1,8 @@
-// Everything that fixes the order of a run's samples, and so the meaning of a cut's ledger: mode,
-// seed, lanes, batch size, blocks, the parser and its filters, and the streams' files, or their
-// topics and, if these end, the offsets of their partitions. A run continues from a cut only if its
-// own fingerprint equals the cut's. Numbers of processes, learning rates and how a cluster is
-// reached do not count.
+// A fingerprint of everything that fixes the order of a run's samples, and so the meaning of a
+// cut's ledger: mode, seed, lanes, batch size, blocks, the parser and its filters, and the streams'
+// files or topics. If topics end, it also has the offsets of their partitions. A run continues from
+// a cut only if its own fingerprint equals the cut's. Numbers of processes, learning rates and the
+// way in which a cluster is reached are not part of it.
 //
 // Thread-safe: functions of their arguments.
 

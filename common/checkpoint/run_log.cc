@@ -20,8 +20,8 @@ constexpr size_t kEntryDigits = 8;
 
 constexpr char kDraftSuffix[] = ".partial";
 
-// How often a reader lists the folder again because files go away. Each time another coordinator
-// has compacted the log, so even a few times are unusual.
+// How many times a reader lists the folder again because a file that it wants to read has been
+// removed. Each time another coordinator has compacted the log, so even a few times are unusual.
 constexpr int kMostListings = 100;
 
 std::string LogDir(const std::string& run_dir) { return run_dir + "/log"; }
@@ -43,16 +43,16 @@ std::vector<size_t> EntryNumbers(const std::vector<std::string>& names) {
   return numbers;
 }
 
-// Makes the names on the way to `path` durable, because the process that made the run's folder, and
-// perhaps some folders above it, has not synced them.
+// Syncs the folders above `path`, so that a power failure cannot lose the names on the way to it.
+// The process that made the run's folder, and perhaps some folders above it, has not synced these
+// names.
 absl::Status SyncFoldersAbove(std::string path, FileSystem* file_system) {
   bool is_parent = true;
   for (size_t slash = path.rfind('/'); slash != std::string::npos && path.size() > 1;
        slash = path.rfind('/')) {
     path.resize(std::max<size_t>(slash, 1));  // "/" stays
     const absl::Status status = file_system->SyncFolder(path);
-    // A folder that this process may not read cannot be the one in which it has just made the run's
-    // folder.
+    // This process may not read the folder, so it cannot have made the run's folder in it.
     if (absl::IsPermissionDenied(status)) break;
     // Folders further up most likely existed before, and not every file system can sync a folder.
     if (is_parent) RETURN_IF_ERROR(status);
@@ -76,7 +76,8 @@ absl::Status AddTopics(const TopicsEntry& entry, std::vector<StreamTopics>* topi
     }
     if (stream->cluster_id() != added.cluster_id()) {
       return absl::DataLossError(absl::StrCat("names the cluster ", added.cluster_id(),
-                                              ", and an earlier entry ", stream->cluster_id()));
+                                              ", but an earlier entry names ",
+                                              stream->cluster_id()));
     }
     for (const TopicPartition& partition : added.partitions()) {
       for (const TopicPartition& known : stream->partitions()) {
@@ -128,8 +129,9 @@ absl::StatusOr<RunLog> RunLog::Open(const std::string& run_dir, FileSystem* file
     }
     return log;
   }
-  return absl::UnavailableError(absl::StrCat("files in ", LogDir(run_dir), " went away ",
-                                             kMostListings, " times while the log was read"));
+  return absl::UnavailableError(
+      absl::StrCat("the log in ", LogDir(run_dir), " was read ", kMostListings,
+                   " times, and each time some of its files were removed meanwhile"));
 }
 
 absl::StatusOr<std::vector<RunLogEntry>> RunLog::ReadDown(const std::vector<size_t>& numbers,
@@ -138,12 +140,12 @@ absl::StatusOr<std::vector<RunLogEntry>> RunLog::ReadDown(const std::vector<size
   size_t expected = numbers.empty() ? 0 : numbers.back();
   for (auto number = numbers.rbegin(); expected > 0; ++number, --expected) {
     const std::string path = EntryPath(run_dir_, expected);
-    // The entry above the gap is number `expected` + 1. A folder is not listed in one moment, so a
-    // removal that has just begun can also show as a gap.
+    // The entry above the gap is number `expected` + 1. Listing a folder takes time, so a removal
+    // that has just begun can also show as a gap.
     if (number == numbers.rend() || *number != expected) {
       *missing = expected;
-      return absl::DataLossError(absl::StrCat("the log of the run has no entry ", path, " but ",
-                                              EntryPath(run_dir_, expected + 1),
+      return absl::DataLossError(absl::StrCat("the log of the run lacks the entry ", path,
+                                              ", but has ", EntryPath(run_dir_, expected + 1),
                                               ": restore the log folder as a whole"));
     }
     RunLogEntry entry;
@@ -198,7 +200,8 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
       absl::StrCat(path, ".", absl::Hex(writer_, absl::kZeroPad16), kDraftSuffix);
   RETURN_IF_ERROR(WriteCheckedText(draft, entry, file_system_));
   absl::Status status = file_system_->HardLink(draft, path);
-  // Only a coordinator that owns a later number removes drafts, so this number is taken.
+  // The draft is gone. Only a coordinator that owns a later number removes drafts, so this number
+  // is taken, too.
   if (absl::IsNotFound(status)) {
     status = absl::AlreadyExistsError(absl::StrCat(path, ": another coordinator was faster"));
   }
@@ -206,8 +209,8 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
   file_system_->Remove(draft).IgnoreError();
   RETURN_IF_ERROR(status);
   RETURN_IF_ERROR(file_system_->SyncFolder(folder));
-  // The number may only have been free because a later COMPACTED entry replaced the one that had
-  // it.
+  // Perhaps the number was free only because a later COMPACTED entry has replaced the entry that
+  // had this number.
   ASSIGN_OR_RETURN(const size_t highest, HighestNumber());
   if (highest > number_ + 1) {
     return absl::AbortedError(absl::StrCat(path, ": another coordinator has written ",
@@ -289,9 +292,10 @@ int RunLog::restarts_without_cut() const {
   int restarts = 0;
   for (size_t i = entries_.size(); i > 0 && !entries_[i - 1].has_cut(); --i) {
     if (!entries_[i - 1].has_generation()) continue;
-    // A user who starts or resumes a run, or changes its size, gives it all its restarts again.
+    // A user's start or resume, or a change of the run's size, resets the count of restarts.
     if (entries_[i - 1].generation().began() != BEGAN_RESTART) break;
-    // The generation before was asked to leave and left with its cut; or its job was dropped.
+    // These restarts do not follow a failure: the previous generation left with its cut because it
+    // was asked to, or its job was dropped.
     if (i >= 2 && (entries_[i - 2].cut().leave() || entries_[i - 2].has_dropped())) break;
     ++restarts;
   }

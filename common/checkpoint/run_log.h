@@ -16,20 +16,19 @@
 // after the link, Append fails, too, but its outcome is unknown: the coordinator ends, and the next
 // one sees what the disk holds.
 //
-// A number whose file was removed is free again, so a coordinator that was held up may link an
-// entry there that counts for nothing. Therefore a coordinator that has linked an entry looks for a
-// higher number before it acts. If there is one, another coordinator has taken over the run, and
-// only that one can see whether the entry counts (ABORTED). A COMPACTED entry is durable before
-// files are removed, so after a power failure there may still be old files below it; they count for
-// nothing. Files are removed from the lowest number up and read from the highest down to the newest
-// COMPACTED entry, so a reader that has read its last file has read all others before any was
-// removed. If a file is gone, it lists the folder again.
+// A number whose file was removed can be linked again, so a coordinator that was held up may link
+// an entry there, which then does not count. So a coordinator that has linked an entry looks for a
+// higher number before it acts. If there is a higher one, another coordinator has taken over the
+// run, and only that coordinator knows whether the entry counts (ABORTED). A COMPACTED entry is
+// durable before files are removed, so after a power failure there may still be older files below
+// it, which are ignored. Files are removed from the lowest number up and read from the highest down
+// to the newest COMPACTED entry, so a reader that has read its last file has read all others before
+// any was removed. A reader that does not find a listed file lists the folder again.
 //
 // The first Append also syncs the names of RUN/log and RUN and of the folders above, so that a run
-// whose first entry is durable is found after a power failure. An entry that cannot be reached by
-// its path is worth nothing.
+// whose first entry is durable is also found by its path after a power failure.
 //
-// Drafts have other names than entries, so readers do not see them. The folder of a run:
+// The names of drafts differ from those of entries, so readers ignore them. The folder of a run:
 //     RUN/log/NNNNNNNN                the entries
 //     RUN/checkpoints/cut_GGGG_NNNNNN/   a cut: number N of generation G; whole if the log names it
 //     RUN/checkpoints/best, latest    links, for people, --from and --init_from
@@ -60,10 +59,10 @@ class RunLog {
  public:
   // Reads the log of the run in `run_dir`; a run without a log folder has no entries. DATA_LOSS,
   // naming the file, if an entry is damaged, a number is missing, or a TOPICS entry names a
-  // partition again or another cluster than an earlier one. UNAVAILABLE if files go away faster
-  // than they can be read. Entries of older builds are converted to those of this build
-  // (old_phrases.h). `writer` is a random number in the names of Append's drafts, so that no other
-  // process uses the same names; readers may leave it 0. `file_system` is not owned.
+  // partition a second time or a cluster other than that of an earlier entry. UNAVAILABLE if files
+  // disappear faster than they can be read. Entries of older builds are converted to those of this
+  // build (old_phrases.h). `writer` is a random number in the names of Append's drafts, so that no
+  // other process uses the same names; readers may leave it 0. `file_system` is not owned.
   static absl::StatusOr<RunLog> Open(const std::string& run_dir, FileSystem* file_system,
                                      uint64_t writer = 0);
 
@@ -71,28 +70,30 @@ class RunLog {
   // INVALID_ARGUMENT, with nothing written, if Open would refuse its topics. ALREADY_EXISTS if
   // another process has appended since Open or the last Append; the entry is not in the log, and
   // never will be. ABORTED if another process has taken over the run; it may or may not have read
-  // this entry. Otherwise errors as FileSystem; then HasForeignEntry says what is known. If it says
-  // no, the entry is not in the log, and Append may be called again: the next entry is written
-  // under the same number into a new file. If it says yes or fails, the entry may be in the log and
-  // may yet be lost to a power failure, and the process must not append again.
+  // this entry. Other errors are those of FileSystem. After such an error HasForeignEntry tells
+  // what to do. If it returns false, the entry is not in the log, and Append may be called again:
+  // the next entry is written under the same number into a new file. If it returns true or fails,
+  // the entry may be in the log, or may still be lost in a power failure, and the process must not
+  // append again.
   absl::Status Append(const RunLogEntry& entry);
 
-  // Appends a COMPACTED entry. Errors as Append, and as FileSystem if RUN/checkpoints cannot be
-  // listed. Afterwards entries() has what the COMPACTED entry holds.
+  // Appends a COMPACTED entry. Afterwards entries() returns what that entry holds. Errors are those
+  // of Append, and those of FileSystem if RUN/checkpoints cannot be listed.
   absl::Status Compact(uint64_t unix_ms);
-  // Removes at most `most` files of entries that the newest COMPACTED one replaces. Calls `begins`,
-  // if it is not null, before each removal. Errors as FileSystem.
+  // Removes at most `most` of the files whose entries the newest COMPACTED entry replaces. Calls
+  // `begins`, if it is not null, before each removal. Errors are those of FileSystem.
   absl::Status RemoveCompacted(size_t most, const std::function<void()>& begins = nullptr);
-  // The numbers of the newest entry and of the newest COMPACTED one; 0: none.
+  // The numbers of the newest entry and of the newest COMPACTED entry; 0 if there is none.
   size_t number() const { return number_; }
   size_t compacted_number() const { return compacted_number_; }
-  // How many CUT entries of the run entries() no longer has.
+  // The number of CUT entries that the run has written but entries() no longer has.
   uint64_t left_out_cuts() const { return left_out_cuts_; }
 
-  // A COMPACTED entry is not among these: what it holds takes its place.
+  // The entries of the log, in order. Where the log has a COMPACTED entry, they begin with the
+  // entries that the newest such entry holds.
   const std::vector<RunLogEntry>& entries() const { return entries_; }
-  // The topic partitions of each stream, over all entries, in the order in which they were added:
-  // partition j is split j. One element for each stream that reads topics.
+  // The topic partitions of each stream, collected from all entries, in the order in which they
+  // were added: partition j is split j. There is one element for each stream that reads topics.
   const std::vector<StreamTopics>& topics() const { return topics_; }
   // The newest entry of its kind; null if there is none.
   const GenerationEntry* last_generation() const;
@@ -100,31 +101,31 @@ class RunLog {
   const EndEntry* end() const;
   // The cut of that name; null if none was committed.
   const CutEntry* FindCut(absl::string_view name) const;
-  // GENERATION entries after the last CUT entry that began because the generation before had
-  // failed.
+  // The number of generations since the last CUT entry that were begun because the generation
+  // before them had failed.
   int restarts_without_cut() const;
-  // Whether the newest entry is the cut with which a generation left on request. If so, it has not
-  // failed since.
+  // Whether the newest entry is a cut with which the ranks left because they were asked to: the
+  // last cut of their generation.
   bool has_left() const;
   // The cut from which a generation would begin if it were claimed now: the last one committed
   // since the last GENERATION entry, or else the one from which that generation began. So a run
-  // that was taken back to an older cut continues from there. Empty: the generation would begin
-  // from nothing.
+  // that was taken back to an older cut continues from there. Empty if the generation would begin
+  // without a cut.
   std::string next_start() const;
 
-  // Whether the log has an entry for which no Append of this object returned OK: another process's
-  // entry, or that of a failed Append. Errors as FileSystem.
+  // Whether the log has an entry for which no Append of this object returned OK: an entry of
+  // another process, or one whose Append failed. Errors are those of FileSystem.
   absl::StatusOr<bool> HasForeignEntry() const;
-  // Removes the drafts of processes that died during an Append, if the numbers of these drafts are
-  // taken by now. Errors as FileSystem.
+  // Removes the drafts that processes left when they died during an Append. Keeps a draft whose
+  // number no entry has yet. Errors are those of FileSystem.
   absl::Status RemoveDrafts();
 
  private:
   RunLog(std::string run_dir, FileSystem* file_system, uint64_t writer)
       : run_dir_(std::move(run_dir)), file_system_(file_system), writer_(writer) {}
 
-  // The entries from the newest COMPACTED one on, the newest first. DATA_LOSS: if `*missing` is
-  // set, that number has no file; otherwise an entry is damaged.
+  // The entries from the newest COMPACTED one on, the newest first. DATA_LOSS if a number has no
+  // file, in which case `*missing` is set to this number, or if an entry is damaged.
   absl::StatusOr<std::vector<RunLogEntry>> ReadDown(const std::vector<size_t>& numbers,
                                                     absl::optional<size_t>* missing) const;
   absl::Status Take(RunLogEntry entry);

@@ -22,7 +22,7 @@ RunLogEntry Generation(uint64_t generation, Began began, const std::string& cut 
   return entry;
 }
 
-// A generation that follows a loss.
+// A generation that was started because the previous one was lost; `text` says how.
 RunLogEntry Generation(uint64_t generation, const std::string& text, const std::string& cut = "") {
   RunLogEntry entry = Generation(generation, BEGAN_RESTART, cut);
   entry.mutable_generation()->mutable_ended()->set_text(text);
@@ -212,7 +212,7 @@ TEST_F(RunLogTest, AMissingEntryIsNamed) {
   for (int i = 1; i <= 3; ++i) ASSERT_TRUE(log.Append(Cut(1, i)).ok());
   ASSERT_TRUE(disk_.Remove("/runs/a/log/00000002").ok());
   EXPECT_EQ(OpenError().code(), absl::StatusCode::kDataLoss);
-  EXPECT_THAT(OpenError().message(), HasSubstr("no entry /runs/a/log/00000002"));
+  EXPECT_THAT(OpenError().message(), HasSubstr("lacks the entry /runs/a/log/00000002"));
 }
 
 TEST_F(RunLogTest, AnEntryWhoseDraftIsNotSyncedIsNotInTheLog) {
@@ -283,7 +283,7 @@ TEST_F(RunLogTest, CountsRestartsSinceTheLastCutOrWish) {
   EXPECT_EQ(log.restarts_without_cut(), 1);
 }
 
-// Builds without `began` wrote a cause, which was a word or a sentence.
+// Builds that did not have `began` wrote a cause, which was a word or a sentence.
 TEST_F(RunLogTest, ALogOfAnOlderBuildCountsAndTellsTheSame) {
   RunLog old = Open();
   uint64_t number = 0;

@@ -17,7 +17,8 @@ struct CsvIdField {
   const char* name;
   bool of_lists;  // only matters for MULTI_ID columns
 };
-// Compared by name, because a build may lack some: only what both sides have is compared.
+// Fields have names because another build may have other fields: only fields that both sides have
+// are compared.
 constexpr CsvIdField kCsvIdFields[] = {{"trim", false}, {"trim_lists", true}};
 
 void AddRule(const std::string& field, std::string value, SavedFeature* saved) {
@@ -28,7 +29,7 @@ void AddRule(const std::string& field, std::string value, SavedFeature* saved) {
 
 template <typename Values>
 std::string HashOf(const Values& values) {
-  // Each value has its length before it, so that different lists give different texts.
+  // Writes each value after its length, so that different lists give different texts.
   std::string text;
   for (const auto& value : values) {
     const std::string one = absl::StrCat(value);
@@ -94,8 +95,8 @@ SavedFeature SavedFeatureOf(const DataConfig& data, const FeatureConfig& feature
   return saved;
 }
 
-// The model's feature whose rows `own` reads: it has the same table and id space, and, if there are
-// several, the same name. Null if there is none.
+// The model's feature whose rows `own` reads: the one with the same table and id space. If several
+// have these, prefers the one that also has the same name. Null if there is none.
 const SavedFeature* FindJoined(const CheckpointManifest& model, const SavedFeature& own) {
   const SavedFeature* found = nullptr;
   for (const SavedFeature& saved : model.features()) {
@@ -111,7 +112,7 @@ void CompareRules(const SavedFeature& own, const SavedFeature& saved,
     for (const IdRule& before : saved.rules()) {
       if (before.field() != rule.field() || before.value() == rule.value()) continue;
       warnings->push_back(absl::StrCat("feature ", own.feature(), ": ", rule.field(), " is ",
-                                       rule.value(), " here and was ", before.value(),
+                                       rule.value(), " here, but was ", before.value(),
                                        " for the model's rows of table ", own.table(),
                                        ", so its ids find other rows, or none; give the job the ",
                                        rule.field(), " of the model's job"));

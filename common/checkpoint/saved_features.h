@@ -1,7 +1,7 @@
-// How ids of the data become rows of tables, as a cut stores it, so that a run which begins with
-// the cut's model can tell whether its ids find those rows. For each feature this is the table, the
-// id space, and the rules by which the data becomes ids. The rows do not say it: their keys are
-// hashes.
+// Describes how ids of the data become rows of tables. A cut stores this, so that a run that starts
+// from the cut's model can tell whether its ids find the model's rows. The description names, for
+// each feature, the table, the id space, and the rules by which the data becomes ids. The rows
+// themselves do not show these, because their keys are hashes.
 //
 // Rules, named as the fields of the job that set them:
 //     ids            "hashed text" or "numbers", if the format of the data decides it
@@ -30,17 +30,17 @@ google::protobuf::RepeatedPtrField<SavedFeature> SavedFeaturesOf(const JobConfig
 struct TableFit {
   std::vector<std::string> features;  // those that read the table in an id space of the model
   std::vector<std::string> features_without_rows;  // those that read it in another id space
-  // For people, one sentence each: a feature whose id space the model's table does not have, or
-  // whose ids are made by other rules. Names the field that reconciles them.
+  // For people, one sentence for each feature whose id space the model's table does not have, or
+  // whose ids are made by other rules. Names the field of the job that would make them agree.
   std::vector<std::string> warnings;
 };
 
 // How the job's features fit the table of this name, which the run takes from the model. Empty if
-// the cut is of an older build that did not store rules. REQUIRES: a validated job
+// the cut was made by an older build, which stored no rules. REQUIRES: a validated job
 TableFit FitOf(const CheckpointManifest& model, const JobConfig& job, const std::string& table);
 
-// The warnings of all tables that the run takes (WarmStartConfig.only). A run that scores takes all
-// tables.
+// The warnings for all tables that the run takes from the model: those that WarmStartConfig.only
+// names, or all if the run only scores.
 std::vector<std::string> IdWarnings(const CheckpointManifest& model, const JobConfig& job);
 
 }  // namespace satrap

@@ -101,7 +101,7 @@ TEST(SavedFeaturesTest, IdsThatComeAboutByAnotherRuleWarn) {
               }),
               ElementsAre(HasSubstr("feature user: vocabulary is 1 words")));
   EXPECT_THAT(warnings([](JobConfig* job) { job->mutable_data()->mutable_csv()->set_trim(true); }),
-              ElementsAre(HasSubstr("feature user: trim is true here and was false"),
+              ElementsAre(HasSubstr("feature user: trim is true here, but was false"),
                           HasSubstr("feature work: trim"), HasSubstr("feature seen: trim")));
   EXPECT_THAT(warnings([](JobConfig* job) {
                 job->mutable_data()->mutable_features(3)->mutable_bucketize()->add_boundaries(60);
@@ -118,7 +118,7 @@ TEST(SavedFeaturesTest, OnlyTablesThatAreTakenWarn) {
   job.mutable_data()->mutable_features(1)->set_id_space("other");
   job.mutable_warm_start()->add_only("rest");
   EXPECT_THAT(IdWarnings(ModelOf(Job()), job), ElementsAre(HasSubstr("feature work")));
-  // A run that scores takes all tables.
+  // A run that only scores takes all tables, whatever `only` says.
   job.set_action(JobConfig::EVALUATE);
   EXPECT_EQ(IdWarnings(ModelOf(Job()), job).size(), 2u);
   CheckpointManifest model = ModelOf(Job());
@@ -134,7 +134,7 @@ TEST(SavedFeaturesTest, OfACutThatSaysNothingOfItsIdsNothingIsKnown) {
   EXPECT_TRUE(fit.features.empty() && fit.features_without_rows.empty());
 }
 
-// Only one side knows the rule, because the other is of another build.
+// The model and the job are of different builds, and only one of these builds knows the rule.
 TEST(SavedFeaturesTest, ARuleThatOneSideDoesNotHaveIsNotCompared) {
   CheckpointManifest model = ModelOf(Job());
   IdRule* rule = model.mutable_features(2)->add_rules();

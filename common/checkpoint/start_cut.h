@@ -1,4 +1,4 @@
-// The error of a generation that cannot load the cut it begins from.
+// The error of a generation that cannot load the cut from which it begins.
 //
 // Thread-safe: functions of their arguments.
 
@@ -14,13 +14,13 @@ namespace satrap {
 // The type of the payload that marks such an error.
 inline constexpr char kStartCutMark[] = "satrap/about_start_cut";
 
-// The advice for such an error. No older cut is chosen silently, because work would be lost
-// unnoticed.
+// The advice for such an error. The run does not go back to an older cut by itself, because that
+// would lose work without anyone noticing.
 inline constexpr char kChooseAnotherCut[] =
     "go on from another cut with `satrap resume RUN --from CUT`";
 
-// `status` with kChooseAnotherCut after its message, and marked, if files of the cut are damaged
-// or missing.
+// If files of the cut are damaged or missing, returns `status` with a mark and with
+// kChooseAnotherCut after its message; otherwise `status` itself.
 inline absl::Status MarkAsStartCutError(const absl::Status& status) {
   if (!absl::IsDataLoss(status)) return status;
   absl::Status marked =

@@ -17,6 +17,7 @@ namespace satrap {
 namespace {
 
 constexpr char kProbePrefix[] = "storage_check.";
+constexpr char kGoing[] = ".going";  // of such a folder that is being removed
 constexpr char kMine[] = "mine\n";
 constexpr char kOther[] = "other\n";
 
@@ -26,7 +27,7 @@ std::string RunIdText(uint64_t run_id) {
   return absl::StrCat(absl::Hex(run_id, absl::kZeroPad16), "\n");
 }
 
-// The operations, one after another, in a folder of their own.
+// Performs the operations one after another, in a folder that only this check uses.
 class Probe {
  public:
   Probe(const std::string& run_dir, absl::string_view mount_name, uint64_t writer,
@@ -35,7 +36,7 @@ class Probe {
         mount_name_(mount_name),
         folder_(absl::StrCat(run_dir, "/", kProbePrefix, absl::Hex(writer, absl::kZeroPad16))),
         file_system_(file_system) {}
-  // What cannot be removed costs a few bytes until LeaveRunId removes it.
+  // If the removal fails, the files that are left cost a few bytes until LeaveRunId removes them.
   ~Probe() { file_system_->Remove(folder_).IgnoreError(); }
 
   absl::Status Run() {
@@ -64,13 +65,13 @@ class Probe {
     const absl::StatusOr<std::string> read = ReadFile(At(name), file_system_);
     RETURN_IF_ERROR(Told(call, read.status()));
     if (*read == text) return absl::OkStatus();
-    return Lacks(call, absl::StrCat(At(name), " does not hold what it should afterwards"));
+    return Lacks(call, absl::StrCat(At(name), " does not have the expected content afterwards"));
   }
 
   absl::Status CheckLinks() {
     RETURN_IF_ERROR(Told("link", file_system_->HardLink(At("draft"), At("entry"))));
     RETURN_IF_ERROR(Holds("link", "entry", kMine));
-    // That only one of two processes gets a name is what makes an entry of the log valid.
+    // The log relies on this: of two processes that link the same name, only one succeeds.
     const absl::Status taken = file_system_->HardLink(At("other"), At("entry"));
     if (taken.ok()) return Lacks("link", "it replaces a name that is taken");
     if (!absl::IsAlreadyExists(taken)) return Told("link", taken);
@@ -94,29 +95,19 @@ class Probe {
     std::sort(names->begin(), names->end());
     const std::vector<std::string> expected = {"entry", "latest", "other"};
     if (*names == expected) return absl::OkStatus();
-    if (std::includes(expected.begin(), expected.end(), names->begin(), names->end()) &&
-        IsBeingRemoved()) {
-      return absl::AbortedError(
-          absl::StrCat(folder_, " is being removed by another coordinator of the run"));
-    }
     return Lacks("readdir", absl::StrCat("it lists ", absl::StrJoin(*names, ", "), " instead of ",
                                          absl::StrJoin(expected, ", ")));
   }
 
-  // Whether another coordinator tidies up: it removes the files one by one, then the folder.
-  bool IsBeingRemoved() const {
-    return absl::IsNotFound(file_system_->List(folder_).status()) ||
-           absl::IsNotFound(ReadFile(At("other"), file_system_).status());
-  }
-
-  // The error of a call, with what it means for the run.
+  // The error of the system call `call`, with an explanation of what it means for the run.
   absl::Status Told(absl::string_view call, const absl::Status& status) const {
     if (status.ok()) return status;
-    if (has_folder_ && absl::IsNotFound(status) && IsBeingRemoved()) {
+    if (has_folder_ && absl::IsNotFound(file_system_->List(folder_).status())) {
       return absl::AbortedError(absl::StrCat(
           folder_, " was removed by another coordinator of the run: ", status.message()));
     }
-    // The code, and its mark, say what the machine lacks.
+    // The status is returned unchanged, because its code and mark tell the caller what the machine
+    // lacks.
     if (absl::IsResourceExhausted(status)) return status;
     if (absl::IsPermissionDenied(status) && call != "link") {
       return absl::FailedPreconditionError(
@@ -158,7 +149,14 @@ absl::Status LeaveRunId(const std::string& run_dir, uint64_t run_id, FileSystem*
   ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system->List(run_dir));
   for (const std::string& name : names) {
     if (!absl::StartsWith(name, kProbePrefix)) continue;
-    RETURN_IF_ERROR(file_system->Remove(absl::StrCat(run_dir, "/", name)));
+    const std::string folder = absl::StrCat(run_dir, "/", name);
+    // Files are removed one by one. To a process that still works there, a folder that lacks some
+    // of them would look like one of a file system that loses files, so all of it goes at once.
+    if (!absl::EndsWith(name, kGoing) && file_system->Rename(folder, folder + kGoing).ok()) {
+      RETURN_IF_ERROR(file_system->Remove(folder + kGoing));
+    } else {
+      RETURN_IF_ERROR(file_system->Remove(folder));
+    }
   }
   if (SeesRun(run_dir, run_id, file_system).ok()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> file,

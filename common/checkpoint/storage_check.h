@@ -4,8 +4,9 @@
 //     coordinator   CheckStorage; claims the generation; LeaveRunId
 //     other roles   SeesRun, before they say that they are ready
 //
-// While CheckStorage works there is a folder RUN/storage_check.WRITER; one that a killed process
-// has left is removed by the next LeaveRunId. RUN/run_id keeps the number of the run.
+// While CheckStorage works, the folder RUN/storage_check.WRITER exists. If a process is killed
+// during the check and leaves the folder behind, the next LeaveRunId removes it. RUN/run_id keeps
+// the number of the run.
 //
 // Blocking. Thread-safe: functions of their arguments and of the disk.
 
@@ -21,23 +22,24 @@
 
 namespace satrap {
 
-// Makes, writes, syncs, links, renames, locks and lists files in `run_dir`, which is made if it is
-// not there. `mount_name`: the kind of the file system (common/file/mount_name.h), for the message;
-// may be empty. `writer`: a random number of this process. Errors, whose one message names the
-// folder, the file system, the call and the cure:
+// Makes, writes, syncs, links, renames, locks and lists files in `run_dir`, which is made if it
+// does not exist. `mount_name`: the kind of the file system (common/file/mount_name.h), for the
+// message; may be empty. `writer`: a random number of this process. The message of an error names
+// the folder, the file system, the call and the cure:
 //   FAILED_PRECONDITION  the file system, or this process's rights there, do not suffice
 //   RESOURCE_EXHAUSTED   there is no room, or the machine lacks memory or descriptors
-//   ABORTED              another coordinator, which has claimed meanwhile, has tidied up
+//   ABORTED              another coordinator has claimed the run meanwhile and removed the folder
 absl::Status CheckStorage(const std::string& run_dir, absl::string_view mount_name, uint64_t writer,
                           FileSystem* file_system);
 
-// Writes RUN/run_id unless it holds this number already, and removes what CheckStorage of another
-// process has left. Errors as FileSystem. REQUIRES: this process has claimed the newest generation
+// Writes RUN/run_id unless it holds this number already, and removes the folders that CheckStorage
+// of other processes has left behind. Errors are those of FileSystem. REQUIRES: this process has
+// claimed the newest generation
 absl::Status LeaveRunId(const std::string& run_dir, uint64_t run_id, FileSystem* file_system);
 
 // OK if RUN/run_id holds `run_id`. FAILED_PRECONDITION if it is missing, may not be read or holds
-// another number: what `run_dir` names here is another folder than for the coordinator, or a
-// network file system still answers from its cache. Other errors as ReadFile.
+// another number: then `run_dir` is not the same folder here as for the coordinator, or a network
+// file system still answers from its cache. Other errors are those of ReadFile.
 absl::Status SeesRun(const std::string& run_dir, uint64_t run_id, FileSystem* file_system);
 
 }  // namespace satrap

@@ -107,11 +107,13 @@ TEST_F(StorageCheckTest, ALinkOrARenameThatOnlyMakesANameIsRefused) {
     }
     bool links = true;
   } disk(&disk_);
-  EXPECT_THAT(std::string(Check(&disk).message()),
-              AllOf(HasSubstr("link does not work"), HasSubstr("does not hold")));
+  EXPECT_THAT(
+      std::string(Check(&disk).message()),
+      AllOf(HasSubstr("link does not work"), HasSubstr("does not have the expected content")));
   disk.links = false;
-  EXPECT_THAT(std::string(Check(&disk).message()),
-              AllOf(HasSubstr("rename does not work"), HasSubstr("does not hold")));
+  EXPECT_THAT(
+      std::string(Check(&disk).message()),
+      AllOf(HasSubstr("rename does not work"), HasSubstr("does not have the expected content")));
 }
 
 TEST_F(StorageCheckTest, AFolderThatListsOtherNamesIsRefused) {
@@ -148,6 +150,37 @@ TEST_F(StorageCheckTest, AnotherCoordinatorThatClaimsMeanwhileEndsIt) {
   EXPECT_EQ(Check(&disk_).code(), absl::StatusCode::kAborted) << Check(&disk_);
 }
 
+// A coordinator that tidies up, and is held up when it has removed one of the files.
+struct HeldUp final : ForwardingFileSystem {
+  using ForwardingFileSystem::ForwardingFileSystem;
+  absl::Status Remove(const std::string& path) override {
+    return disk()->Remove(path + "/" + first);
+  }
+  std::string first;
+};
+
+TEST_F(StorageCheckTest, NoFileThatAnotherCoordinatorRemovesIsMissed) {
+  for (const std::string first : {"draft", "other", "entry", "latest"}) {
+    bool was_tidied = true;
+    for (int at = 1; was_tidied; ++at) {
+      MemoryFileSystem disk;
+      ASSERT_TRUE(disk.CreateFolders(kRun).ok());
+      HeldUp other(&disk);
+      other.first = first;
+      int operations = 0;
+      was_tidied = false;
+      disk.SetHook([&](const std::string&) {
+        if (++operations != at) return absl::OkStatus();
+        was_tidied = true;
+        return LeaveRunId(kRun, kRunId, &other);
+      });
+      const absl::Status status = Check(&disk);
+      EXPECT_TRUE(status.ok() || absl::IsAborted(status))
+          << first << " before operation " << at << ": " << status;
+    }
+  }
+}
+
 TEST_F(StorageCheckTest, ARoleSeesTheRunOnceItsNumberIsThere) {
   EXPECT_EQ(SeesRun(kRun, kRunId, &disk_).code(), absl::StatusCode::kFailedPrecondition);
   ASSERT_TRUE(LeaveRunId(kRun, kRunId, &disk_).ok());
@@ -163,6 +196,7 @@ TEST_F(StorageCheckTest, ARoleSeesTheRunOnceItsNumberIsThere) {
 
 TEST_F(StorageCheckTest, TheNumberIsWrittenOnceAndLeftoversGo) {
   disk_.Put("/runs/demo/storage_check.0000000000000007/draft", "left");
+  disk_.Put("/runs/demo/storage_check.0000000000000008.going/draft", "left by one that tidied up");
   ASSERT_TRUE(LeaveRunId(kRun, kRunId, &disk_).ok());
   EXPECT_THAT(Names(), testing::ElementsAre("run_id"));
   disk_.TakeOperations();

@@ -34,7 +34,7 @@ bool TakeMessage(char tag, absl::string_view* from, Field* field) {
 }  // namespace
 
 absl::optional<NamedCall> CallOf(const Method& method, absl::string_view header) {
-  // No prefix is as long as this, so only so much is read, however long the header is.
+  // No prefix is longer than this, so a long header need not be read to its end.
   constexpr size_t kMostPrefixBytes = 256;
   absl::string_view left = header.substr(0, kMostPrefixBytes);
   NamedCall named;

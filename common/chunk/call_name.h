@@ -1,11 +1,11 @@
-// Which call a message is an attempt of. A repeat of a call has the same name, so it takes the
-// place of an earlier attempt's chunks (chunked_handler.h) and keeps the call's turn
+// A CallName tells which call a message is an attempt of. A repeat of a call has the same name, so
+// it replaces the chunks of an earlier attempt (chunked_handler.h) and keeps the call's turn
 // (chunk_memory.h).
 //
-// A numbered request (CallPrefix in proto/hot.proto) is named by its method, the sender, the number
-// and the field after the prefix, if that is a varint: numbers grow per stream, and the stream is
-// that field. All of this is at the beginning of the header, so the first chunk of a request has
-// it.
+// The name of a numbered request (CallPrefix in proto/hot.proto) has its method, its sender, its
+// number and, if the header's field after the prefix is a varint, that field. In a method that has
+// streams this field is the stream, and calls are numbered per stream. All of this is at the
+// beginning of the header, so the first chunk of a request has it.
 //
 // Thread-safe: functions of their arguments.
 
@@ -40,8 +40,9 @@ struct NamedCall {
   Envelope envelope;
 };
 
-// The call that a request belongs to, whose header begins with `header`. Nullopt if these bytes are
-// not the beginning of a numbered request's header, with all of its CallPrefix.
+// `header` is the beginning of a request's header. Returns the call that this request is an attempt
+// of; nullopt if the bytes are not the beginning of a numbered request's header, or do not include
+// its whole CallPrefix.
 absl::optional<NamedCall> CallOf(const Method& method, absl::string_view header);
 
 }  // namespace satrap::rpc

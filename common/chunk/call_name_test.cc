@@ -52,7 +52,8 @@ TEST(CallNameTest, OtherCallsHaveOtherNames) {
   EXPECT_FALSE(NameOf(kOther, PutBatchOf(1, 300, TEST_STREAM).SerializeAsString()) == name);
 }
 
-// An Update has a message where a PutBatch has its stream.
+// The field after the CallPrefix is a message in an UpdateHeader, not a stream as in a
+// PutBatchHeader.
 TEST(CallNameTest, ACallWithoutStreamHasANameToo) {
   auto header = HeaderOf<UpdateHeader>(1, 5);
   header.mutable_step()->set_step(9);

@@ -1,12 +1,12 @@
-// The bytes that incomplete messages may take together. A message gets room for all of its bytes or
-// none: one without room is not begun, and its call is repeated until there is.
+// Limits the bytes that incomplete messages take together. A message gets room for all of its bytes
+// or for none. A message without room is not begun, and its call is repeated until there is room.
 //
-// Turns. The first call that was refused is the first to get room. Until it does, others get room
-// only besides its bytes: from what would be free after it. So a large message cannot starve while
-// small ones come and go. Each message that has room is completed or given up without more room, so
-// the first call's turn comes. A call that has not asked again for `patience_us` loses its turn,
-// and so does one whose message could never fit. At most kMostWaiting calls wait in turn; further
-// ones take their chance as if they had just come.
+// Turns. The first call that was refused is the first to get room. Until it does, other calls get
+// room only from what would still be free if the first call had its bytes. So a large message
+// cannot starve while small ones come and go. A message that has room needs no more of it until it
+// is completed or given up, so the first call's turn comes. A call that has not asked again for
+// `patience_us` loses its turn, and so does one whose message could never fit. At most kMostWaiting
+// calls wait in turn; further calls have no turn, and get room only if there is some when they ask.
 //
 // Thread-safe.
 
@@ -32,7 +32,7 @@ class ChunkMemory {
   ChunkMemory(int64_t most_bytes, int64_t patience_us)
       : most_bytes_(most_bytes), patience_us_(patience_us) {}
 
-  // Some of the bytes, which are given back when it is destroyed.
+  // A number of bytes of the memory, which are given back when the share is destroyed.
   class Share {
    public:
     Share() = default;
@@ -44,7 +44,7 @@ class ChunkMemory {
     }
     ~Share();
 
-    // Whether it holds the bytes that were asked for.
+    // Whether the share holds the bytes that were asked for.
     explicit operator bool() const { return memory_ != nullptr; }
 
    private:
@@ -53,7 +53,8 @@ class ChunkMemory {
     int64_t bytes_ = 0;
   };
 
-  // Who asks. `asker` tells calls apart that have the same name: of several peers, for example.
+  // Who asks for room. `asker` distinguishes calls of the same name, such as calls to several
+  // peers.
   struct Claim {
     const void* asker = nullptr;
     absl::optional<CallName> call;  // nullopt: waits without a turn

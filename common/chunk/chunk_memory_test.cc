@@ -12,7 +12,7 @@ constexpr int64_t kPatienceUs = 1000;
 
 class ChunkMemoryTest : public testing::Test {
  protected:
-  // Of call `number` to the peer `asker`.
+  // Asks for `bytes` for call `number` to the peer `asker`.
   ChunkMemory::Share Take(uint64_t bytes, uint64_t number, const void* asker = nullptr) {
     return ChunkMemory::Take(memory_, bytes, {asker, CallName{"method", 1, number, 0}, now_us_});
   }

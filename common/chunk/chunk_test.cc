@@ -68,7 +68,7 @@ TEST(ChunkTest, AMessageBeyondTheBoundIsRefusedByNameAndCure) {
             "at most 8: raise nn_worker.replicas, or lower global_batch_size");
 }
 
-// A chunk's frame may be as large as a message, but no larger.
+// A chunk's frame may be as large as the limit for frames, but no larger.
 TEST(ChunkTest, AChunkWithItsHeaderFitsInAFrame) {
   const Message message{"", Bytes(1000)};
   const ChunkLimits limits{600};

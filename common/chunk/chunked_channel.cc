@@ -14,10 +14,10 @@
 namespace satrap::rpc {
 namespace {
 
-// How often a chunk is sent or asked for before the attempt ends.
+// The number of times that a chunk is sent or asked for before the attempt ends.
 constexpr int kChunkTries = 3;
 
-// Ends the attempt after the peer has answered, just now, with nothing to go on with.
+// The error of an attempt that cannot continue although the peer has just answered.
 absl::Status RepeatLater(const Method& method, absl::string_view why) {
   return MarkSignOfLife(absl::UnavailableError(absl::StrCat(method.path, ": ", why)), 0);
 }
@@ -35,7 +35,7 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     uint64_t sent_bytes = 0;  // the bytes that have arrived
     int losses = 0;           // of the next chunk
     int64_t timeout_ms = 0;   // of a chunk, without the time allowed for its bytes
-    // When the peer last answered a chunk of the attempt; nullopt: it has not yet.
+    // When the peer last answered a chunk of the attempt; nullopt if it has not answered any.
     absl::optional<int64_t> sign_us;
     std::unique_ptr<ChunkJoiner> answer;
   };
@@ -52,8 +52,8 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     attempt->done = std::move(done);
     const absl::optional<NamedCall> named = CallOf(method, request.header);
     if (named.has_value()) attempt->call = named->name;
-    // A chunk has the attempt's time, less the part for the attempt's payload, plus one for its
-    // own.
+    // A chunk's timeout is that of the attempt, but the time for the attempt's payload is replaced
+    // by the time for the chunk's own bytes.
     attempt->timeout_ms =
         std::max<int64_t>(1, timeout_ms - RpcTimeouts::TransferMs(request.payload.size()));
     if (FitsInOneFrame(method, request, options.limits)) {
@@ -95,10 +95,10 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
                   });
   }
 
-  // Whether a lost chunk is sent again. The first chunk is not: another attempt would do as well,
-  // and it is not known whether the peer is there. A chunk whose answer has begun to arrive is not
-  // sent again either: the receiver has it, and only the answer needs more time. The next attempt
-  // of the call gets that time because of this status.
+  // Whether a lost chunk is sent again. The first chunk is not, because a new attempt would be just
+  // as good, and nothing shows yet that the peer is there. A chunk whose answer has begun to arrive
+  // is not sent again either: the receiver has it, and only the answer needs more time. The next
+  // attempt of the call gets that time because of this status.
   bool MaySendAgain(Attempt* attempt, const absl::Status& lost) const {
     const bool has_begun = attempt->sent_bytes > 0 || attempt->answer != nullptr;
     const bool is_lost =
@@ -120,13 +120,15 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     SendNext(attempt);
   }
 
-  // The attempt's error after a chunk was lost, with the sign of life that earlier ones were.
+  // The attempt's error after a chunk was lost. If the peer answered earlier chunks, the error
+  // carries the last such answer as a sign of life.
   absl::Status AfterSigns(const Attempt& attempt, absl::Status lost) const {
     const bool is_lost = absl::IsDeadlineExceeded(lost) || absl::IsUnavailable(lost);
-    // A channel's own mark is later than ours.
+    // The mark that the channel itself has set on `lost` is newer than the one that would be set
+    // here.
     if (!is_lost || !attempt.sign_us.has_value() || AnswerHadBegun(lost)) return lost;
     const int64_t ago_us = options.clock->NowUs() - *attempt.sign_us;
-    // Others have arrived, so this chunk was perhaps too slow.
+    // Other chunks have arrived, so this one perhaps needed more time.
     if (absl::IsDeadlineExceeded(lost)) lost = MarkAnswerBegun(std::move(lost));
     return MarkSignOfLife(std::move(lost), ago_us);
   }
@@ -154,7 +156,8 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
         return attempt->done(RepeatLater(
             attempt->method, "the peer holds as many incomplete messages as it has room for"));
       case ChunkNote::UNKNOWN:
-        // The transfer stood still until the peer dropped it, or the peer was restarted.
+        // The peer has dropped the transfer because no chunk came for too long, or it was
+        // restarted.
         return attempt->done(
             RepeatLater(attempt->method, "the peer has given up a message in chunks"));
       case ChunkNote::TAKEN:
@@ -166,8 +169,9 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
 
   void BeginAnswer(const AttemptPtr& attempt, const ChunkNote& note, const Buffer& payload) {
     if (attempt->answer != nullptr || note.header_bytes() > UINT32_MAX) {
-      return attempt->done(absl::InternalError(
-          absl::StrCat("answer to ", attempt->method.path, " begins where none can begin")));
+      return attempt->done(
+          absl::InternalError(absl::StrCat("answer to ", attempt->method.path,
+                                           " begins twice, or states a header of 4 GiB or more")));
     }
     const uint64_t bytes = StatedBytes(note.header_bytes(), note.payload_bytes());
     const absl::Status size =
@@ -227,8 +231,8 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
   }
 
   const Options options;
-  // Callbacks may still use the channel during its destructor, which returns after the last of
-  // them.
+  // Callbacks may still use the channel while it is being destroyed: its destructor returns only
+  // after the last of them.
   Channel* const channel;
   std::atomic<uint64_t> next_transfer;
 };

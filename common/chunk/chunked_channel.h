@@ -1,13 +1,15 @@
-// A ChunkedChannel sends requests over another channel, in chunks if they are larger than a frame
-// may be, and gathers answers that come in chunks. chunked_handler.h is the other half.
+// A ChunkedChannel sends requests over another channel, and divides a request into chunks if it is
+// larger than a frame may be. It also joins answers that come in chunks. chunked_handler.h is the
+// other half.
 //
-// A chunked message is one attempt of its call. Chunks go one after another: each when the one
-// before has arrived. A lost chunk is sent again, at most twice; then the attempt is over, and the
-// caller makes another one (common/rpc/reliable_call.h) with its own chunks. Each chunk has the
-// attempt's time, less the part for the attempt's payload, plus the time that the chunk may take.
-// Each answer to a chunk, a refusal too, is a sign of life from when it came: an attempt that fails
-// afterwards says so (common/rpc/sign_of_life.h). Only if it fails because a later chunk took too
-// long do the next attempts get more time (MarkAnswerBegun, common/rpc/rpc.h).
+// A chunked message is one attempt of its call. Its chunks are sent one after another: each when
+// the one before has arrived. A lost chunk is sent again, at most twice; then the attempt is over,
+// and the caller makes another attempt (common/rpc/reliable_call.h) with its own chunks. A chunk's
+// timeout is that of the attempt, but the time for the attempt's payload is replaced by the time
+// for the chunk's own bytes. Each answer to a chunk, even a refusal, is a sign of life: if the
+// attempt fails afterwards, its error says when the last answer came (common/rpc/sign_of_life.h).
+// Only if the attempt fails because a later chunk took too long do the next attempts get more time
+// (MarkAnswerBegun, common/rpc/rpc.h).
 //
 // Thread-safe.
 
@@ -33,25 +35,26 @@ class ChunkedChannel final : public Channel {
     // Transfers are numbered from here upwards. No other channel to the same peer uses the same
     // numbers.
     uint64_t first_transfer = 0;
-    // As EndpointOptions.payload_allocator.
+    // The same as EndpointOptions.payload_allocator.
     std::shared_ptr<BufferAllocator> payload_allocator;
     // Not owned; outlives the channel.
     const Executor* clock = nullptr;
   };
   ChunkedChannel(std::unique_ptr<Channel> channel, Options options);
-  // Waits as the destructor of the wrapped channel does.
+  // Blocks for as long as the destructor of the wrapped channel does.
   ~ChunkedChannel() override;
 
-  // As Channel::Call. A request of a bulk method that is larger than max_message_bytes goes in
-  // chunks; INVALID_ARGUMENT, naming method, bytes and what to change, if it or its answer has more
-  // than largest_bytes. An attempt for which there is no room, here or at the peer, ends with
-  // UNAVAILABLE and a sign of life, so that it is repeated until there is room (chunk_memory.h).
+  // Does what Channel::Call says. A request of a bulk method that is larger than max_message_bytes
+  // is sent in chunks. INVALID_ARGUMENT, naming method, bytes and what to change, if the request or
+  // its answer has more than largest_bytes. An attempt for which there is no room, here or at the
+  // peer, ends with UNAVAILABLE and a sign of life, so that it is repeated until there is room
+  // (chunk_memory.h).
   void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) override;
 
  private:
   struct Rep;
   const std::unique_ptr<Channel> channel_;
-  const std::shared_ptr<Rep> rep_;  // shared with the calls under way
+  const std::shared_ptr<Rep> rep_;  // shared with the calls in progress
 };
 
 }  // namespace satrap::rpc

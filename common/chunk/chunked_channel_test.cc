@@ -41,7 +41,7 @@ class Echo final : public Handler {
   size_t answer_bytes = 0;  // 0: the answer is the request
 };
 
-// Hands calls to a handler at once, except those that the test makes it lose.
+// Passes calls directly to a handler, except those that the test wants to be lost.
 class DirectChannel final : public Channel {
  public:
   explicit DirectChannel(Handler* handler) : handler_(handler) {}
@@ -157,7 +157,8 @@ TEST_F(ChunkedChannelTest, AChunkThatIsLostIsSentOrAskedForAgain) {
   }
 }
 
-// The peer has the chunk, so sending it again would gain nothing, and hide that the peer is alive.
+// The peer has the chunk, so sending it again would gain nothing and would hide that the peer is
+// alive.
 TEST_F(ChunkedChannelTest, AChunkWhoseAnswerHasBegunToArriveIsNotSentAgain) {
   wire_->lose = [](size_t n) {
     return n == 3 ? MarkAnswerBegun(absl::DeadlineExceededError("slow")) : absl::OkStatus();
@@ -167,7 +168,7 @@ TEST_F(ChunkedChannelTest, AChunkWhoseAnswerHasBegunToArriveIsNotSentAgain) {
   EXPECT_EQ(wire_->sent.size(), 3u);
 }
 
-// Whichever chunk is lost for good, that attempt ends, but the next one succeeds.
+// If any chunk is lost in all its tries, the attempt fails, but the next attempt succeeds.
 TEST_F(ChunkedChannelTest, AnAttemptEndsWithALossAndTheNextOneIsWhole) {
   const Message request{"header", Bytes(300)};
   ASSERT_TRUE(Call(request).ok());
@@ -203,7 +204,7 @@ TEST_F(ChunkedChannelTest, ATransferThatThePeerHasGivenUpIsRepeated) {
 
 TEST_F(ChunkedChannelTest, AChunkThatArrivedIsASignOfLifeFromThenOn) {
   for (const bool timeout : {false, true}) {
-    // The chunks of a request, and those of an answer.
+    // From call 3 on, chunks of the request are lost; from call 6 on, chunks of the answer.
     for (const size_t first_lost : {3, 6}) {
       wire_->sent.clear();
       wire_->lose = [&](size_t call) {
@@ -262,7 +263,7 @@ TEST_F(ChunkedChannelTest, AMessageBeyondTheBoundIsRefusedBeforeItIsSent) {
   EXPECT_TRUE(wire_->sent.empty());
 }
 
-// A chunk has the time that an attempt with a payload of its size would have.
+// A chunk's timeout is that of an attempt whose payload has the size of the chunk.
 TEST_F(ChunkedChannelTest, AChunkHasTheTimeOfAnAttemptOfItsSize) {
   ASSERT_TRUE(Call({"header", Bytes(1000)}, kEcho, 10000).ok());
   for (const int64_t timeout_ms : wire_->timeouts_ms) EXPECT_EQ(timeout_ms, 10000);

@@ -16,8 +16,8 @@
 namespace satrap::rpc {
 
 struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
-  // The memory of a message is allocated, filled and freed without the lock for all: a message of
-  // gigabytes would hold up the others.
+  // Each message has a mutex, so that its memory is allocated, filled and freed without the lock
+  // that all transfers share: a message of gigabytes would hold up the others.
   struct Incoming {
     Incoming(const Method& method, const SendChunkHeader& header,
              const absl::optional<CallName>& call, ChunkMemory::Share share)
@@ -32,7 +32,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     const uint64_t payload_bytes;
     const absl::optional<CallName> call;
     Mutex mutex;
-    // Until the first chunk is added, which makes the joiner.
+    // Held here until the first chunk is added; then the joiner is made and takes it over.
     ChunkMemory::Share share GUARDED_BY(mutex);
     std::unique_ptr<ChunkJoiner> joiner GUARDED_BY(mutex);
     bool ended GUARDED_BY(mutex) = false;  // complete or refused
@@ -83,13 +83,15 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     return named.has_value() ? absl::make_optional(named->name) : absl::nullopt;
   }
 
-  // Returns the note that is answered instead.
+  // Keeps a large answer so that it can be fetched in chunks. Returns the note to be sent in its
+  // place.
   absl::StatusOr<Message> HoldAnswer(const Method& method, const absl::optional<CallName>& call,
                                      Message answer) {
     const absl::Status size =
         CheckMessageSize("answer to", method, BytesOf(answer), options.limits.largest_bytes);
     if (!size.ok()) return size;
-    // Whoever repeats a call has given up fetching an earlier answer to it, or never heard of it.
+    // A sender that repeats a call no longer fetches an earlier answer to it, or never heard of
+    // that answer.
     if (call.has_value()) DropAnswersTo(*call);
     auto held = std::make_shared<Outgoing>();
     held->share = ChunkMemory::Take(answer_memory, BytesOf(answer), ClaimOf(call));
@@ -144,8 +146,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     }
   }
 
-  // Sets `*to` to the message of the chunk. If there is none, and the chunk does not begin one,
-  // returns what is answered to the chunk.
+  // Sets `*to` to the message to which the chunk belongs. If there is no such message, and the
+  // chunk does not begin one, returns the answer to the chunk.
   absl::StatusOr<ChunkNote::State> FindOrBegin(const SendChunkHeader& header, const Buffer& chunk,
                                                IncomingPtr* to) {
     *to = Find(header.transfer());
@@ -154,7 +156,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     const absl::optional<Method> method = Find(header.method());
     if (!method.has_value()) {
       return absl::UnimplementedError(
-          absl::StrCat("nothing here takes chunks of ", header.method()));
+          absl::StrCat("nothing here accepts chunks of ", header.method()));
     }
     const uint64_t bytes = StatedBytes(header.header_bytes(), header.payload_bytes());
     RETURN_IF_ERROR(CheckMessageSize("request of", *method, bytes, options.limits.largest_bytes));
@@ -162,8 +164,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     const absl::optional<NamedCall> named =
         CallOf(*method, beginning.substr(0, header.header_bytes()));
     if (named.has_value()) {
-      // The handler checks it again with the whole message. Here, so that a process of another run
-      // cannot take memory.
+      // Checked here already, so that a process of another run cannot take memory. The handler
+      // checks the envelope again when it has the whole message.
       RETURN_IF_ERROR(CheckEnvelope(named->envelope, options.envelope, options.name));
       if (!DropEarlier(named->name, header.transfer())) return ChunkNote::UNKNOWN;
     }
@@ -171,7 +173,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     if (!share) return ChunkNote::NO_ROOM;
     auto begun = std::make_shared<Incoming>(*method, header, NameOf(named), std::move(share));
     MutexLock lock(&mutex);
-    // A copy of this chunk may have begun it meanwhile.
+    // A copy of this chunk, handled by another thread, may have inserted the transfer meanwhile.
     const auto at = incoming.try_emplace(header.transfer(), Held<Incoming>{std::move(begun)}).first;
     at->second.until_us = Until();
     *to = at->second.transfer;
@@ -187,8 +189,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     return at->second.transfer;
   }
 
-  // Drops the chunks of attempts of the call that were made before `transfer`. False if that is not
-  // the call's newest attempt itself: then it is a late copy, and its sender has given it up.
+  // Drops the chunks of the call's attempts before `transfer`. Returns false if there is a newer
+  // attempt: then `transfer` is a late copy, which its sender has given up.
   bool DropEarlier(const CallName& call, uint64_t transfer) {
     std::vector<IncomingPtr> dropped;  // freed after the lock is released
     MutexLock lock(&mutex);
@@ -196,7 +198,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
       const auto it = at++;
       if (!(it->second.transfer->call == call)) continue;
       if (it->first == transfer) continue;  // a copy of its first chunk has come meanwhile
-      // One sender's transfers are numbered upwards. The difference also holds where they wrap.
+      // A sender's transfer numbers increase. The signed difference also compares numbers that have
+      // wrapped around.
       if (static_cast<int64_t>(transfer - it->first) < 0) return false;
       dropped.push_back(std::move(it->second.transfer));
       incoming.erase(it);
@@ -204,8 +207,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     return true;
   }
 
-  // Sets `*whole` when the chunk completes the message, and frees the message's share: it is then
-  // like any other message.
+  // Adds the chunk. If that completes the message, sets `*whole` and frees the message's share:
+  // from then on the message is like any other.
   absl::StatusOr<ChunkNote::State> Join(Incoming* to, uint64_t offset_bytes, const Buffer& chunk,
                                         absl::optional<Message>* whole) const {
     std::unique_ptr<ChunkJoiner> ended;  // freed after the lock is released
@@ -252,7 +255,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     return chunk;
   }
 
-  // The time at which a transfer that is used now will be dropped. Sets the timer that drops it.
+  // The time at which a transfer that is used now will be dropped if it is not used again. Makes
+  // sure that the timer for dropping transfers is set.
   int64_t Until() REQUIRES(mutex) {
     if (!timer_set) SetTimer(options.deadline_us);
     return executor->NowUs() + options.deadline_us;
@@ -260,7 +264,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
 
   void SetTimer(int64_t delay_us) REQUIRES(mutex) {
     timer_set = true;
-    // Weak, so that what is held is released with the handler even if timers are left.
+    // A weak pointer, so that destroying the handler releases the transfers even if a timer is
+    // still set.
     executor->PostAfter(delay_us, [weak = weak_from_this()] {
       if (const std::shared_ptr<Rep> self = weak.lock()) self->GiveUpOld();
     });

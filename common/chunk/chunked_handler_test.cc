@@ -43,8 +43,8 @@ class Echo final : public Handler {
   std::string answer;  // empty: the answer is the request
 };
 
-// Memory on the heap. Whenever some is allocated or freed, `look` runs on another thread. Whether
-// it has ended then shows whether it had to wait for a lock of this thread.
+// Memory on the heap. Each time that some is allocated or freed, `look` runs on another thread. If
+// `look` does not return, then the allocating thread holds a lock for which `look` waits.
 class LookingAllocator final : public BufferAllocator {
  public:
   uint8_t* Allocate(size_t size_bytes) override {
@@ -67,7 +67,7 @@ class LookingAllocator final : public BufferAllocator {
     if (look == nullptr) return;
     ++looks;
     looking_.push_back(std::async(std::launch::async, look));
-    // Only a look that waits for this thread takes as long.
+    // Only a `look` that waits for a lock of this thread takes this long.
     if (looking_.back().wait_for(std::chrono::seconds(5)) != std::future_status::ready) ++waits;
   }
 
@@ -136,7 +136,7 @@ class ChunkedHandlerTest : public testing::Test {
   std::unique_ptr<ChunkedHandler> handler_;
 };
 
-// Requests of numbered calls. A chunk has room for all that names a call.
+// Requests of numbered calls. One chunk is large enough for everything that identifies a call.
 class NumberedChunksTest : public ChunkedHandlerTest {
  protected:
   NumberedChunksTest() : ChunkedHandlerTest(/*chunk_bytes=*/100, /*room_bytes=*/400) {}
@@ -151,7 +151,7 @@ class NumberedChunksTest : public ChunkedHandlerTest {
     header.set_stream(stream);
     return {header.SerializeAsString(), BytesOfText(std::string(payload_bytes, 'x'))};
   }
-  // Sends chunk `index` of the request in `transfer`.
+  // Sends chunk `index` of `request` as part of the transfer numbered `transfer`.
   absl::StatusOr<Message> SendOf(const Message& request, uint64_t transfer, int index = 0) {
     const ChunkLimits limits{100 + kChunkOverheadBytes, 1000};
     SendChunkHeader header;
@@ -183,7 +183,7 @@ TEST_F(ChunkedHandlerTest, ARepeatedChunkIsTakenOnce) {
   EXPECT_EQ(NoteIn(Send(1, 0, "headerABCD")).state(), ChunkNote::TAKEN);
   EXPECT_TRUE(Send(1, 20, "OPQRST").ok());
   EXPECT_EQ(echo_.requests, std::vector<std::string>({"header|ABCDEFGHIJKLMNOPQRST"}));
-  // A repeat of the last chunk, after the request was handed on.
+  // Repeats the last chunk after the request was passed to the handler.
   EXPECT_EQ(NoteIn(Send(1, 20, "OPQRST")).state(), ChunkNote::UNKNOWN);
   EXPECT_EQ(echo_.requests.size(), 1u);
 }

@@ -1,5 +1,6 @@
-// A message whose offsets need more than 32 bits. It has more than 4 GiB of addresses, but little
-// memory. A sanitizer would need several times as much for them, so this is not tested under any.
+// A message whose offsets need more than 32 bits. It takes more than 4 GiB of address space, but
+// little memory. A sanitizer would need several times as much memory for these addresses, so this
+// is not tested under any sanitizer.
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -22,8 +23,8 @@ constexpr Method kChange{"/satrap.Test/Change", true};
 constexpr Method kMethods[] = {kChange};
 constexpr int64_t kSecondUs = 1000000;
 
-// As many bytes of addresses as are asked for, all backed by the same 257 pages in turn. 2^32 is no
-// multiple of their size, so a place that is wrong by 2^32 bytes has other bytes.
+// Allocates address space in which the same 257 pages of memory repeat again and again. 2^32 is not
+// a multiple of their total size, so an address that is wrong by 2^32 bytes holds other bytes.
 class RepeatedPages final : public BufferAllocator {
  public:
   RepeatedPages()
@@ -58,7 +59,7 @@ class RepeatedPages final : public BufferAllocator {
   const int file_;
 };
 
-// Brings each call in a task of its own, so that thousands of chunks do not deepen the stack.
+// Delivers each call in a task of its own, so that thousands of chunks do not deepen the stack.
 class TaskChannel final : public Channel {
  public:
   TaskChannel(ManualExecutor* executor, Handler* handler)
@@ -102,8 +103,8 @@ TEST(LargeOffsetTest, ARequestBeyond4GiBComesWhole) {
   options.clock = &executor;
   ChunkedChannel channel(std::make_unique<TaskChannel>(&executor, &handler), options);
 
-  // Writes the repeated pages only once. The last bytes of the message are in the same pages as its
-  // first, so each page must hold the same at the end.
+  // Writes the 257 pages only once. The last bytes of the message share pages with its first bytes,
+  // so the content of a page must stay the same.
   Message request{"header", Buffer(kBytes, pages)};
   SplitMix64 random(1);
   for (size_t i = 0; i + 8 <= pages->period_bytes(); i += 8) {

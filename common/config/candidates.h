@@ -1,4 +1,5 @@
-// What a job says about candidates (ModelConfig.candidates), resolved.
+// The settings of candidates in a job (ModelConfig.candidates), with their defaults and names
+// resolved.
 //
 // Thread-safe: functions of their arguments.
 
@@ -11,18 +12,20 @@
 
 namespace satrap {
 
-// Whether the loss compares a sample's item with candidates, and so has no label and no metric.
+// Whether the loss compares a sample's item with candidates. Such a loss has no label and no
+// metric.
 bool IsCandidateLoss(TaskConfig::Loss loss);
 
-// The position in data.features of the feature whose items are candidates; -1 without
+// The position in data.features of the feature whose items are the candidates; -1 if the job has no
 // model.candidates. REQUIRES: the job is validated
 int CandidateFeatureOf(const JobConfig& job);
 
-// Whether equal items are left out (CandidatesConfig.remove_accidental_hits) for a loss.
+// Whether a candidate equal to the sample's own item is left out for this loss
+// (CandidatesConfig.remove_accidental_hits).
 bool RemovesHits(const CandidatesConfig& candidates, TaskConfig::Loss loss);
 
-// Whether embedding workers need the list of items: for training that draws candidates or uses log
-// Q.
+// Whether embedding workers need the list of items. They do if the job trains and draws candidates
+// or uses log Q.
 bool NeedsCandidateList(const JobConfig& job);
 // Where a run keeps that list (common/candidates/candidate_list.h).
 std::string CandidateListPath(const JobConfig& job);

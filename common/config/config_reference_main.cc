@@ -87,7 +87,7 @@ std::string DefaultOf(const FieldDescriptor* field) {
   return "";
 }
 
-// "[1, 256]", "finite and positive, s", "[0, 2^60] steps".
+// The range and the unit: "[1, 256]", "finite and positive, s", "[0, 2^60] steps".
 std::string RangeOf(const FieldDescriptor* field) {
   std::string text;
   if (field->options().HasExtension(range)) {
@@ -103,7 +103,8 @@ std::string RangeOf(const FieldDescriptor* field) {
   return absl::StrCat(text, between, field->options().GetExtension(unit));
 }
 
-// What a run that is resumed may do with a field or a message, for each path that leads to it.
+// For each field and message, by full name: whether it may change when a run is resumed. A field
+// that is reached by several paths may have several answers.
 using Changes = std::map<std::string, std::set<AtResume::Change>>;
 
 // `above` applies to fields without an option of their own (proto/options.proto).

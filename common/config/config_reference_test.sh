@@ -1,7 +1,7 @@
 #!/bin/sh
-# docs/config.md must be what the generator makes of the comments in the .proto files, and a field
-# without a comment must be an error. Arguments: what the generator prints today, docs/config.md,
-# the generator.
+# docs/config.md must be what the generator makes from the comments in the .proto files, and a field
+# without a comment must be an error. Arguments: the generator's output, docs/config.md, the
+# generator.
 if ! diff -u "$2" "$1"; then
   echo "docs/config.md is out of date; run:"
   echo "  bazel build //common/config:config_reference_md && cp bazel-bin/common/config/config.md docs/config.md"

@@ -1,4 +1,5 @@
-// Where the streams of a job come from: whether there is data for valid and test, and which topics.
+// Where the streams of a job come from: whether valid and test have data, and which topics or files
+// a stream reads. Also the rules by which text is read, which differ between builds.
 //
 // Thread-safe: functions of their arguments.
 
@@ -7,6 +8,7 @@
 
 #include <string>
 
+#include "absl/types/span.h"
 #include "google/protobuf/repeated_field.h"
 #include "proto/data.pb.h"
 #include "proto/hot.pb.h"
@@ -18,15 +20,29 @@ namespace satrap {
 bool HasValidData(const DataConfig& data);
 bool HasTestData(const DataConfig& data);
 
-// The topics of a stream, in `data`; null if it comes from elsewhere.
+// The topics of a stream, in `data`; null if the stream does not come from topics.
 const KafkaConfig* TopicsOf(const DataConfig& data, Stream stream);
-// The files of a stream, in `data`; empty if it comes from elsewhere.
+// The files of a stream, in `data`; empty if the stream does not come from files.
 const google::protobuf::RepeatedPtrField<std::string>& FilesOf(const DataConfig& data,
                                                                Stream stream);
 
-// The field of a job that holds them: "data.kafka" and "data.train_files" for the train stream.
+// The field of a job that holds the topics or the files of a stream: "data.kafka" and
+// "data.train_files" for the train stream.
 const char* TopicsPath(Stream stream);
 const char* FilesPath(Stream stream);
+
+// A rule by which text is read. The resolved job of a run that began with an older build does not
+// set its field, and the run keeps the rule that it began with, so the rule cannot be a default of
+// the field.
+struct TextRule {
+  const char* field;  // of JobConfig
+  const char* older;  // its value of before there was the field
+  // Whether the rule has a meaning for the data's format, and the field is not set.
+  bool (*is_open)(const DataConfig& data);
+  // Sets the field as a run that begins now does.
+  void (*take_newest)(DataConfig* data);
+};
+absl::Span<const TextRule> TextRules();
 
 }  // namespace satrap
 

@@ -1,5 +1,9 @@
 #include "common/config/data_streams.h"
 
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -66,6 +70,36 @@ TEST(DataStreams, FilesAndTopicsHaveTheirPathsInTheJob) {
   EXPECT_STREQ(TopicsPath(TRAIN_STREAM), "data.kafka");
   EXPECT_STREQ(TopicsPath(VALID_STREAM), "data.valid_kafka");
   EXPECT_STREQ(TopicsPath(TEST_STREAM), "data.test_kafka");
+}
+
+TEST(DataStreams, EachFormatOfTextAndNoOtherHasRulesForItsRecords) {
+  const google::protobuf::OneofDescriptor& formats =
+      *DataConfig::descriptor()->FindOneofByName("format");
+  std::vector<std::string> of_text;
+  for (int i = 0; i < formats.field_count(); ++i) {
+    DataConfig data;
+    data.GetReflection()->MutableMessage(&data, formats.field(i));
+    for (const TextRule& rule : TextRules()) {
+      if (!rule.is_open(data)) continue;
+      EXPECT_STREQ(rule.field, "data.record_rules");
+      of_text.push_back(formats.field(i)->name());
+      rule.take_newest(&data);
+      EXPECT_EQ(data.record_rules(), 2);
+      EXPECT_FALSE(rule.is_open(data)) << "it is set";
+    }
+  }
+  EXPECT_THAT(of_text, testing::ElementsAre("criteo_tsv", "csv", "libsvm", "libffm"));
+}
+
+TEST(DataStreams, ListsAreTrimmedWhereTheColumnsAre) {
+  DataConfig data;
+  data.mutable_csv()->set_trim(true);
+  const TextRule& rule = TextRules()[0];
+  EXPECT_STREQ(rule.field, "data.csv.trim_lists");
+  EXPECT_TRUE(rule.is_open(data));
+  rule.take_newest(&data);
+  EXPECT_TRUE(data.csv().trim_lists());
+  EXPECT_FALSE(rule.is_open(data));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ class NoErrorLines final : public google::protobuf::io::ErrorCollector {
   void AddError(int, int, const std::string&) override {}
 };
 
-// "name[selector]" of a path; the selector is empty without brackets.
+// One step "name[selector]" of a path; the selector is empty without brackets.
 struct Step {
   std::string name;
   std::string selector;
@@ -210,7 +210,7 @@ void FillDefaults(Message* message) {
       }
       continue;
     }
-    // A member of a oneof is not set to its default: setting it would choose it.
+    // A member of a oneof is not set to its default, because setting it would select that member.
     if (field->is_repeated() || field->containing_oneof() != nullptr ||
         !field->has_default_value() || reflection->HasField(*message, field)) {
       continue;

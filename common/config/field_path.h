@@ -18,10 +18,10 @@
 
 namespace satrap {
 
-// Applies "path=value". Messages on the way are made present; elements of repeated fields must
-// exist. INVALID_ARGUMENT naming the assignment, the step of the path that failed and what was
-// expected there (for an unknown field, the fields there are and the one that was probably meant);
-// `*message` may then have empty messages on the way.
+// Applies "path=value". Messages on the way are created if they are not set; elements of repeated
+// fields must exist. INVALID_ARGUMENT naming the assignment, the step of the path that failed and
+// what was expected there; for an unknown field, it lists the known fields and suggests the one
+// that was probably meant. After an error `*message` may have new empty messages on the way.
 absl::Status SetField(absl::string_view assignment, google::protobuf::Message* message);
 
 // Sets every singular scalar field that is not set, in `message` and in the messages below it that

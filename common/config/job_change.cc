@@ -30,7 +30,7 @@ using google::protobuf::Reflection;
 
 // Fields that a reproducible run must keep, because they change the order of summation or the
 // rounding of the summands. The numbers of other processes may change, because contributions are
-// sorted before they are added. Paths are written without positions, here and below.
+// sorted before they are added. Paths here and below leave out the positions in repeated fields.
 constexpr absl::string_view kChangesBits[] = {
     "nn_worker.replicas",      "nn_worker.compute_threads", "nn_worker.precision",
     "nn_worker.device",        "nn_worker.loss_scale",      "embedding_worker.wire_dtype",
@@ -39,13 +39,14 @@ constexpr absl::string_view kChangesBits[] = {
 constexpr absl::string_view kBits =
     "the run is reproducible, and its model would get other bits than without the change";
 
-// Fields that a run in mode SYNC must keep, because there they decide which batches the blocks
-// make. In HYBRID they may change: the ledger keeps the bounds of the blocks that were closed.
+// Fields that a run in mode SYNC must keep, because in that mode they determine how the blocks are
+// divided into batches. In HYBRID they may change: the ledger keeps the bounds of the blocks that
+// were closed.
 constexpr absl::string_view kMakesBatches[] = {
     "data.kafka.max_wait_ms", "data.valid_kafka.max_wait_ms", "data.test_kafka.max_wait_ms"};
 
-// Only the reasons for the topics of the train stream are here. All others are options of the
-// fields.
+// Why a field may not change. This table has only the topics of the train stream; the reasons of
+// all other fields are options of the fields.
 struct Reason {
   absl::string_view path;
   absl::string_view why;
@@ -61,9 +62,9 @@ bool IsOneOf(absl::Span<const absl::string_view> paths, absl::string_view path) 
   return std::find(paths.begin(), paths.end(), path) != paths.end();
 }
 
-// A field of two messages: its path for people, its path without positions, whether it may change,
-// and why not. A field inherits the last two from the field above it unless it has options of its
-// own.
+// A field that two messages have: its path for people, its path without positions, whether it may
+// change, and why not. A field inherits `may_change` and `why` from the field above it unless it
+// has options of its own.
 struct Place {
   std::string shown;
   std::string plain;
@@ -71,8 +72,8 @@ struct Place {
   std::string why = "it belongs to the run as a whole";
 };
 
-// "7", "SYNC", "[a, b]", "absent". A field that is not set has the text of its default, so writing
-// the default down does not change a job.
+// A field's value as text: "7", "SYNC", "[a, b]", "absent". A field that is not set has the text of
+// its default, so writing the default down does not change a job.
 std::string ValueText(const Message& message, const FieldDescriptor* field) {
   const Reflection* reflection = message.GetReflection();
   std::string text;
@@ -95,16 +96,15 @@ std::string ValueText(const Message& message, const FieldDescriptor* field) {
   return text;
 }
 
-// The value in a message to people. It is cut short, because lists of files and of layers may be
-// long.
+// The value for a message to people, shortened because lists of files and of layers may be long.
 std::string ShownValue(const Message& message, const FieldDescriptor* field) {
   constexpr size_t kLongest = 80;
   const std::string text = ValueText(message, field);
   return text.size() > kLongest ? text.substr(0, kLongest) + "..." : text;
 }
 
-// Goes through all fields by reflection. So a field that is added to the job later must not change
-// until its author has considered it and allows it with an option (proto/options.proto).
+// Visits all fields by reflection. So if a field is added to the job later, a change of it is
+// refused until the field's author permits changes by an option (proto/options.proto).
 class Comparison {
  public:
   Comparison(const JobConfig& from, Problems* problems)
@@ -150,8 +150,8 @@ class Comparison {
     } else if (field->is_repeated()) {
       const int size = reflection->FieldSize(from, field);
       if (size != reflection->FieldSize(to, field)) {
-        // Elements have no names, so if lists have different lengths it is not known which element
-        // is new.
+        // Elements have no names, so if the lists differ in length it is unknown which elements are
+        // new.
         if (!place.may_change) Refuse(from, to, field, place);
         return;
       }
@@ -192,15 +192,17 @@ void AddDifferences(const Message& from, const Message& to, const std::string& a
       AddDifferences(reflection->GetMessage(from, field), reflection->GetMessage(to, field), path,
                      differences);
     }
-    // If only the presence of the message differs, report that.
+    // All differing fields below this one have been reported. If there were none, only one of the
+    // two jobs has the message, and that is reported now.
     if (differences->size() > before) continue;
     differences->push_back(
         absl::StrCat(path, " from ", ShownValue(from, field), " to ", ShownValue(to, field)));
   }
 }
 
-// A pattern reads every topic that it matches except those for dead letters. After a change the old
-// one would become input, and the new one may already be input of the run.
+// A topic pattern reads every topic that it matches, except the topic for dead letters. If another
+// topic became the one for dead letters, the old one would become input, and the new one may
+// already be input of the run.
 void CompareDeadLetterTopics(const DataConfig& from, const DataConfig& to, Problems* problems) {
   constexpr Stream kStreams[] = {TRAIN_STREAM, VALID_STREAM, TEST_STREAM};
   for (const Stream stream : kStreams) {
@@ -230,14 +232,13 @@ void CompareDeadLetterTopics(const DataConfig& from, const DataConfig& to, Probl
 }  // namespace
 
 absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to) {
-  // Uses `from`, because it says whether the run is reproducible. `reproducible` itself must not
-  // change.
+  // Passes `from` to say whether the run is reproducible: `reproducible` itself must not change.
   Problems problems;
   Comparison(from, &problems).Compare(from, to, {});
   CompareDeadLetterTopics(from.data(), to.data(), &problems);
   const absl::Status changes = problems.ToStatus();
-  // A run that an earlier build has begun may have a field that is refused today, and a change of
-  // another one must not fail because of it.
+  // The job of an earlier build may have a field that is refused today. A change of another field
+  // must not fail because of it.
   Problems new_problems = ProblemsOfJob(to);
   new_problems.Drop(ProblemsOfJob(from));
   const absl::Status valid = new_problems.ToStatus();

@@ -1,13 +1,13 @@
 // What may change in a job between two generations of a run, by `satrap resume --set` or `satrap
-// scale`. Options of the fields say what may change, and why the rest may not
+// scale`. Options of the fields say whether a field may change, and if not, why
 // (proto/options.proto). Rules that depend on the mode, on `reproducible` or on the stream are
 // here.
 //
-// Settings that may change say how many processes do the work and how fast, when to stop, validate
-// and save, and how far a gradient moves a value. Settings that may not change fix which samples
-// there are and their order, which the ledger of a cut refers to, or the shape of what a cut holds.
-// A reproducible run also keeps how its sums are made: the number of NN workers and of their
-// compute threads, and the types on the wire.
+// Settings that may change determine how many processes do the work and how fast, when to stop,
+// validate and save, and how far a gradient moves a value. Settings that may not change determine
+// which samples there are and their order, to which the ledger of a cut refers, or the shape of
+// what a cut holds. A reproducible run also keeps how its sums are made: the number of NN workers
+// and of their compute threads, and the types on the wire.
 //
 // Thread-safe: functions of their arguments.
 
@@ -23,19 +23,19 @@
 
 namespace satrap {
 
-// Whether a run of the job `from` may continue as `to`. INVALID_ARGUMENT with every problem, one
-// per line: the path of each field that must not change, both values and the reason; and, as
-// ValidateJob reports it, whatever makes `to` invalid, such as fewer lanes than loaders. A problem
-// that `from` has as well does not count, so that runs of an earlier build continue.
+// Checks whether a run of the job `from` may continue as `to`. INVALID_ARGUMENT with every problem,
+// one per line: the path of each field that must not change, both values and the reason. Also
+// reports, as ValidateJob does, whatever makes `to` invalid, such as fewer lanes than loaders. A
+// problem that `from` has as well does not count, so that runs of an earlier build continue.
 // REQUIRES: both are resolved (ResolveJob)
 absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to);
 
 // `from` with the assignments `sets` applied in order (field_path.h), resolved and checked.
-// Errors as SetField and CheckJobChange.
+// Errors are those of SetField and CheckJobChange.
 absl::StatusOr<JobConfig> ChangedJob(const JobConfig& from, const std::vector<std::string>& sets);
 
 // For people: the fields in which two jobs differ, with both values: "nn_worker.device from HOST to
-// CUDA, embedding_ps.replicas from 1 to 2". The folder of the run is left out.
+// CUDA, embedding_ps.replicas from 1 to 2". The run's folder is not compared.
 std::string JobChangeText(const JobConfig& from, const JobConfig& to);
 
 }  // namespace satrap

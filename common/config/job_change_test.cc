@@ -217,7 +217,7 @@ TEST(JobChange, NewBrokersAreThoseOfTheEvaluationTopicsToo) {
   const auto job = ChangedJob(from, {"data.kafka.brokers=b:2"});
   ASSERT_TRUE(job.ok()) << job.status();
   EXPECT_EQ(job->data().test_kafka().brokers(0), "b:2");
-  // Streams with brokers of their own keep them.
+  // Streams that set their own brokers keep them.
   from.mutable_data()->mutable_test_kafka()->set_brokers(0, "t:1");
   EXPECT_EQ(ChangedJob(from, {"data.kafka.brokers=b:2"})->data().test_kafka().brokers(0), "t:1");
 }

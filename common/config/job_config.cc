@@ -11,6 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/near_match.h"
 #include "common/base/status_macros.h"
+#include "common/config/data_streams.h"
 #include "common/config/field_path.h"
 #include "common/config/text_format.h"
 #include "common/config/validate_job.h"
@@ -21,9 +22,7 @@
 namespace satrap {
 namespace {
 
-constexpr int kNewestRecordRules = 2;
-
-// valid_kafka and test_kafka; only those that the job has.
+// Pointers to valid_kafka and test_kafka, if the job has them.
 std::vector<KafkaConfig*> EvaluationTopics(DataConfig* data) {
   std::vector<KafkaConfig*> topics;
   if (data->has_valid_kafka()) topics.push_back(data->mutable_valid_kafka());
@@ -64,7 +63,7 @@ absl::Status ExpandZooModel(const std::string& install_dir, JobConfig* job) {
   return absl::OkStatus();
 }
 
-// What valid_kafka and test_kafka take from kafka if they do not set it themselves.
+// Copies the settings that valid_kafka and test_kafka take from kafka if they do not set them.
 void InheritTopicSettings(const KafkaConfig& from, KafkaConfig* to) {
   if (to->brokers_size() == 0) *to->mutable_brokers() = from.brokers();
   if (to->settings_size() == 0) *to->mutable_settings() = from.settings();
@@ -121,8 +120,8 @@ void MakeSectionsPresent(JobConfig* job) {
   }
 }
 
-// Clears what says how a cluster is reached, with what memory and patience, and in which group the
-// run shows its progress outside.
+// Clears the settings of how a cluster is reached, how much memory that takes, how long the run
+// waits for brokers, and the group in which the run publishes its progress.
 void LeaveOutAddresses(KafkaConfig* kafka) {
   kafka->clear_brokers();
   kafka->clear_settings();
@@ -131,8 +130,8 @@ void LeaveOutAddresses(KafkaConfig* kafka) {
   kafka->clear_broker_wait_seconds();
 }
 
-// An override that gives a stream files replaces its topics, and one that gives it topics replaces
-// its files: nothing else could be meant.
+// An override that gives a stream files removes its topics, and one that gives it topics removes
+// its files, because a stream cannot have both.
 void DropReplacedSource(absl::string_view assignment, DataConfig* data) {
   const absl::string_view field = assignment.substr(0, assignment.find('='));
   const auto names_topics = [field](absl::string_view section) {
@@ -148,20 +147,8 @@ void DropReplacedSource(absl::string_view assignment, DataConfig* data) {
   if (names_topics("data.test_kafka")) data->clear_test_files();
 }
 
-// Sets how a run that begins now reads text. A run that began with an older build has none of these
-// in its resolved job and keeps the rules that it began with, so these cannot be defaults of the
-// fields.
-void TakeNewestRules(DataConfig* data) {
-  if (data->has_csv() && data->csv().trim() && !data->csv().has_trim_lists()) {
-    data->mutable_csv()->set_trim_lists(true);
-  }
-  const bool has_rules =
-      data->has_criteo_tsv() || data->has_csv() || data->has_libsvm() || data->has_libffm();
-  if (has_rules && !data->has_record_rules()) data->set_record_rules(kNewestRecordRules);
-}
-
 // An override of a layer needs the layer to exist. So overrides below model.layers are applied
-// after the zoo model is expanded, and all others before: one of them may choose the zoo model.
+// after the zoo model is expanded, but all others before, because they may choose the zoo model.
 bool ActsOnLayers(absl::string_view assignment) {
   return absl::StartsWith(assignment, "model.layers");
 }
@@ -172,7 +159,8 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
                                   const std::string& install_dir) {
   JobConfig job;
   RETURN_IF_ERROR(ParseTextFile(path, &job));
-  // The file may hold a resolved job.
+  // The file may hold a resolved job, in which evaluation streams have copies of settings of
+  // data.kafka.
   ForgetInheritedSettings(&job);
   for (const std::string& assignment : sets) {
     if (!ActsOnLayers(assignment)) RETURN_IF_ERROR(SetField(assignment, &job));
@@ -182,7 +170,9 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
   for (const std::string& assignment : sets) {
     if (ActsOnLayers(assignment)) RETURN_IF_ERROR(SetField(assignment, &job));
   }
-  TakeNewestRules(job.mutable_data());
+  for (const TextRule& rule : TextRules()) {
+    if (rule.is_open(job.data())) rule.take_newest(job.mutable_data());
+  }
   ResolveJob(&job);
   const absl::Status status = ValidateJob(job);
   if (!status.ok()) {
@@ -207,7 +197,7 @@ absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path) {
 
 void ResolveJob(JobConfig* job) {
   MakeSectionsPresent(job);
-  // An only table may leave its id out; it is 0 then.
+  // The id may be left out if there is only one table; it is then 0.
   if (job->tables_size() == 1 && !job->tables(0).has_id()) job->mutable_tables(0)->set_id(0);
   FillDefaults(job);
 }
@@ -231,7 +221,8 @@ std::string ResolvedJobText(const JobConfig& job) {
 }
 
 uint64_t JobFingerprint(const JobConfig& job) {
-  // The paths of the data and of the run folder do not count: peers may mount them elsewhere.
+  // The paths of the data and of the run folder are left out, because peers may mount them
+  // elsewhere.
   JobConfig identity = job;
   ResolveJob(&identity);
   identity.clear_data_root();
@@ -246,7 +237,7 @@ uint64_t JobFingerprint(const JobConfig& job) {
   {
     google::protobuf::io::StringOutputStream stream(&bytes);
     google::protobuf::io::CodedOutputStream coded(&stream);
-    // The default order of map fields differs between processes; this one does not.
+    // By default the order of map fields differs between processes.
     coded.SetSerializationDeterministic(true);
     CHECK(identity.SerializeToCodedStream(&coded));
   }

@@ -20,26 +20,27 @@ namespace satrap {
 
 // Reads `path`, applies `sets` in order (field_path.h), and replaces an empty model.layers by the
 // zoo graph INSTALL_DIR/nn_worker/models/ZOO.textproto. A job that does not set the rules by which
-// text is read (data.csv.trim_lists, data.record_rules) gets those of a new run. Then fills the
-// defaults in and validates (validate_job.h). Overrides of model.layers act on the zoo graph's
-// layers; one that gives a stream files removes its topics, and one that gives it topics or a
-// topic_pattern removes its files. NOT_FOUND or INVALID_ARGUMENT with every problem found, one per
-// line.
+// text is read (data.csv.trim_lists, data.record_rules) gets the newest rules. Then fills in the
+// defaults and validates (validate_job.h). Overrides of model.layers act on the zoo graph's layers.
+// An override that gives a stream files removes the stream's topics; an override that gives it
+// topics or a topic_pattern removes its files. NOT_FOUND or INVALID_ARGUMENT with every problem
+// found, one per line.
 absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std::string>& sets,
                                   const std::string& install_dir);
 
-// Reads what ResolvedJobText wrote: fills in defaults only. Errors as LoadJob, but it does not
-// validate: a run that an earlier build has begun goes on with what was valid then.
+// Reads what ResolvedJobText wrote, and only fills in defaults. It does not validate, so that a run
+// that an earlier build has begun continues with what was valid then. Other errors are those of
+// LoadJob.
 absl::StatusOr<JobConfig> ReadResolvedJob(const std::string& path);
-// As ReadResolvedJob, and validates the job.
+// Like ReadResolvedJob, but also validates the job.
 absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path);
 
-// Adds the sections that a job may leave out, and sets every default. Topics of evaluation streams
-// take brokers, settings, format and columns from data.kafka if they do not set them.
+// Adds the sections that a job may leave out, and sets every default. Evaluation streams that read
+// topics take brokers, settings, format and columns from data.kafka if they do not set them.
 void ResolveJob(JobConfig* job);
 
-// Undoes ResolveJob for the brokers and settings of evaluation streams, so that changed ones of
-// data.kafka reach all streams when the job is resolved again.
+// Undoes ResolveJob for the brokers and settings of evaluation streams. If those of data.kafka
+// change, all streams then get the new ones when the job is resolved again.
 void ForgetInheritedSettings(JobConfig* job);
 
 // The job as text, every default spelled out.

@@ -12,7 +12,7 @@
 namespace satrap {
 
 // The file that `job` names: a path, or the name of a file in INSTALL_DIR/deploy/jobs, with or
-// without ".textproto". NOT_FOUND says where it looked and what was probably meant.
+// without ".textproto". NOT_FOUND says which places were searched and what was probably meant.
 absl::StatusOr<std::string> FindJobFile(const std::string& job, const std::string& install_dir);
 
 }  // namespace satrap

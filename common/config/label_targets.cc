@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// A float holds whole numbers exactly up to here, and a label is a float.
+// A label is a float, and a float holds all whole numbers exactly only up to here.
 constexpr float kMostClasses = 16777216;
 
 // Whether a layer's output has the shape of its first input.
@@ -36,7 +36,7 @@ bool KeepsShape(const LayerConfig& layer) {
 }
 
 // The layer called `name` among the first `before` layers. Layers only read earlier ones, so a
-// search that follows inputs backwards ends.
+// search that follows inputs backwards terminates.
 int FindLayer(const ModelConfig& model, absl::string_view name, int before) {
   for (int i = before - 1; i >= 0; --i) {
     if (model.layers(i).name() == name) return i;
@@ -44,8 +44,8 @@ int FindLayer(const ModelConfig& model, absl::string_view name, int before) {
   return -1;
 }
 
-// The widths of concatenations, by the layer's index: each is computed once, however often layers
-// name one another.
+// The widths of concatenations, by the layer's index. Each is computed only once, even if many
+// layers read it.
 using Sums = std::map<int, absl::optional<int64_t>>;
 
 absl::optional<int64_t> WidthBefore(const ModelConfig& model, absl::string_view name, int before,
@@ -111,13 +111,13 @@ MaybeShape Matrix(int64_t count, int64_t dim) {
 }
 
 // The shapes of all inputs of the graph and outputs of its layers, except those that depend on the
-// part.
+// number of samples in a part.
 class GraphShapes {
  public:
   explicit GraphShapes(const JobConfig& job) : job_(job) {
     shapes_["numeric"] = Shape{job.data().numerics_size()};
     for (const FeatureConfig& feature : job.data().features()) AddFeature(feature);
-    // A layer may read one that is listed after it.
+    // Repeats until nothing new is known, because a layer may read one that is listed after it.
     for (size_t known = 0; known < shapes_.size();) {
       known = shapes_.size();
       for (const LayerConfig& layer : job.model().layers()) AddLayer(layer);
@@ -244,7 +244,7 @@ class GraphShapes {
   std::map<std::string, MaybeShape> shapes_;
 };
 
-// Narrows `targets` to values that the task's loss takes, too.
+// Narrows `targets` further, to the values that the task's loss takes.
 void Narrow(const JobConfig& job, const ModelTask& task, LabelTargets* targets) {
   switch (task.loss) {
     case TaskConfig::BCE:
@@ -305,13 +305,15 @@ std::vector<LabelTargets> LabelTargetsOf(const JobConfig& job) {
   return all;
 }
 
-// The ledger of a topic counts offsets, whether or not they hold good records, so there the rules
-// may change.
+// In a run from files, record_rules decides whether all layers are examined: the run's ledger
+// counts good records, and whether a record is good depends on the number of classes. The ledger of
+// a topic counts offsets, whether or not they hold good records, so there all layers are examined.
 absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& output) {
   const bool looks_at_all = job.data().record_rules() >= 2 || job.data().has_kafka();
   if (!looks_at_all) return OutputWidth(job.model(), output);
   const MaybeShape shape = GraphShapes(job).Of(output);
-  // A run from topics that began earlier keeps at least what was known then.
+  // If an older build began a run from topics, the run still knows at least the classes that it
+  // knew then.
   if (!shape.has_value()) return OutputWidth(job.model(), output);
   return shape->size() == 1 ? absl::optional<int64_t>(shape->front()) : absl::nullopt;
 }

@@ -25,14 +25,14 @@ inline constexpr float kLargestNumber = 1e15f;
 // What a loss learns from besides the features.
 enum class LearnsFrom {
   kNoLabel,       // labels are not read
-  kDifferences,   // labels that differ; of equal ones it learns a constant
-  kSidesOfAHalf,  // pairs of a label above 1/2 and one that is not
+  kDifferences,   // labels that differ; from equal labels it learns only a constant
+  kSidesOfAHalf,  // pairs of a label above 1/2 and a label that is not
 };
 
-// For one LABEL column: the values that all tasks which read it as their label take.
+// The labels that one LABEL column may have: those that all tasks which read the column accept.
 struct LabelTargets {
   std::string column;
-  TaskConfig::Loss loss = TaskConfig::BCE;  // the loss of these tasks that takes the least
+  TaskConfig::Loss loss = TaskConfig::BCE;  // the most restrictive loss of these tasks
   float least = -std::numeric_limits<float>::infinity();  // a label is in [least, largest]
   float largest = std::numeric_limits<float>::infinity();
   bool whole = false;  // if true, a label must also be a whole number
@@ -49,8 +49,8 @@ struct LabelTargets {
 // One entry for each LABEL column, in the order of LabelsOf. REQUIRES: a validated job
 std::vector<LabelTargets> LabelTargetsOf(const JobConfig& job);
 
-// The number of classes of a task's output, as loaders know it; absent if it does not follow from
-// the job, or if the rules with which the run began do not look for it.
+// The number of classes of a task's output, as loaders know it. Absent if the job does not
+// determine it, or if the run began with rules that do not look for it.
 absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& output);
 
 // The number of values of an output of the model; absent if it depends on the widths of features.

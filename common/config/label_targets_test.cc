@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// A job with these tasks and the label columns 'y' and 'z', both of numbers.
+// A job with the tasks of `model` and the label columns 'y' and 'z', both of numbers.
 JobConfig JobWithTasks(const std::string& model) {
   JobConfig job = JobWithData(R"(
       csv { columns { name: 'y' kind: LABEL numeric_label: true }
@@ -102,7 +102,7 @@ TEST(LabelTargetsTest, WidthsFollowFromLayers) {
   EXPECT_EQ(OutputWidth(model, "none"), absl::nullopt);
 }
 
-// A job whose label 'y' is a class, and whose output is made by these layers.
+// A job whose label 'y' is a class, and whose output these layers make.
 JobConfig JobOfLayers(const std::string& layers, int record_rules) {
   JobConfig job;
   CHECK_OK(ParseText(R"(
@@ -194,7 +194,8 @@ TEST(LabelTargetsTest, ClassesFollowThroughInteractions) {
             kUnknown);
 }
 
-// The run's ledger counts the records that were good when it began.
+// A run's ledger counts the records that were good by the rules with which it began, so these rules
+// must go on finding the same classes.
 TEST(LabelTargetsTest, ARunThatBeganBeforeKnowsTheClassesThatItKnew) {
   EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'numeric' bias {} }", 1), kUnknown);
   EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'numeric' linear { units: 3 } }", 1), 3);

@@ -26,7 +26,7 @@ bool IsReal(const FieldDescriptor* field) {
 
 std::string Text(double value) { return absl::StrFormat("%.9g", value); }
 
-// A number slightly above `value`; with a negative sign, slightly below.
+// A number slightly above `value` if `sign` is 1, slightly below if it is -1.
 double Beside(double value, double sign) {
   return value + sign * (value == 0 ? 1e-30 : std::fabs(value) * 1e-6);
 }
@@ -79,7 +79,8 @@ BorderCase BorderOf(const FieldDescriptor* field, const std::string& path) {
   return border;
 }
 
-// Whether the default, or 0 without one, is in the range.
+// Whether the field's value is in the range if it is not set. If the field has a default of its
+// own, that is always in the range; otherwise the value is 0.
 bool IsDefaultLegal(const FieldDescriptor* field) {
   const SettingRange& of_field = field->options().GetExtension(range);
   return field->has_default_value() ||

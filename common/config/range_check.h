@@ -1,5 +1,6 @@
 // Test support: values on both sides of every border of numeric settings, made from their ranges
-// (proto/options.proto), to check that the validator and the factories enforce them.
+// (proto/options.proto). Tests use them to check that the validator and the factories enforce the
+// ranges.
 
 #ifndef SATRAP_COMMON_CONFIG_RANGE_CHECK_H_
 #define SATRAP_COMMON_CONFIG_RANGE_CHECK_H_
@@ -15,23 +16,24 @@
 namespace satrap {
 
 struct BorderCase {
-  std::string field;  // below the message, in the language of SetField; elements are the first ones
+  std::string field;  // path below the message, as for SetField; of each list the first element
   std::vector<std::string> good;
   std::vector<std::string> bad;
   std::vector<std::string> with;  // assignments below the message that the good values need
   std::string range;              // as an error names it
 };
 
-// A rule between fields: good values of the field that ends in `first` need the assignment
-// `second`, which begins at the same message: {"momentum.dampening", "momentum.form=RATE_OUTSIDE"}.
+// A rule between fields: if a field's path ends with `first`, its good values need the assignment
+// `second`, whose path begins at the same message: {"momentum.dampening",
+// "momentum.form=RATE_OUTSIDE"}.
 using Rules = std::vector<std::pair<std::string, std::string>>;
 
-// The borders of all numbers with a range in the message and in those below it. `with` sets the
-// other fields of their messages whose defaults are not valid.
+// The borders of every number that has a range, in the message and in the messages below it. If the
+// defaults of other fields beside the number are not valid, `with` sets those fields.
 std::vector<BorderCase> BordersOf(const google::protobuf::Descriptor* message,
                                   const Rules& rules = {});
 
-// The rules between the fields of optimizers and initializers.
+// The rules between fields of optimizers and of initializers.
 Rules OptimizerRules();
 
 // Adds an element to each empty list of messages on the way to `field`.

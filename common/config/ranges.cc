@@ -36,7 +36,7 @@ void CheckSegment(const TableConfig& table, const SegmentConfig& segment, const 
     problems->Add(path + "gradient_clip_norm",
                   absl::StrCat("must be 0 with cow_clip, got ", segment.gradient_clip_norm()));
   }
-  // CowClip's limit is meant for gradients that are means over the batch.
+  // CowClip's limit assumes that gradients are means over the batch.
   if (table.normalisation() != GLOBAL_BATCH) {
     problems->Add(path + "cow_clip", absl::StrCat("needs normalisation GLOBAL_BATCH, got ",
                                                   Normalisation_Name(table.normalisation())));
@@ -72,7 +72,7 @@ void CheckDenseOptimizer(const DenseOptimizerConfig& optimizer, const std::strin
   for (int i = 0; i < optimizer.parameters_size(); ++i) {
     if (!optimizer.parameters(i).pattern().empty()) continue;
     problems->Add(absl::StrCat(prefix, "parameters[", i, "].pattern"),
-                  "is needed: the names of parameters, such as deep/*");
+                  "is needed: it names the parameters, such as deep/*");
   }
 }
 

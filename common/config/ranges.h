@@ -1,7 +1,7 @@
-// What is legal in tables, initializers and optimizers: the ranges of their fields
+// Which tables, initializers and optimizers are valid: the ranges of their fields
 // (setting_ranges.h), and the rules between fields, which are defined only here. The validator
-// checks whole jobs with these functions, and the factories check what they are given, so the two
-// never disagree.
+// checks whole jobs with these functions, and the factories check their arguments with them, so the
+// two never disagree.
 //
 // Each function adds a problem for every field out of range and for every rule that is broken, and
 // checks the submessages that are set. `prefix` begins the path of each field: "" or
@@ -22,7 +22,7 @@ namespace satrap {
 
 inline constexpr int kMaxShards = 1024;  // of a table in one embedding PS
 
-// The table with its segments, their initializers and their optimizers.
+// Checks the table with its segments, their initializers and their optimizers.
 void CheckTable(const TableConfig& table, const std::string& prefix, Problems* problems);
 void CheckInitializer(const InitializerConfig& initializer, const std::string& prefix,
                       Problems* problems);

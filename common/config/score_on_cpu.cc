@@ -9,7 +9,7 @@ absl::Status SuggestScoringOnCpu(const absl::Status& error, const JobConfig& job
   if (job.action() == JobConfig::TRAIN || nn_worker.device() != NnWorkerConfig::CUDA) return error;
   std::string message =
       absl::StrCat(error.message(), "; or score on the CPU: --set nn_worker.device=CPU");
-  // These values are refused on the CPU.
+  // Values of settings that the CPU does not support.
   if (nn_worker.precision() == NnWorkerConfig::TF32) {
     absl::StrAppend(&message, " --set nn_worker.precision=F32");
   }

@@ -1,4 +1,4 @@
-// The advice for a job that only scores, on a machine without a card.
+// The advice for a job that only scores, on a machine that has no graphics card.
 //
 // Thread-safe: a function of its arguments.
 
@@ -11,7 +11,8 @@
 namespace satrap {
 
 // `error` says why NN workers cannot use their cards. If the job only scores, the returned error
-// also says what to set so that it scores on the CPU, which any model can. REQUIRES: !error.ok()
+// also says what to set so that the job scores on the CPU; any model can score there. REQUIRES:
+// !error.ok()
 absl::Status SuggestScoringOnCpu(const absl::Status& error, const JobConfig& job);
 
 }  // namespace satrap

@@ -49,7 +49,8 @@ TEST(ScoreOnCpuTest, TheJobIsValidWithWhatIsToBeSet) {
       absl::StrSplit(std::string(SuggestScoringOnCpu(NoCard(), job).message()), " --set ");
   sets.erase(sets.begin());
   EXPECT_EQ(sets.size(), 5u);
-  // The user chose the action by the command.
+  // The user chose EVALUATE by the command, so the job itself may have another action. The advised
+  // settings must be valid with that action, too.
   job.set_action(JobConfig::TRAIN);
   EXPECT_EQ(ProblemsOf(job, sets), "");
 }

@@ -1,5 +1,5 @@
-// The ranges of numeric settings, which are options of the fields (proto/options.proto): checking a
-// message against them, and their names in errors and in docs/config.md.
+// The ranges of numeric settings, which are options of the fields (proto/options.proto). These
+// functions check a message against its ranges, and name a range in errors and in docs/config.md.
 //
 // Thread-safe: functions of their arguments.
 
@@ -23,7 +23,7 @@ std::string RangeText(const SettingRange& range);
 void CheckRanges(const google::protobuf::Message& message, const std::string& prefix,
                  Problems* problems);
 
-// As CheckRanges, but without the messages below.
+// Like CheckRanges, but does not check the messages below `message`.
 void CheckOwnRanges(const google::protobuf::Message& message, const std::string& prefix,
                     Problems* problems);
 

@@ -66,8 +66,8 @@ bool IsRefused(const std::string& problems, const BorderCase& border) {
   return false;
 }
 
-// The validator must not leave out any section of the job. Other problems, such as those between
-// fields, do not matter here.
+// Tests that the validator checks the range of every field, in all sections of the job. Problems of
+// other kinds do not matter here.
 TEST(SettingRanges, AreThoseThatTheValidatorHoldsEveryFieldOfAJobTo) {
   const std::vector<BorderCase> borders = BordersOf(JobConfig::descriptor());
   EXPECT_GT(borders.size(), 150u);

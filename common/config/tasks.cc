@@ -37,7 +37,8 @@ std::string LabelOf(const TaskConfig& task, const std::vector<std::string>& labe
   return labels.size() == 1 ? labels[0] : "";
 }
 
-// The column of label `name`; null for a format whose labels are 0 and 1.
+// The column of the label `name`; null if the format has no columns, so that its labels are 0 and
+// 1.
 const ColumnConfig* LabelColumn(const DataConfig& data, const std::string& name) {
   const Columns* columns = ColumnsIn(data);
   if (columns == nullptr) return nullptr;
@@ -48,13 +49,13 @@ const ColumnConfig* LabelColumn(const DataConfig& data, const std::string& name)
 }
 
 struct LabelKind {
-  bool is_class = false;      // and is not anything else
+  bool is_class = false;      // the label can only be a class
   bool may_be_class = false;  // a class may be written as a number
 };
 
 template <typename Format>
 LabelKind KindOfTokenLabel(const Format& format) {
-  // With two classes, the labels are also 0 and 1.
+  // The labels of two classes are 0 and 1, which suit other losses as well.
   const int classes = format.classes_size();
   return {classes > 2, classes > 0 || format.numeric_label()};
 }
@@ -69,7 +70,7 @@ LabelKind KindOfLabel(const DataConfig& data, const std::string& name) {
   return {is_class, is_class || column->numeric_label()};
 }
 
-// How to make classes of the label `name`, for an error.
+// For an error: how to change the job so that the label `name` has classes.
 std::string HowToHaveClasses(const DataConfig& data, const std::string& name) {
   if (data.has_libsvm()) return "set data.libsvm.classes or data.libsvm.numeric_label";
   if (data.has_libffm()) return "set data.libffm.classes or data.libffm.numeric_label";
@@ -113,14 +114,14 @@ void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::strin
   if (!IsPlainName(task.name())) {
     problems->Add(
         path + ".name",
-        absl::StrCat("must be of letters, digits, '_', '-' and '.', got '", task.name(), "'"));
+        absl::StrCat("must consist of letters, digits, '_', '-' and '.', got '", task.name(), "'"));
   }
   CheckRanges(task, path + ".", problems);
   const std::string label = LabelOf(task, labels);
   if (PositionOf(labels, label) < 0) {
     problems->Add(path + ".label",
                   absl::StrCat("must be a LABEL column (", known, "), got '", label, "'"));
-    // The checks that follow need the kind of label.
+    // The checks below need the kind of the label, which is unknown here.
     return;
   }
   read->insert(label);
@@ -130,8 +131,8 @@ void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::strin
   }
   read->insert(task.mask());
   const LabelKind kind = KindOfLabel(job.data(), label);
-  // A class may be written as a number, so a number is a label of any loss; a class suits one loss
-  // only.
+  // A numeric label suits any loss, because a class may be written as a number. A label that is a
+  // class suits only one loss.
   if (kind.is_class && task.loss() != TaskConfig::SOFTMAX_CROSS_ENTROPY) {
     problems->Add(path + ".loss",
                   absl::StrCat("must be SOFTMAX_CROSS_ENTROPY for the classes of column '", label,
@@ -169,7 +170,8 @@ void ValidateMetric(const JobConfig& job, Problems* problems) {
   }
   const std::vector<Metric> metrics = MetricsOf(loss, HasGroups(job.data()));
   if (metrics.empty()) {
-    // Ranking is measured among all items, not among those of a part (`satrap retrieve`).
+    // A ranking loss has no metric here: `satrap retrieve` measures a ranking among all items, but
+    // a part has only some of the items.
     if (job.action() == JobConfig::TRAIN && HasValidData(job.data())) {
       problems->Add("evaluation.task",
                     absl::StrCat(of, " has no metric to validate by, because its loss is ",
@@ -253,13 +255,14 @@ void ValidateTasks(const JobConfig& job, Problems* problems) {
       problems->Add(path + ".name", absl::StrCat("the name '", task.name(), "' is taken"));
     }
     const std::string& output = OutputOf(task, job.model());
-    // An output has one gradient, which one loss writes.
+    // An output has only one gradient, so only one task's loss may write it.
     if (!outputs.insert(output).second) {
-      problems->Add(path + ".output", absl::StrCat("must be of no other task, got '", output, "'"));
+      problems->Add(path + ".output",
+                    absl::StrCat("must not be the output of another task, got '", output, "'"));
     }
   }
   if (job.model().tasks_size() > 0) {
-    // A column that nothing reads would still make records bad.
+    // An unread column is refused, because a bad value in it would still make a record bad.
     for (const std::string& label : LabelsOf(job.data())) {
       if (read.count(label) == 0) {
         problems->Add("model.tasks",

@@ -1,4 +1,4 @@
-// What a job predicts (ModelConfig.tasks), with names resolved to positions.
+// What a job predicts (ModelConfig.tasks). Names of columns are resolved to positions.
 //
 // Thread-safe: functions of their arguments.
 
@@ -23,19 +23,19 @@ struct ModelTask {
   int mask = -1;     // position in LabelsOf; -1: none
 };
 
-// The names of the LABEL columns, in the order of the labels of a record. Formats without declared
-// columns have one, "label".
+// The names of the LABEL columns, in the order of a record's labels. Formats that declare no
+// columns have the single label "label".
 std::vector<std::string> LabelsOf(const DataConfig& data);
 // Whether the records have a GROUP column.
 bool HasGroups(const DataConfig& data);
 
 // All tasks, at least one. REQUIRES: the job is validated
 std::vector<ModelTask> TasksOf(const JobConfig& job);
-// The position of the task that evaluation.task names. REQUIRES: as TasksOf
+// The position of the task that evaluation.task names. REQUIRES: the job is validated
 size_t MainTaskOf(const JobConfig& job);
 
-// Checks model.tasks and what evaluation says about them: a part of ValidateJob. The network checks
-// the shapes of outputs. REQUIRES: defaults are filled in
+// Checks model.tasks, and what the field `evaluation` says about them, as a part of ValidateJob.
+// The network checks the shapes of outputs. REQUIRES: defaults are filled in
 void ValidateTasks(const JobConfig& job, Problems* problems);
 
 }  // namespace satrap

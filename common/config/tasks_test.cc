@@ -65,9 +65,9 @@ TEST(TasksTest, NamesAndOutputsAreOfOneTask) {
   EXPECT_EQ(ProblemsOf(TwoTasks(), {"model.tasks[1].name=ctr"}),
             "model.tasks[1].name: the name 'ctr' is taken");
   EXPECT_EQ(ProblemsOf(TwoTasks(), {"model.tasks[1].output=logit"}),
-            "model.tasks[1].output: must be of no other task, got 'logit'");
+            "model.tasks[1].output: must not be the output of another task, got 'logit'");
   EXPECT_EQ(ProblemsOf(TwoTasks(), {"model.tasks[1].name=a/b"}),
-            "model.tasks[1].name: must be of letters, digits, '_', '-' and '.', got 'a/b'");
+            "model.tasks[1].name: must consist of letters, digits, '_', '-' and '.', got 'a/b'");
 }
 
 TEST(TasksTest, LabelsAndMasksAreColumns) {
@@ -94,7 +94,7 @@ TEST(TasksTest, AClassTakesSoftmax) {
             "'click' a vocabulary or numeric_label");
 }
 
-// A job of libsvm or libffm with one task.
+// A job in libsvm or libffm format with one task.
 JobConfig TokensJob(const std::string& format, const std::string& loss) {
   const std::string feature = format.substr(0, 6) == "libffm" ? "0" : "features";
   JobConfig job = JobWithData(

@@ -19,7 +19,7 @@ namespace {
 
 // A suggestion for an unknown field, to be appended to the parser's message; empty if no field of
 // the type has a similar name. The parser reports an unknown field only as text, 'Message type "T"
-// has no field named "F".', so the names are cut out of it.
+// has no field named "F".', so the names are extracted from that text.
 std::string MeantField(const std::string& message, const google::protobuf::DescriptorPool& pool) {
   const std::vector<std::string> words = absl::StrSplit(message, '"');
   if (words.size() != 5 || words[2] != " has no field named ") return "";
@@ -29,7 +29,7 @@ std::string MeantField(const std::string& message, const google::protobuf::Descr
 
 class ErrorLines final : public google::protobuf::io::ErrorCollector {
  public:
-  // `pool` has the types of the message that is parsed.
+  // `pool` has the types of the message that is to be parsed.
   ErrorLines(absl::string_view name, const google::protobuf::DescriptorPool* pool)
       : name_(name), pool_(pool) {}
 

@@ -18,15 +18,16 @@ namespace satrap {
 
 // Reads `text` into `*message`, replacing its content. INVALID_ARGUMENT with one line per error,
 // "NAME:LINE:COLUMN: what", for syntax errors, unknown fields, unknown enum values and repeated
-// singular fields; the line of an unknown field ends with the one that was probably meant.
-// `*message` is then unspecified.
+// singular fields; the line of an unknown field ends with the one that was probably meant. After an
+// error `*message` is unspecified.
 absl::Status ParseText(absl::string_view text, absl::string_view name,
                        google::protobuf::Message* message);
 
-// As ParseText, from a file; errors as ReadWholeFile if it cannot be read.
+// Like ParseText, but reads a file. If the file cannot be read, errors are those of ReadWholeFile.
 absl::Status ParseTextFile(const std::string& path, google::protobuf::Message* message);
 
-// The whole content of a file. Errors as FileError (common/file/file_error.h), naming it.
+// The whole content of a file. Errors name the file and are those of FileError
+// (common/file/file_error.h).
 absl::StatusOr<std::string> ReadWholeFile(const std::string& path);
 
 // The names of a message's fields, in the order of their declaration.

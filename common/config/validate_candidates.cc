@@ -23,8 +23,8 @@ const LayerConfig* LayerOf(const ModelConfig& model, const std::string& name) {
   return at == model.layers().end() ? nullptr : &*at;
 }
 
-// Checks that each loss has a layer of the kind that it reads, and that a loss reads each such
-// layer.
+// Checks that the output of each candidate loss is a layer of the kind that this loss needs, and
+// that each layer of such a kind is the output of a candidate loss.
 void ValidateHeads(const ModelConfig& model, Problems* problems) {
   for (int i = 0; i < model.tasks_size(); ++i) {
     const TaskConfig& task = model.tasks(i);
@@ -37,8 +37,9 @@ void ValidateHeads(const ModelConfig& model, Problems* problems) {
     }
     problems->Add(
         absl::StrCat("model.tasks[", i, "].output"),
-        absl::StrCat("must be a layer ", in_batch ? "in_batch_logits" : "candidate_logits", " for ",
-                     TaskConfig::Loss_Name(task.loss()), ", got '", OutputOf(task, model), "'"));
+        absl::StrCat("must be a layer of kind ", in_batch ? "in_batch_logits" : "candidate_logits",
+                     " for ", TaskConfig::Loss_Name(task.loss()), ", got '", OutputOf(task, model),
+                     "'"));
   }
   for (int i = 0; i < model.layers_size(); ++i) {
     const LayerConfig& layer = model.layers(i);
@@ -50,7 +51,7 @@ void ValidateHeads(const ModelConfig& model, Problems* problems) {
     if (read) continue;
     problems->Add(
         absl::StrCat("model.layers[", i, "]"),
-        absl::StrCat("needs a task of model.tasks whose output it is, with loss ",
+        absl::StrCat("must be the output of a task of model.tasks with loss ",
                      layer.has_in_batch_logits() ? "IN_BATCH_SOFTMAX" : "SAMPLED_SOFTMAX or NCE"));
   }
 }
@@ -85,9 +86,9 @@ void ValidateFeature(const JobConfig& job, Problems* problems) {
   if (!one_id || feature.pooling() != FeatureConfig::SUM ||
       feature.transfer() == FeatureConfig::POOLED) {
     problems->Add(path,
-                  absl::StrCat("must have one id in every sample: an ID column, missing AS_ID, "
-                               "pooling SUM, transfer AUTO or ROWS; '",
-                               feature.name(), "' has not"));
+                  absl::StrCat("must have one id in every sample, that is, an ID column, missing "
+                               "AS_ID, pooling SUM and transfer AUTO or ROWS; '",
+                               feature.name(), "' does not"));
   }
 }
 

@@ -5,7 +5,7 @@
 namespace satrap {
 namespace {
 
-// A job that trains by sampled softmax.
+// A job that trains with sampled softmax.
 JobConfig CandidateJob(const std::string& candidates = "feature: 'item' count: 10",
                        const std::string& loss = "SAMPLED_SOFTMAX",
                        const std::string& head = "candidate_logits {}") {
@@ -34,18 +34,18 @@ TEST(ValidateCandidatesTest, SampledSoftmaxNceAndInBatchSoftmaxAreAccepted) {
 
 TEST(ValidateCandidatesTest, ALossNeedsItsLayer) {
   EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'item' count: 10", "NCE", "in_batch_logits {}")),
-            "model.tasks[0].output: must be a layer candidate_logits for NCE, got 'logit'");
-  EXPECT_EQ(
-      ProblemsOf(CandidateJob("feature: 'item'", "IN_BATCH_SOFTMAX", "candidate_logits {}")),
-      "model.tasks[0].output: must be a layer in_batch_logits for IN_BATCH_SOFTMAX, got 'logit'");
+            "model.tasks[0].output: must be a layer of kind candidate_logits for NCE, got 'logit'");
+  EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'item'", "IN_BATCH_SOFTMAX", "candidate_logits {}")),
+            "model.tasks[0].output: must be a layer of kind in_batch_logits for IN_BATCH_SOFTMAX, "
+            "got 'logit'");
 }
 
 TEST(ValidateCandidatesTest, AHeadLayerNeedsItsLoss) {
   EXPECT_EQ(ProblemsOf(CandidateJob("", "BCE")),
-            "model.layers[0]: needs a task of model.tasks whose output it is, with loss "
+            "model.layers[0]: must be the output of a task of model.tasks with loss "
             "SAMPLED_SOFTMAX or NCE");
   EXPECT_EQ(ProblemsOf(CandidateJob("", "BCE", "in_batch_logits {}")),
-            "model.layers[0]: needs a task of model.tasks whose output it is, with loss "
+            "model.layers[0]: must be the output of a task of model.tasks with loss "
             "IN_BATCH_SOFTMAX");
 }
 
@@ -64,22 +64,22 @@ TEST(ValidateCandidatesTest, TheFeatureHasOneIdInEverySample) {
   EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'thing' count: 10")),
             "model.candidates.feature: must be a feature of data.features, got 'thing'");
   const std::string refused =
-      "model.candidates.feature: must have one id in every sample: an ID column, missing AS_ID, "
-      "pooling SUM, transfer AUTO or ROWS; ";
-  EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'tags' count: 10")), refused + "'tags' has not");
+      "model.candidates.feature: must have one id in every sample, that is, an ID column, missing "
+      "AS_ID, pooling SUM and transfer AUTO or ROWS; ";
+  EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'tags' count: 10")), refused + "'tags' does not");
   JobConfig job = CandidateJob();
   FeatureConfig* const item = job.mutable_data()->mutable_features(1);
   item->set_missing(FeatureConfig::SKIP);
-  EXPECT_EQ(ProblemsOf(job), refused + "'item' has not");
+  EXPECT_EQ(ProblemsOf(job), refused + "'item' does not");
   item->clear_missing();
   item->set_transfer(FeatureConfig::POOLED);
-  EXPECT_EQ(ProblemsOf(job), refused + "'item' has not");
+  EXPECT_EQ(ProblemsOf(job), refused + "'item' does not");
   item->set_transfer(FeatureConfig::ROWS);
   EXPECT_EQ(ProblemsOf(job), "");
   item->clear_column();
   item->add_cross_columns("user");
   item->add_cross_columns("item");
-  EXPECT_EQ(ProblemsOf(job), refused + "'item' has not");
+  EXPECT_EQ(ProblemsOf(job), refused + "'item' does not");
 }
 
 TEST(ValidateCandidatesTest, CountsAreThoseOfTheLoss) {
@@ -105,7 +105,8 @@ TEST(ValidateCandidatesTest, TopicsNeedAList) {
   EXPECT_EQ(ProblemsOf(job), "");
 }
 
-// Recall among all items is what matters, but a part has only some of them.
+// A candidate loss is judged by recall among all items, but validation sees only the items of a
+// part.
 TEST(ValidateCandidatesTest, ThereIsNoMetricToValidateBy) {
   JobConfig job = CandidateJob();
   job.mutable_data()->add_valid_files("valid.csv");

@@ -17,7 +17,7 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// A wide file has hundreds of columns, and nobody would read an error that lists them all.
+// Shortens the list, because a wide file has hundreds of columns.
 std::string FewNames(std::vector<std::string> names) {
   if (names.empty()) return "none";
   if (names.size() > 40) {
@@ -47,8 +47,8 @@ void ValidateNumericLabel(const ColumnConfig& column, const std::string& path, P
   }
 }
 
-// Checks the columns of `csv` or `record`, at `columns_path`. `tasks` says that the model names its
-// tasks, each with its label.
+// Checks the columns of `csv` or `record`, at `columns_path`. `tasks`: whether the model has
+// model.tasks, each of which names its label.
 void ValidateColumns(const google::protobuf::RepeatedPtrField<ColumnConfig>& columns,
                      const std::string& columns_path, bool tasks, Problems* problems) {
   absl::flat_hash_set<std::string> names;
@@ -81,7 +81,8 @@ void ValidateColumns(const google::protobuf::RepeatedPtrField<ColumnConfig>& col
                   absl::StrCat(tasks ? "need a LABEL, got " : "need exactly one LABEL, got ",
                                labels, labels > 1 ? "; model.tasks can name more" : ""));
   }
-  // A record has one of each, so a second column would silently replace the first.
+  // A record has only one value of each of these kinds, so a second column would silently replace
+  // the first.
   for (const auto kind : {ColumnConfig::WEIGHT, ColumnConfig::GROUP, ColumnConfig::TIME}) {
     if (count_of_kind[kind] <= 1) continue;
     problems->Add(columns_path, absl::StrCat("take at most one ", ColumnConfig::Kind_Name(kind),
@@ -110,7 +111,7 @@ void ValidateCsv(const CsvFormat& csv, bool tasks, Problems* problems) {
   ValidateColumns(csv.columns(), "data.csv.columns", tasks, problems);
 }
 
-// Checks the labels of libsvm and libffm, whose messages have the same fields for them.
+// Checks the labels of libsvm and libffm. Both messages have the same fields for them.
 template <typename Format>
 void ValidateTokenLabels(const Format& format, const std::string& path, Problems* problems) {
   if (format.classes().empty()) return;
@@ -126,8 +127,7 @@ void ValidateTokenLabels(const Format& format, const std::string& path, Problems
   }
 }
 
-// A Record has numbers and bytes where a line has text, so settings of how text is read have no
-// meaning.
+// Settings of how text is read are refused: a Record has numbers and bytes where a line has text.
 void ValidateRecord(const RecordFormat& record, bool tasks, Problems* problems) {
   ValidateColumns(record.columns(), "data.record.columns", tasks, problems);
   for (int i = 0; i < record.columns_size(); ++i) {
@@ -196,7 +196,7 @@ void ValidateNumerics(const DataConfig& data, const ColumnNames& columns, Proble
   }
 }
 
-// A cross is one id, made of one id of each column.
+// Checks a cross, which makes one id out of one id of each of its columns.
 void ValidateCross(const FeatureConfig& feature, const std::string& path,
                    const ColumnNames& columns, Problems* problems) {
   const std::string field = absl::StrCat(path, ".cross_columns");
@@ -218,7 +218,7 @@ void ValidateCross(const FeatureConfig& feature, const std::string& path,
 
 void ValidateFeature(const FeatureConfig& feature, const std::string& path,
                      const ColumnNames& columns, Problems* problems) {
-  // Ids made from numbers, by buckets or rounding, come from a numeric column.
+  // A feature that makes ids from numbers, by buckets or rounding, needs a numeric column.
   const bool numeric = feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET;
   const std::vector<std::string>& names = numeric ? columns.numerics : columns.ids;
   if (feature.cross_columns_size() > 0) {
@@ -254,7 +254,7 @@ const ColumnConfig* CsvColumn(const DataConfig& data, const std::string& name) {
   return nullptr;
 }
 
-// Rows of ids that no record has would take memory and never be used.
+// Refuses to preload rows of ids that no record has: they would take memory and never be used.
 void ValidatePreload(const DataConfig& data, const FeatureConfig& feature, const std::string& path,
                      Problems* problems) {
   if (feature.preload_ids() <= 0) return;
@@ -275,9 +275,9 @@ void ValidatePreload(const DataConfig& data, const FeatureConfig& feature, const
         absl::StrCat("must be 0, because the ids of this feature are hashes, and none is in ",
                      "[0, ", feature.preload_ids(), "); ",
                      column != nullptr && feature.cross_columns_size() == 0
-                         ? "a vocabulary of its column makes them numbers from 0, or "
+                         ? "give its column a vocabulary, which makes the ids numbers from 0, or "
                          : "",
-                     "leave it out: a row is made when its id is first seen"));
+                     "leave preload_ids out: a row is made when its id is first seen"));
     return;
   } else if (column != nullptr) {
     known = std::max(column->vocabulary_size(), column->test_vocabulary_size());
@@ -297,8 +297,8 @@ bool HasSegment(const JobConfig& job, const std::string& table, const std::strin
   });
 }
 
-// Features that share an id space share rows, so they must name the same table. All features are
-// checked before anything is reported, so that one run of `validate` shows every mistake.
+// Features that share an id space share rows, so they must name the same table. Checks all features
+// before it reports anything, so that one run of `validate` shows every mistake.
 void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems* problems) {
   absl::flat_hash_set<std::string> names;
   absl::flat_hash_map<std::string, std::string> table_of_space;
@@ -309,7 +309,8 @@ void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems
       problems->Add(path, absl::StrCat("needs a name of its own, got '", feature.name(), "'"));
     }
     ValidateFeature(feature, path, columns, problems);
-    // A job that only scores uses a trained model, perhaps of a build that did not refuse this.
+    // Not checked for a job that only scores: its model may come from a build that did not refuse
+    // this.
     if (job.action() == JobConfig::TRAIN) ValidatePreload(job.data(), feature, path, problems);
     const bool known =
         std::any_of(job.tables().begin(), job.tables().end(),
@@ -342,7 +343,7 @@ void AddDeclared(const google::protobuf::RepeatedPtrField<ColumnConfig>& declare
   }
 }
 
-// Checks that the streams which the job reads have data at all.
+// Checks that each stream that the job reads has a source of data.
 void ValidateSources(const JobConfig& job, Problems* problems) {
   const DataConfig& data = job.data();
   if (data.has_synthetic()) return;
@@ -365,7 +366,7 @@ ColumnNames ColumnsOf(const DataConfig& data) {
   ColumnNames columns;
   switch (data.format_case()) {
     case DataConfig::kCriteoTsv:
-      // The file has no header. These names come from the description of the data set.
+      // Criteo's file has no header. These names come from the description of the data set.
       for (int i = 1; i <= 13; ++i) columns.numerics.push_back(absl::StrCat("I", i));
       for (int i = 1; i <= 26; ++i) columns.ids.push_back(absl::StrCat("C", i));
       break;
@@ -395,7 +396,7 @@ ColumnNames ColumnsOf(const DataConfig& data) {
     case DataConfig::FORMAT_NOT_SET:
       break;
   }
-  // Other streams have the same columns (validate_kafka.cc).
+  // All streams that read topics must have the same columns (validate_kafka.cc).
   for (const KafkaColumn& column : data.kafka().columns()) {
     const bool is_time = column.from() == KafkaColumn::TIMESTAMP;
     (is_time ? columns.numerics : columns.ids).push_back(column.name());
@@ -406,7 +407,7 @@ ColumnNames ColumnsOf(const DataConfig& data) {
 void ValidateData(const JobConfig& job, Problems* problems) {
   const DataConfig& data = job.data();
   if (data.format_case() == DataConfig::FORMAT_NOT_SET) {
-    // Without a format no column has a name, and each feature would add an error.
+    // Reports only this: without a format no column has a name, so each feature would add an error.
     problems->Add("data", absl::StrCat("needs one of ", absl::StrJoin(FormatNames(), ", ")));
     return;
   }

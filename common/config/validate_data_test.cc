@@ -236,7 +236,7 @@ TEST(ValidateData, BoundsTheConstantsOfTransforms) {
             path + ": max must be above min, got 0.5 and 0.5");
   EXPECT_EQ(ProblemsOf(min_max, {path + ".min=nan"}), path + ".min: must be finite, got nan");
   EXPECT_EQ(ProblemsOf(min_max, {path + ".max=inf"}), path + ".max: must be finite, got inf");
-  // Constants that the transform does not use may hold anything.
+  // Constants that the transform does not use may have any value.
   EXPECT_EQ(ProblemsOf(job, {path + ".stddev=0", path + ".min=2", path + ".mean=nan"}), "");
 }
 
@@ -258,8 +258,8 @@ TEST(ValidateData, OnlyIdsThatAreNumbersFrom0CanBePreloaded) {
   EXPECT_EQ(
       ProblemsOf(CsvJob(), {preload + "30"}),
       "data.features[0].preload_ids: must be 0, because the ids of this feature are hashes, and "
-      "none is in [0, 30); a vocabulary of its column makes them numbers from 0, or leave it "
-      "out: a row is made when its id is first seen");
+      "none is in [0, 30); give its column a vocabulary, which makes the ids numbers from 0, or "
+      "leave preload_ids out: a row is made when its id is first seen");
   JobConfig with_vocabulary = CsvJob();
   for (ColumnConfig& column : *with_vocabulary.mutable_data()->mutable_csv()->mutable_columns()) {
     if (column.name() == "user") column.add_vocabulary("ann");

@@ -22,7 +22,7 @@ void ValidateRoles(const JobConfig& job, Problems* problems) {
   CheckRanges(job.nn_worker(), "nn_worker.", problems);
 }
 
-// Whether a device computes in a precision.
+// Whether the device supports the precision.
 bool HasPrecision(NnWorkerConfig::Device device, NnWorkerConfig::Precision precision) {
   return precision != NnWorkerConfig::TF32 || device == NnWorkerConfig::CUDA;
 }
@@ -42,7 +42,7 @@ void ValidateDevice(const JobConfig& job, Problems* problems) {
     problems->Add("nn_worker.precision",
                   absl::StrCat("must be F32, BF16 or F16 with nn_worker.device ", device, ", got ",
                                NnWorkerConfig::Precision_Name(nn_worker.precision()),
-                               ", which only a GPU multiplies in"));
+                               ", which only a GPU supports"));
   }
   if (nn_worker.gradient_sums() == NnWorkerConfig::NCCL &&
       nn_worker.device() != NnWorkerConfig::CUDA) {
@@ -80,8 +80,8 @@ void ValidatePrecision(const JobConfig& job, Problems* problems) {
     problems->Add("nn_worker.loss_scale.initial",
                   absl::StrCat("must be a power of two in [1, 16777216], got ", initial));
   }
-  // The gradient of a tally does not come from the loss, so removing the loss scale would change
-  // it.
+  // The gradient of a tally does not come from the loss, so it is not scaled. Dividing it by the
+  // loss scale would change it.
   for (int i = 0; i < job.model().layers_size(); ++i) {
     if (!job.model().layers(i).has_tally()) continue;
     problems->Add(absl::StrCat("model.layers[", i, "].tally"),
@@ -100,16 +100,17 @@ void ValidateModes(const JobConfig& job, Problems* problems) {
   if (job.reproducible() && job.mode() != JobConfig::SYNC) {
     problems->Add("reproducible", "needs mode SYNC, got HYBRID");
   }
-  // The norm covers the gradients of a step, but in HYBRID the parts of a step are applied one by
-  // one.
+  // The norm is that of all gradients of a step, but in HYBRID the parts of a step are applied one
+  // by one.
   if (job.gradient_clip_norm() > 0 && job.mode() != JobConfig::SYNC) {
     problems->Add("gradient_clip_norm", "needs mode SYNC, got HYBRID");
   }
-  // A validation decides which cut is the best, when `patience` ends the run, and when rates fall.
+  // Validations affect the result of a run: they decide which cut is the best, when `patience` ends
+  // the run, and when learning rates fall.
   if (job.reproducible() && job.evaluation().every_seconds() > 0) {
     problems->Add("evaluation.every_seconds",
                   absl::StrCat("must be 0 with reproducible, because the clock would choose the "
-                               "steps (every_steps counts them), got ",
+                               "steps (use every_steps instead), got ",
                                job.evaluation().every_seconds()));
   }
   if (job.mode() == JobConfig::SYNC && job.lanes() < job.data_loader().replicas()) {
@@ -166,7 +167,7 @@ void ValidateBatchScaling(const JobConfig& job, Problems* problems) {
 void ValidateModel(const JobConfig& job, Problems* problems) {
   const ModelConfig& model = job.model();
   if (model.layers_size() == 0) {
-    problems->Add("model.layers", "must not be empty (or set model.zoo)");
+    problems->Add("model.layers", "must not be empty unless model.zoo is set");
   }
   absl::flat_hash_set<std::string> names;
   for (int i = 0; i < model.layers_size(); ++i) {
@@ -187,7 +188,7 @@ void ValidatePrediction(const JobConfig& job, Problems* problems) {
     problems->Add("init_from", "is needed to evaluate or predict");
   }
   if (job.action() != JobConfig::PREDICT && job.predict_outputs_size() > 0) {
-    problems->Add("predict_outputs", "is set by satrap predict --output LAYER alone");
+    problems->Add("predict_outputs", "may be set only by satrap predict --output LAYER");
   }
 }
 

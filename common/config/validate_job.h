@@ -28,12 +28,12 @@ void ValidateKafka(const JobConfig& job, Problems* problems);  // part of Valida
 void ValidateTables(const JobConfig& job, Problems* problems);
 void ValidateCandidates(const JobConfig& job, Problems* problems);
 
-// Names of columns, first those of the parser, then those of Kafka's messages (KafkaColumn).
-// Features may read `ids`, to which the keys and headers of messages belong; numerics may read
-// `numerics`, to which the broker's time belongs.
+// The names of the columns that records have: those of the parser, followed by those of Kafka's
+// messages (KafkaColumn). A feature may read a column of `ids`, which include the keys and headers
+// of messages. A numeric may read a column of `numerics`, which include the broker's time.
 struct ColumnNames {
   std::vector<std::string> ids;
-  std::vector<std::string> lists;  // those of ids that may have several in a record
+  std::vector<std::string> lists;  // the `ids` that may have several values in a record
   std::vector<std::string> numerics;
 };
 ColumnNames ColumnsOf(const DataConfig& data);

@@ -49,7 +49,7 @@ TEST(ValidateJob, TakesThePrecisionsThatTheDeviceHas) {
     }
     const std::string refusal =
         absl::StrCat("nn_worker.precision: must be F32, BF16 or F16 with nn_worker.device ", device,
-                     ", got TF32, which only a GPU multiplies in");
+                     ", got TF32, which only a GPU supports");
     EXPECT_EQ(ProblemsOf(SmallJob(), {on_device, "nn_worker.precision=TF32"}),
               device == std::string("CUDA") ? "" : refusal);
   }
@@ -231,7 +231,7 @@ TEST(ValidateJob, SyncNeedsALaneForEachLoader) {
 TEST(ValidateJob, AModelHasLayers) {
   JobConfig job = SmallJob();
   job.mutable_model()->clear_layers();
-  EXPECT_EQ(ProblemsOf(job), "model.layers: must not be empty (or set model.zoo)");
+  EXPECT_EQ(ProblemsOf(job), "model.layers: must not be empty unless model.zoo is set");
 }
 
 TEST(ValidateJob, ALayerHasANameOfItsOwnAKindAndInputs) {
@@ -273,7 +273,7 @@ TEST(ValidateJob, BoundsSettingsOfParametersAndAveragedWeights) {
   ExpectDecay(job, "dense_optimizer.averaged_weights.decay");
   job.mutable_dense_optimizer()->add_parameters();
   EXPECT_EQ(ProblemsOf(job),
-            "dense_optimizer.parameters[0].pattern: is needed: the names of parameters, such as "
+            "dense_optimizer.parameters[0].pattern: is needed: it names the parameters, such as "
             "deep/*");
   job.mutable_dense_optimizer()->mutable_parameters(0)->set_pattern("*");
   for (const char* field : {"learning_rate_factor", "l2", "l1", "weight_decay"}) {
@@ -296,7 +296,7 @@ TEST(ValidateJob, AReproducibleRunValidatesByStepsNotByTheClock) {
   EXPECT_EQ(ProblemsOf(job, {"evaluation.every_steps=60"}), "");
   EXPECT_EQ(ProblemsOf(job, {"evaluation.every_seconds=60"}),
             "evaluation.every_seconds: must be 0 with reproducible, because the clock would choose "
-            "the steps (every_steps counts them), got 60");
+            "the steps (use every_steps instead), got 60");
 }
 
 TEST(ValidateJob, ScoringNeedsASavedModel) {
@@ -308,12 +308,12 @@ TEST(ValidateJob, ScoringNeedsASavedModel) {
 
 TEST(ValidateJob, OnlyPredictionsHaveOutputs) {
   EXPECT_EQ(ProblemsOf(SmallJob(), {"predict_outputs=logit"}),
-            "predict_outputs: is set by satrap predict --output LAYER alone");
+            "predict_outputs: may be set only by satrap predict --output LAYER");
   EXPECT_EQ(ProblemsOf(SmallJob(), {"action=PREDICT", "init_from=runs/demo", "predict_outputs=x"}),
             "");
 }
 
-// A job with a candidate loss predicts the score of the record's own item.
+// A job with a candidate loss may predict: its prediction is the score of the record's own item.
 TEST(ValidateJob, WhatComparesWithCandidatesIsPredicted) {
   JobConfig job = SmallJob();
   job.set_action(JobConfig::PREDICT);

@@ -16,7 +16,7 @@ namespace {
 
 using Offsets = google::protobuf::RepeatedPtrField<KafkaOffset>;
 
-// The topics of a stream, if it has any, and the files that it could have instead.
+// The topics of a stream, if it has any, and whether the job also names files for it.
 struct StreamSource {
   const char* path;
   const char* files_path;
@@ -36,7 +36,7 @@ bool NamesTopic(const KafkaConfig& kafka, const std::string& topic) {
   for (const std::string& name : kafka.topics()) {
     if (name == topic) return true;
   }
-  // Only the broker knows which topics a pattern matches.
+  // Only the broker knows which topics the pattern matches, so any topic may be among them.
   return !kafka.topic_pattern().empty();
 }
 
@@ -57,7 +57,8 @@ void CheckOffsets(const KafkaConfig& kafka, const Offsets& offsets, const std::s
   }
 }
 
-// Finds what is certain without asking a broker: that there is nothing between start and end.
+// Reports topics that the job alone shows to be empty, without asking a broker: nothing lies
+// between their start and their end.
 void CheckNotEmpty(const KafkaConfig& kafka, const std::string& path, Problems* problems) {
   const KafkaStart& start = kafka.start();
   const KafkaEnd& end = kafka.end();
@@ -131,8 +132,9 @@ void CheckColumns(const DataConfig& data, const StreamSource& stream, Problems* 
   for (int i = 0; i < stream.kafka.columns_size(); ++i) {
     const std::string& name = stream.kafka.columns(i).name();
     if (name.empty() || names.insert(name).second) continue;
-    problems->Add(absl::StrCat(stream.path, ".columns[", i, "].name"),
-                  absl::StrCat("must be the name of no other column, got '", name, "'"));
+    problems->Add(
+        absl::StrCat(stream.path, ".columns[", i, "].name"),
+        absl::StrCat("must differ from the names of all other columns, got '", name, "'"));
   }
 }
 
@@ -175,7 +177,7 @@ void CheckStream(const DataConfig& data, const StreamSource& stream, Problems* p
   CheckColumns(data, stream, problems);
 }
 
-// Checks the settings of training that depend on where the topics end.
+// Checks those settings of training that depend on whether and where the topics end.
 void CheckTraining(const JobConfig& job, Problems* problems) {
   const KafkaConfig& kafka = job.data().kafka();
   const bool endless = kafka.end().at() == KafkaEnd::NEVER;
@@ -193,10 +195,9 @@ void CheckTraining(const JobConfig& job, Problems* problems) {
                   "ends, and the validation data would never be read");
   }
   if (job.reproducible() && endless) {
-    problems->Add(
-        "data.kafka.end.at",
-        "must not be NEVER with reproducible: only what is written already is the same in "
-        "every run");
+    problems->Add("data.kafka.end.at",
+                  "must not be NEVER with reproducible: only messages that are written already "
+                  "are the same in every run");
   }
   if (job.reproducible() && kafka.max_wait_ms() != 0) {
     problems->Add("data.kafka.max_wait_ms",

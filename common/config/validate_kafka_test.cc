@@ -25,7 +25,7 @@ JobConfig RecordTopicJob() {
   job.mutable_data()->mutable_kafka()->set_format(KafkaConfig::RECORD);
   return job;
 }
-// Also has a topic to validate with.
+// TopicJob with a topic for validation as well.
 JobConfig ValidTopicJob() {
   JobConfig job = CsvTopicJob();
   job.mutable_data()->mutable_valid_kafka()->add_topics("held-out");
@@ -86,7 +86,7 @@ TEST(ValidateKafka, EvaluationTopicsTakeWhatTheyDoNotSayFromTheTrainingsTopics) 
   EXPECT_EQ(test.columns(0).name(), "key");
   EXPECT_EQ(test.format(), KafkaConfig::RECORD);
   EXPECT_EQ(test.topics_size(), 1);
-  // A section keeps what it sets itself.
+  // Settings that the section itself has are not replaced.
   CHECK_OK(SetField("data.test_kafka.brokers=c:1", &job));
   CHECK_OK(SetField("data.test_kafka.format=LINE", &job));
   ResolveJob(&job);
@@ -128,7 +128,7 @@ TEST(ValidateKafka, AnOffsetIsThatOfATopicOfTheStreamAndNamedOnce) {
   *start->mutable_offsets(2) = Offset("views", 0, 7);
   EXPECT_EQ(ResolvedProblems(job),
             "data.kafka.start.offsets[2].topic: must be one of the stream's topics, got views");
-  // Validation does not know what a pattern matches.
+  // The validator cannot know which topics a pattern matches.
   EXPECT_EQ(ResolvedProblems(job, {"data.kafka.topic_pattern=v*"}), "");
 }
 
@@ -203,9 +203,10 @@ TEST(ValidateKafka, ColumnsOfMessagesAreReadByTheirNamesWhichNoOtherColumnHas) {
   EXPECT_EQ(ResolvedProblems(job, {"data.features[0].column=sesion"}),
             "data.features[0]: no id column 'sesion'; there are user, session");
   EXPECT_EQ(ResolvedProblems(job, {"data.kafka.columns[0].name=y"}),
-            "data.kafka.columns[0].name: must be the name of no other column, got 'y'");
-  EXPECT_EQ(ResolvedProblems(job, {"data.kafka.columns[0].name=sent"}),
-            "data.kafka.columns[1].name: must be the name of no other column, got 'sent'");
+            "data.kafka.columns[0].name: must differ from the names of all other columns, got 'y'");
+  EXPECT_EQ(
+      ResolvedProblems(job, {"data.kafka.columns[0].name=sent"}),
+      "data.kafka.columns[1].name: must differ from the names of all other columns, got 'sent'");
 }
 
 TEST(ValidateKafka, AllStreamsHaveTheColumnsOfTheTraining) {

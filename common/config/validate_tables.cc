@@ -33,7 +33,7 @@ void ValidateTables(const JobConfig& job, Problems* problems) {
     if (!ids.insert(table.id()).second) {
       problems->Add(absl::StrCat(path, ".id"), absl::StrCat(table.id(), " is taken"));
     }
-    // In HYBRID there is no single moment at which a step has reached all rows.
+    // GLOBAL needs a moment at which a step has reached all rows, but in HYBRID there is none.
     if (table.semantics() == TableConfig::GLOBAL && job.mode() != JobConfig::SYNC) {
       problems->Add(path + ".semantics",
                     absl::StrCat("GLOBAL needs mode SYNC, got ", JobConfig::Mode_Name(job.mode())));

@@ -18,7 +18,7 @@
 
 namespace satrap {
 
-// `data` is the text of the data section, without its features.
+// A job whose data section, without features, is the text `data`.
 inline JobConfig JobWithData(absl::string_view data) {
   JobConfig job;
   const std::string text = absl::StrCat("name: 'small' data {", data, R"(}

@@ -20,7 +20,7 @@ namespace satrap {
 bool TakesName(const WarmStartConfig& config, absl::string_view name);
 
 // INVALID_ARGUMENT, naming the pattern and `model`, for the first pattern that matches none of
-// `names`. These are the names of the job together with those of the model.
+// `names`. REQUIRES: `names` has the names of the job and those of the model
 absl::Status CheckPatterns(const WarmStartConfig& config, const std::vector<std::string>& names,
                            absl::string_view model);
 

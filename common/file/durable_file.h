@@ -1,6 +1,6 @@
-// A DurableFile appears under its name as a whole or not at all: it is written as PATH.partial,
-// synced and renamed, and then the folder's entry is synced. It replaces a file or link that had
-// the name before. For a path that a user typed, which may be a pipe or a device, use
+// A DurableFile appears under its name either complete or not at all: it is written as
+// PATH.partial, synced and renamed, and then the folder is synced. It replaces an earlier file or
+// link of that name. For a path that a user typed, which may be a pipe or a device, use
 // WriteFileAtomically (deploy/launcher/process/run_folder.h).
 //
 // Thread-compatible.
@@ -22,7 +22,8 @@ namespace satrap {
 
 class DurableFile {
  public:
-  // Begins PATH.partial, replacing an old one. Errors as FileSystem. `file_system` is not owned.
+  // Begins PATH.partial, replacing an old one. Errors are those of FileSystem. `file_system` is not
+  // owned.
   static absl::StatusOr<std::unique_ptr<DurableFile>> Create(
       const std::string& path, FileSystem* file_system = DiskFileSystem());
   // Removes PATH.partial unless Commit succeeded.
@@ -30,10 +31,10 @@ class DurableFile {
   DurableFile(const DurableFile&) = delete;
   DurableFile& operator=(const DurableFile&) = delete;
 
-  // Errors as Create. After an error only the destructor may be called.
+  // Errors are those of Create. After an error only the destructor may be called.
   absl::Status Append(absl::string_view bytes);
-  // Makes everything appended durable under PATH. REQUIRES: called at most once, and Append not
-  // after it
+  // Makes everything appended durable under PATH. REQUIRES: called at most once, and not followed
+  // by an Append
   absl::Status Commit();
 
   // How many bytes were appended.
@@ -49,7 +50,7 @@ class DurableFile {
   const std::string path_;
   const std::string partial_path_;
   FileSystem* const file_system_;
-  std::unique_ptr<WritableFile> file_;  // null once committed
+  std::unique_ptr<WritableFile> file_;  // null after Commit
   uint64_t size_bytes_ = 0;
   uint32_t crc32c_ = 0;
 };

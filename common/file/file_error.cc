@@ -43,7 +43,7 @@ absl::StatusCode CodeOf(int error) {
 
 absl::Status FileError(absl::string_view doing, absl::string_view path, int error) {
   CHECK(error != 0) << "cannot " << doing << " " << path << ": there is no error";
-  // Not strerror, whose buffer another thread may overwrite.
+  // Does not use strerror, whose buffer another thread may overwrite.
   absl::Status status(CodeOf(error), absl::StrCat("cannot ", doing, " ", path, ": ",
                                                   std::generic_category().message(error)));
   return MarkShortage(std::move(status), ShortageOfErrno(error));

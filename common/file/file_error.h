@@ -1,5 +1,5 @@
 // Makes the status of a failed file operation from errno, so that its text and code are the same
-// wherever files are opened, read or written.
+// everywhere.
 //
 //     cannot write runs/demo/models/1/dense.bin: No space left on device
 //
@@ -27,7 +27,7 @@ namespace satrap {
 // REQUIRES: error != 0
 absl::Status FileError(absl::string_view doing, absl::string_view path, int error);
 
-// As above, with the errno of the calling thread.
+// Like FileError above, but takes errno from the calling thread.
 absl::Status FileError(absl::string_view doing, absl::string_view path);
 
 }  // namespace satrap

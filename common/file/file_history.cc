@@ -32,7 +32,7 @@ absl::Status MoveOlder(const std::string& path, int older) {
 }  // namespace
 
 absl::Status MoveToHistory(const std::string& path, int older) {
-  // Checked first: otherwise the older files would move on even if there is nothing to move.
+  // Without this check the older files would be renamed even if there is no file to move.
   if (access(path.c_str(), F_OK) != 0) return FileError("rename", path);
   RETURN_IF_ERROR(MoveOlder(path, older));
   if (rename(path.c_str(), OlderName(path, 1).c_str()) != 0) return FileError("rename", path);
@@ -43,7 +43,8 @@ absl::Status CutForeignFile(const std::string& path, const FileLimits& limits) {
   struct stat status;
   if (stat(path.c_str(), &status) != 0) return FileError("read", path);
   if (!S_ISREG(status.st_mode) || status.st_size <= limits.bytes) return absl::OkStatus();
-  // Two that copied at once would write into one another's copy, and move the history twice.
+  // Without the lock, two processes that cut at the same time would write into the same copy, and
+  // rename the older files twice.
   const auto lock = DiskFileSystem()->TryLock(path, LockKind::kExclusive);
   if (absl::IsUnavailable(lock.status())) return absl::OkStatus();  // another one cuts it now
   RETURN_IF_ERROR(lock.status());

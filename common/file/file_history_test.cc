@@ -72,7 +72,8 @@ TEST_F(FileHistoryTest, AFileOfAnotherProcessIsCopiedAndGoesOnEmpty) {
   EXPECT_FALSE(fs::exists(Path("log.3")));
 }
 
-// As when a launcher was stopped while its thread still cuts, and the next one begins.
+// This happens if a launcher is stopped and its thread is still emptying the file when the next
+// launcher begins.
 TEST_F(FileHistoryTest, AFileThatAnotherProcessCutsIsLeftToIt) {
   Write(Path(), "abcd");
   const FileLimits limits{/*bytes=*/3, /*older=*/2};

@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 
 // Alignment in memory for direct writes, a multiple of the block size of usual disks.
 constexpr size_t kAlignment = 4096;
-// The size of one write. Smaller direct writes take more processor time per byte.
+// The size of one write. Smaller direct writes cost more processor time per byte.
 constexpr size_t kBufferBytes = size_t{1} << 20;
 static_assert(kBufferBytes % kAlignment == 0);
 
@@ -41,21 +41,22 @@ struct FreeMemory {
 using AlignedBuffer = std::unique_ptr<char[], FreeMemory>;
 
 // Writes past the page cache where the file system allows it (O_DIRECT). A cut is read again only
-// after a process has died, and the time that the kernel needs to copy gigabytes to fresh pages of
-// its cache would be lost to training (docs/benchmarks.md, "What cuts cost").
+// after a process has died, so copying its gigabytes to the cache would gain nothing. It would also
+// cost processor time of the kernel, which training would lose (docs/benchmarks.md, "What cuts
+// cost").
 //
-// Each full buffer is one direct write. The rest of a file is not a multiple of the disk's block
-// size, so it goes through the page cache; so does a small file, or one that is synced before its
-// first full buffer. If a direct write is refused, the same bytes are written by an ordinary write,
-// and all later writes are ordinary, too: either the file system has no direct writes, or the
-// ordinary write returns the true error.
+// Each full buffer is one direct write. The last bytes of a file do not fill a block of the disk,
+// so they go through the page cache. So does a small file, or one that is synced before its first
+// full buffer. If a direct write is refused, the same bytes are written by an ordinary write, and
+// so are all later ones: either the file system has no direct writes, or the ordinary write returns
+// the true error.
 class DiskFile final : public WritableFile {
  public:
   DiskFile(std::string path, int fd, AlignedBuffer buffer)
       : path_(std::move(path)), fd_(fd), buffer_(std::move(buffer)) {}
 
   ~DiskFile() override {
-    // For a caller that wants the bytes in the file but does not need them durable.
+    // For callers that do not sync: the bytes must be in the file, but they need not be durable.
     WriteRest().IgnoreError();
     close(fd_);
   }
@@ -67,7 +68,7 @@ class DiskFile final : public WritableFile {
       buffered_ += n;
       bytes.remove_prefix(n);
       if (buffered_ < kBufferBytes) break;
-      // Only now is it known that the file is not small.
+      // The first full buffer shows that the file is not small.
       if (!any_written_) direct_ = SetDirect(true);
       const absl::Status status = WriteBuffer();
       if (!status.ok()) return status;
@@ -78,19 +79,19 @@ class DiskFile final : public WritableFile {
   absl::Status Sync() override {
     const absl::Status status = WriteRest();
     if (!status.ok()) return status;
-    // Bytes that were written past the page cache need fsync, too: for the list of the file's
-    // blocks, and for the disk's own cache.
+    // Bytes that were written past the page cache need fsync, too: it also saves the list of the
+    // file's blocks and empties the disk's own cache.
     return fsync(fd_) == 0 ? absl::OkStatus() : FileError("write", path_);
   }
 
  private:
-  // False, with errno, if the file system refuses.
+  // False, with errno set, if the file system refuses.
   bool SetDirect(bool direct) {
     const int flags = fcntl(fd_, F_GETFL);
     return flags >= 0 && fcntl(fd_, F_SETFL, direct ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
   }
 
-  // Ends direct writes.
+  // Writes the last bytes through the page cache. No direct writes follow.
   absl::Status WriteRest() {
     if (direct_ && !SetDirect(false)) return FileError("write", path_);
     direct_ = false;
@@ -98,7 +99,7 @@ class DiskFile final : public WritableFile {
   }
 
   absl::Status WriteBuffer() {
-    // Cleared first, so that nothing writes the buffer again after an error.
+    // Clears buffered_ first, so that the buffer is not written again after an error.
     const size_t size = std::exchange(buffered_, 0);
     size_t done = 0;
     while (done < size) {
@@ -107,7 +108,8 @@ class DiskFile final : public WritableFile {
       if (n < 0 && !direct_) return FileError("write", path_);
       if (n > 0) done += static_cast<size_t>(n);
       if (done == size || !direct_) continue;
-      // The direct write was refused, the disk is full, or a size limit lies within a block.
+      // Either the direct write was refused, or the disk is full, or a size limit lies within a
+      // block. An ordinary write of the remaining bytes shows which.
       if (!SetDirect(false)) return FileError("write", path_);
       direct_ = false;
     }
@@ -160,7 +162,8 @@ class DiskReader final : public ReadableFile {
 class DiskLock final : public FileLock {
  public:
   explicit DiskLock(int fd) : fd_(fd) {}
-  // A process that was forked meanwhile may also have the descriptor, so closing it is not enough.
+  // Unlocks before closing: a process forked meanwhile may also hold the descriptor, and then
+  // closing it here does not end the lock.
   ~DiskLock() override {
     flock(fd_, LOCK_UN);
     close(fd_);
@@ -181,10 +184,10 @@ int OpenToLock(const std::string& path, LockKind kind) {
   return open(path.c_str(), O_RDONLY | O_CLOEXEC);
 }
 
-// The processes that hold a lock of `file`, from the lines of /proc/locks: "7: FLOCK  ADVISORY
-// READ 123 fe:00:99 0 EOF". On some file systems it shows other device numbers, so if no line has
-// both device and inode, the inode alone counts. Processes of other machines and containers have no
-// line, or have number -1 or 0.
+// The processes that hold a lock of `file`, from the lines of /proc/locks: "7: FLOCK  ADVISORY READ
+// 123 fe:00:99 0 EOF". Some file systems show other device numbers there, so if no line has both
+// the device and the inode, the inode alone counts. Processes of other machines and containers have
+// no line, or a line with process number -1 or 0.
 std::vector<int64_t> HoldersOf(const struct stat& file) {
   std::vector<int64_t> same_device, same_inode;
   const std::string device = absl::StrFormat("%02x:%02x", major(file.st_dev), minor(file.st_dev));
@@ -213,7 +216,7 @@ class Disk final : public FileSystem {
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) return FileError("write", path);
-    // A small file touches only the first pages of the buffer, so only those take memory.
+    // Only those pages of the buffer that are written take memory, so a small file takes little.
     AlignedBuffer buffer(static_cast<char*>(std::aligned_alloc(kAlignment, kBufferBytes)));
     if (buffer == nullptr) {
       close(fd);

@@ -2,11 +2,11 @@
 // their order, to let one of them fail, or to lose what was not synced.
 //
 // What is durable: Sync makes the bytes of a file durable, but not its name. A created, renamed or
-// linked entry survives a power failure only after SyncFolder of the folder that holds it, and two
-// unsynced entries may survive in either order. So a caller that replaces A by B syncs B's bytes,
-// then B's folder, and only then removes A.
+// linked entry survives a power failure only after SyncFolder of the folder that holds it. If two
+// entries are not synced, either of them may survive without the other. So a caller that replaces A
+// by B syncs B's bytes, then B's folder, and only then removes A.
 //
-// Errors as FileError (common/file/file_error.h), naming the path. Thread-safe.
+// Errors are those of FileError (common/file/file_error.h) and name the path. Thread-safe.
 
 #ifndef SATRAP_COMMON_FILE_FILE_SYSTEM_H_
 #define SATRAP_COMMON_FILE_FILE_SYSTEM_H_
@@ -63,7 +63,7 @@ class FileSystem {
   // NOT_FOUND if there is no such file.
   virtual absl::StatusOr<std::unique_ptr<ReadableFile>> Open(const std::string& path) = 0;
 
-  // Makes an empty file at `path`, discarding what it held before.
+  // Creates an empty file at `path`. A file that was there loses its content.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) = 0;
   // Replaces `to`, which may be a file or a link.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
@@ -74,28 +74,28 @@ class FileSystem {
   virtual absl::Status CreateLink(const std::string& target, const std::string& path) = 0;
   // Makes the folder and those above it, unless they exist.
   virtual absl::Status CreateFolders(const std::string& path) = 0;
-  // Removes a file, a link, or a folder with all it holds. OK if there is none.
+  // Removes a file, a link, or a folder with everything in it. OK if `path` does not exist.
   virtual absl::Status Remove(const std::string& path) = 0;
   // The names in a folder, in no order. NOT_FOUND if there is no such folder.
   virtual absl::StatusOr<std::vector<std::string>> List(const std::string& folder) = 0;
-  // Makes the entries of a folder durable: which names it holds and what they name.
+  // Makes the entries of a folder durable: which names it has and which file each name refers to.
   virtual absl::Status SyncFolder(const std::string& folder) = 0;
 
   // Locks the file that `path` names, at once or not at all. Locks are advisory. While one is held,
   // `path` names the same file, unless a process removes or replaces it without a lock. A shared
   // lock needs no right to write. UNAVAILABLE if another lock excludes it; NOT_FOUND if there is no
   // such file, or if it was removed before it was locked; UNIMPLEMENTED where locks do not work
-  // (NFS without its lock service), and in this default.
+  // (NFS without its lock service). The default implementation returns UNIMPLEMENTED.
   virtual absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path, LockKind kind);
-  // For people: the processes that hold locks of the file, as "process 4711 (satrap_cli)"; empty if
-  // this machine does not know. This default returns "".
+  // For people: the processes that hold locks of the file, such as "process 4711 (satrap_cli)";
+  // empty if this machine does not know. The default implementation returns "".
   virtual std::string LockHolders(const std::string& path);
 };
 
 // The machine's own disk. Stateless; lives as long as the program.
 FileSystem* DiskFileSystem();
 
-// The whole content of the file. Errors as Open and Read.
+// The whole content of the file. Errors are those of Open and Read.
 absl::StatusOr<std::string> ReadFile(const std::string& path, FileSystem* file_system);
 
 }  // namespace satrap

@@ -25,7 +25,8 @@ class DiskFileSystemTest : public testing::Test {
  protected:
   DiskFileSystemTest() { EXPECT_TRUE(MakeRoot(testing::TempDir())); }
   ~DiskFileSystemTest() override { EXPECT_TRUE(disk_->Remove(root_).ok()); }
-  // Makes a new folder in `parent` the test's own. False if it cannot be made.
+  // Makes a new folder in `parent` and uses it as the test's root. Returns false if it cannot be
+  // made.
   bool MakeRoot(const std::string& parent) {
     std::string pattern = parent + "/file_system_test_XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) return false;
@@ -47,7 +48,8 @@ class DiskFileSystemTest : public testing::Test {
   std::string root_;
 };
 
-// How much the disk file system writes at once past the page cache, and the size of a page there.
+// The size of one write with which the disk file system bypasses the page cache, and the size of a
+// page of that cache.
 constexpr size_t kBufferBytes = size_t{1} << 20;
 constexpr size_t kPageBytes = 4096;
 
@@ -175,7 +177,7 @@ TEST_F(DiskFileSystemTest, AFileThatIsClosedWithoutASyncHoldsAllBytes) {
 }
 
 TEST_F(DiskFileSystemTest, ALargeFileGoesPastThePageCacheButForItsEnd) {
-  // The folder of temporary files may be in memory; the checkout hardly ever is.
+  // Tries other folders, too, because the folder of temporary files may be in memory.
   bool found = WritesPastTheCache(root_);
   for (const char* const parent : {".", "/var/tmp"}) {
     if (!found) found = MakeRoot(parent) && WritesPastTheCache(root_);
@@ -204,8 +206,8 @@ TEST_F(DiskFileSystemTest, WhatKnowsNoDirectWritesGetsOrdinaryOnes) {
 
 TEST_F(DiskFileSystemTest, ALimitOfFileSizesIsAFullDisk) {
   const std::string bytes = BytesOf(3 * kBufferBytes + 777);
-  // The limit lies in the rest, between direct writes, within one, within a disk block, and in a
-  // small file.
+  // The limits lie in the last bytes of the file, between two direct writes, within a direct write,
+  // within a block of the disk, and below the size of one buffer.
   for (const size_t limit : {3 * kBufferBytes + 100, 2 * kBufferBytes, kBufferBytes + kPageBytes,
                              kBufferBytes + 100, size_t{100}}) {
     auto file = disk_->Create(At("file"));
@@ -222,7 +224,8 @@ TEST_F(DiskFileSystemTest, ALimitOfFileSizesIsAFullDisk) {
 TEST_F(DiskFileSystemTest, AReaderSkipsWhatItIsToldAndNothingIsLeftBehindTheEnd) {
   const std::string content = BytesOf(200000);
   Write("file", content);
-  // Tests the disk file system's own Skip, and the default, which reads.
+  // Passes on Read but not Skip, so that the default implementation of Skip, which reads, is
+  // tested, too.
   struct Plain final : ReadableFile {
     explicit Plain(std::unique_ptr<ReadableFile> file) : file(std::move(file)) {}
     uint64_t size_bytes() const override { return file->size_bytes(); }

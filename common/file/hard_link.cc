@@ -10,8 +10,8 @@
 namespace satrap {
 namespace {
 
-// How many names the file has; -1 if that cannot be known. NFS asks the server for it when the file
-// is opened, but answers stat() from its cache.
+// The number of the file's names; -1 if it cannot be determined. Opens the file, because NFS then
+// asks the server, but answers stat() from its cache.
 int64_t NamesOf(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;

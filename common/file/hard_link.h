@@ -1,8 +1,8 @@
-// A hard link whose outcome is known although an answer of the file server may be lost.
+// A hard link whose outcome is known even if an answer of the file server is lost.
 //
-// NFS repeats a call whose answer did not come. If the first one had made the link, the second is
-// refused with EEXIST by that very link. So after EEXIST the count of the file's names decides:
-// nobody else links a file whose name only this process knows.
+// NFS repeats a call that got no answer. If the first call has made the link, the second fails with
+// EEXIST because of that link. So after EEXIST the number of the file's names decides: no other
+// process links the file, because only this process knows its name.
 //
 // Thread-safe: a function of its arguments and of the disk.
 
@@ -15,8 +15,8 @@
 
 namespace satrap {
 
-// Gives the file `from` a second name `to` by `link`, which returns 0, or -1 with errno, as link(2)
-// does. Returns 0 if the link is there, otherwise the errno.
+// Gives the file `from` a second name `to` by calling `link`, which returns 0, or -1 with errno, as
+// link(2) does. Returns 0 if the link exists now, otherwise the errno.
 int HardLinkByCount(const std::string& from, const std::string& to,
                     absl::FunctionRef<int(const char* from, const char* to)> link);
 

@@ -17,15 +17,15 @@ std::string MountNameIn(absl::string_view mountinfo, absl::string_view path) {
   std::string name;
   size_t longest = 0;
   for (const absl::string_view line : absl::StrSplit(mountinfo, '\n')) {
-    // "36 35 98:0 / /mnt/runs rw,noatime master:1 - ext4 /dev/sda1 rw": any number of optional
-    // fields stands before the hyphen.
+    // "36 35 98:0 / /mnt/runs rw,noatime master:1 - ext4 /dev/sda1 rw": before the hyphen there may
+    // be any number of optional fields.
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
     const auto hyphen = std::find(words.begin(), words.end(), "-");
     if (words.size() < 5 || words.end() - hyphen < 2) continue;
     const std::string place = absl::StrReplaceAll(
         words[4], {{"\\040", " "}, {"\\011", "\t"}, {"\\012", "\n"}, {"\\134", "\\"}});
     const bool holds = place == "/" || path == place || absl::StartsWith(path, place + "/");
-    // Of two mounts at one place, the later one hides the other.
+    // If two mounts have the same place, the later one hides the earlier one.
     if (!holds || place.size() < longest) continue;
     longest = place.size();
     name = std::string(hyphen[1]);

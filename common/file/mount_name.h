@@ -1,4 +1,4 @@
-// Which kind of file system a path lies on, for messages.
+// The kind of file system on which a path lies, for messages.
 //
 // Thread-safe: functions of their arguments and of the machine's mounts.
 
@@ -11,11 +11,12 @@
 
 namespace satrap {
 
-// "ext4", "nfs4", "cifs", "fuse.s3fs": the kind of the file system on which `path` lies, or would
-// if it existed. Empty if it cannot be known.
+// The kind of the file system on which `path` lies, or would lie if it existed: "ext4", "nfs4",
+// "cifs", "fuse.s3fs". Empty if it cannot be determined.
 std::string MountNameOf(const std::string& path);
 
-// The same for `path`, absolute and without links, by the text of /proc/self/mountinfo.
+// Like MountNameOf, but takes the text of /proc/self/mountinfo. REQUIRES: `path` is absolute and
+// has no links
 std::string MountNameIn(absl::string_view mountinfo, absl::string_view path);
 
 }  // namespace satrap

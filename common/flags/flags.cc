@@ -22,7 +22,8 @@ namespace satrap {
 namespace {
 
 constexpr size_t kColumns = 100;
-// A longer name stands on a line of its own, so that one of them does not narrow the help of all.
+// A flag with a longer name has a line of its own in the help. Otherwise its name would leave less
+// room for the texts of all flags.
 constexpr size_t kMostNameColumns = 28;
 
 bool ReadNumber(absl::string_view text, double* to) { return absl::SimpleAtod(text, to); }
@@ -30,7 +31,7 @@ bool ReadNumber(absl::string_view text, double* to) { return absl::SimpleAtod(te
 template <typename T>
 bool ReadNumber(absl::string_view text, T* to) {
   if (absl::SimpleAtoi(text, to)) return true;
-  // Rows and samples come in millions, which people write as 1e6.
+  // Whole numbers may also be written like 1e6, because rows and samples come in millions.
   double value;
   // Beyond 2^53 a double may differ from the number that was typed.
   constexpr double kMost = 9007199254740992;
@@ -45,7 +46,7 @@ bool ReadNumber(absl::string_view text, T* to) {
 
 template <typename T>
 std::string RangeText(T low, T high) {
-  // The largest value of the type stands for "no upper bound", which no user needs to be told.
+  // A bound that is the largest value of the type means "no upper bound", so it is not shown.
   const char* const kind = std::is_integral<T>::value ? "a whole number" : "a number";
   if (high < std::numeric_limits<T>::max()) {
     return absl::StrCat(kind, " in [", low, ", ", high, "]");
@@ -80,7 +81,7 @@ absl::Status Take(const Flag& flag, const std::string& value) {
   return absl::InvalidArgumentError(absl::StrCat("--", flag.name, " ", value, problem));
 }
 
-// Breaks `text` at blanks, so that lines that begin at column `indent` fit.
+// Breaks `text` into lines at blanks. Lines begin at column `indent` and end by kColumns.
 std::string Wrapped(absl::string_view text, size_t indent) {
   std::string wrapped;
   size_t column = indent;
@@ -100,8 +101,8 @@ std::string Wrapped(absl::string_view text, size_t indent) {
   return wrapped;
 }
 
-// With `only_flags`, a word that is neither a flag nor a flag's value is an error. It is reported
-// even if a flag is missing, too.
+// With `only_flags`, a word that is neither a flag nor a flag's value is an error. If a flag is
+// missing as well, the error about the word is returned.
 absl::StatusOr<std::vector<std::string>> Parse(const std::vector<std::string>& args,
                                                const std::vector<Flag>& flags, bool only_flags) {
   std::vector<std::string> others;
@@ -127,18 +128,18 @@ absl::StatusOr<std::vector<std::string>> Parse(const std::vector<std::string>& a
     } else if (equals != std::string::npos) {
       value = args[i].substr(equals + 1);
     } else if (i + 1 < args.size() && !absl::StartsWith(args[i + 1], "--")) {
-      // A flag whose value was forgotten must not swallow the next flag. One dash is taken, because
-      // a value may be a negative number.
+      // A word that begins with two dashes is not taken as the value, because the user may have
+      // forgotten the value. One dash is allowed, because a value may be a negative number.
       value = args[++i];
     }
-    // Without this, `--report=$FILE` with FILE unset would act as if the flag had not been given.
+    // Otherwise `--report=$FILE` with FILE unset would act as if the flag had not been given.
     if (value.empty() && !flag->value.empty() &&
         !(flag->may_be_empty && equals != std::string::npos)) {
       return wrong(absl::StrCat(" needs a value: --", name, " ", flag->value));
     }
     RETURN_IF_ERROR(Take(*flag, value));
   }
-  // Last, because a misspelt name is the better explanation of a missing flag.
+  // Reported last: a misspelt name, which is reported first, explains a missing flag better.
   for (const Flag& flag : flags) {
     if (!flag.is_required || given.count(flag.name) > 0) continue;
     return absl::InvalidArgumentError(
@@ -216,7 +217,8 @@ Flag NumbersFlag(std::string name, std::string value, std::string help, std::vec
                  int low, int high) {
   return {std::move(name), std::move(value), std::move(help),
           [to, low, high](const std::string& text) -> std::string {
-            // Set as a whole, so that a list with a wrong number leaves the default in place.
+            // Collects all numbers first, so that a list with a wrong number leaves the default in
+            // place.
             std::vector<int> numbers;
             for (const absl::string_view each : absl::StrSplit(text, ',')) {
               int& number = numbers.emplace_back();

@@ -1,5 +1,5 @@
-// The command line of a program or of a command. A table lists the flags, what each takes and where
-// its value goes; parsing, messages and help are made from the table.
+// The command line of a program or of a command. A table lists the flags, the value that each flag
+// takes and the variable that receives it. Parsing, messages and help are made from the table.
 //
 //   struct Options {
 //     std::string topic;
@@ -16,7 +16,7 @@
 // value, so the next word does not belong to it. A word that begins with two dashes is never the
 // value of the flag before it: write --name=--value.
 //
-// Thread-safe if the targets are: functions of their arguments.
+// Thread-safe if the variables are: functions of their arguments.
 
 #ifndef SATRAP_COMMON_FLAGS_FLAGS_H_
 #define SATRAP_COMMON_FLAGS_FLAGS_H_
@@ -36,11 +36,11 @@ namespace satrap {
 struct Flag {
   std::string name;   // without dashes
   std::string value;  // the name of its value in the help; empty: a switch
-  // A sentence or more; line ends and indents count as blanks. Empty: the help does not list the
-  // flag.
+  // One or more sentences; line ends and indents count as blanks. If empty, the help does not list
+  // the flag.
   std::string help;
-  // Takes the value. Returns "", or what is wrong with it as a text to follow "--name value"
-  // directly.
+  // Receives the value. Returns "", or what is wrong with the value, as a text that directly
+  // follows "--name value".
   std::function<std::string(const std::string& value)> take;
   bool repeats = false;       // whether it may be given several times, each with another value
   bool is_required = false;   // whether it must be given
@@ -51,11 +51,12 @@ Flag SwitchFlag(std::string name, std::string help, bool* to);
 Flag TextFlag(std::string name, std::string value, std::string help, std::string* to);
 // Each occurrence adds a value.
 Flag TextsFlag(std::string name, std::string value, std::string help, std::vector<std::string>* to);
-// One of `choices`, "a|b|c", typed in upper or lower case; *to becomes the choice as written there.
+// One of the choices in `choices`, "a|b|c". The user may type upper or lower case; *to is set to
+// the spelling in `choices`.
 Flag ChoiceFlag(std::string name, std::string choices, std::string help, std::string* to);
 
-// A number in [low, high]. T is int, int64_t, uint64_t or double, or absl::optional of one. 1e6
-// counts as a whole number, too.
+// A number in [low, high]. T is int, int64_t, uint64_t or double, or absl::optional of one of
+// these. Whole numbers may also be written like 1e6.
 template <typename T>
 struct NumberOf {
   using Type = T;
@@ -72,32 +73,32 @@ Flag NumberFlag(std::string name, std::string value, std::string help, T* to,
 Flag NumbersFlag(std::string name, std::string value, std::string help, std::vector<int>* to,
                  int low, int high);
 
-// The value of `low` for a number that must be above 0.
+// Pass this as `low` for a number that must be above 0.
 inline constexpr double kAboveZero = std::numeric_limits<double>::denorm_min();
 
 Flag Required(Flag flag);
 Flag MayBeEmpty(Flag flag);
 
-// Gives the targets of the flags their values, and returns the other arguments in order.
-// INVALID_ARGUMENT names, in one line, a flag that is unknown, missing, given twice, without a
-// value or with a wrong one, and says what is expected.
+// Sets the variables of the flags, and returns the other arguments in order. INVALID_ARGUMENT, in
+// one line, for a flag that is unknown, missing, given twice, without a value or with a wrong
+// value: names the flag and says what is expected.
 absl::StatusOr<std::vector<std::string>> ParseFlags(const std::vector<std::string>& args,
                                                     const std::vector<Flag>& flags);
 
-// As ParseFlags, for command lines of flags alone; the error names any other argument.
+// Like ParseFlags, but any other argument is an error, which names it.
 absl::Status ParseOnlyFlags(const std::vector<std::string>& args, const std::vector<Flag>& flags);
 
 // Two columns: each flag with its value, and its help. Empty if there are no flags.
 std::string FlagsHelp(const std::vector<Flag>& flags);
 
-// Whether --help or -h is among the arguments: then the others need not be right.
+// Whether --help or -h is among the arguments. If so, errors in the other arguments do not matter.
 bool AsksForHelp(const std::vector<std::string>& args);
 
 inline constexpr int kExitWrongCommandLine = 2;
 
-// For main. Returns the exit code if the program is to end: 0 after --help, which prints `usage`
-// and the flags; kExitWrongCommandLine after an error, which is printed to stderr. Arguments that
-// are not flags are values of the first `in_order` flags, in order; there may be fewer.
+// For main. Returns the exit code if the program must end: 0 after --help, which prints `usage` and
+// the flags; kExitWrongCommandLine after an error, which is printed to stderr. Arguments that are
+// not flags become the values of the first `in_order` flags, in order; there may be fewer.
 absl::optional<int> TakeProgramFlags(int argc, char** argv, absl::string_view usage,
                                      const std::vector<Flag>& flags, size_t in_order = 0);
 

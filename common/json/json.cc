@@ -22,8 +22,8 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Whether the field becomes an object with a key for each name. A map of protobuf would not do,
-// because it has no order and docs/formats.md fixes one.
+// Whether the field becomes an object with a key for each name. A protobuf map would not serve,
+// because it has no order but docs/formats.md fixes one.
 bool IsByName(const FieldDescriptor* field) {
   if (!field->is_repeated() || field->cpp_type() != FieldDescriptor::CPPTYPE_MESSAGE) return false;
   const Descriptor* const each = field->message_type();
@@ -75,7 +75,7 @@ class Writer {
     Value(named, named.GetDescriptor()->field(1), -1);
   }
 
-  // For a repeated field, the value at index `at`.
+  // Writes the field's value, or the value at index `at` if the field is repeated.
   void Value(const Message& message, const FieldDescriptor* field, int at) {
     const Reflection* const r = message.GetReflection();
     switch (field->cpp_type()) {
@@ -107,7 +107,7 @@ class Writer {
 
   void Number(double value) {
     char digits[400];  // DBL_MAX has 309 before the point
-    // JSON has no words for infinities and NaN.
+    // JSON cannot express infinities and NaN.
     if (!std::isfinite(value)) return Append("null");
     if (format_ != nullptr) {
       std::snprintf(digits, sizeof(digits), format_, value);
@@ -146,11 +146,11 @@ class Reader {
   }
 
  private:
-  // Reading recurses, and a damaged or foreign file must not exhaust the stack. What is written
-  // here has fewer than ten levels.
+  // Limits the depth: reading recurses, and a damaged or foreign file must not exhaust the stack.
+  // Texts that are written here have fewer than ten levels.
   static constexpr int kMostDepth = 32;
 
-  // Calls `take` for each key of an object, with the cursor before its value.
+  // Calls `take` for each key of an object. The cursor is then before the key's value.
   template <typename Take>
   absl::Status Keys(int depth, const Take& take) {
     if (depth > kMostDepth) return Expected("fewer objects and arrays within one another");
@@ -179,7 +179,7 @@ class Reader {
   absl::Status Object(Message* message, int depth) {
     return Keys(depth, [&](const std::string& key) -> absl::Status {
       const FieldDescriptor* const field = message->GetDescriptor()->FindFieldByName(key);
-      // A later build may have written more than this one knows.
+      // A later build may have written fields that this build does not know.
       if (field == nullptr) return Skip(depth + 1);
       const Reflection* const reflection = message->GetReflection();
       if (IsByName(field)) {
@@ -202,7 +202,7 @@ class Reader {
     return Expected(expected);
   }
 
-  // Sets the field, or adds to it.
+  // Sets the field, or appends to it if it is repeated.
   absl::Status Value(Message* message, const FieldDescriptor* field, int depth) {
     const Reflection* const r = message->GetReflection();
     const bool many = field->is_repeated();
@@ -291,7 +291,7 @@ class Reader {
     return Eat('"') ? absl::OkStatus() : Expected("the end of a string");
   }
 
-  // A number, true, false or null.
+  // Reads one word: a number, true, false or null.
   absl::string_view Word() {
     SkipBlanks();
     const size_t begin = at_;

@@ -1,11 +1,12 @@
-// Messages as JSON, and back, by reflection: the lines of metrics.jsonl, report.json and what
-// benchmarks print (docs/formats.md, proto/report.proto).
+// Converts messages to JSON and back, by reflection: the lines of metrics.jsonl, report.json and
+// what benchmarks print (docs/formats.md, proto/report.proto).
 //
 // A message is an object whose keys are the names of its fields, in the order in which the .proto
 // declares them; a field that is not set is left out. A repeated field is an array, even if it is
-// empty. But if its messages have two fields, `name` and `value` or `values`, it is an object with
-// the names as keys, and is left out if it is empty. A double that is not finite is null.
-// (Protobuf's own JSON writes numbers of 64 bits as strings, NaN as "NaN", and names in no order.)
+// empty. Exception: a list of messages with exactly two fields, `name` and `value` or `values`, is
+// an object with the names as keys, and is left out if it is empty. A double that is not finite is
+// null. (Protobuf's own JSON writes 64-bit numbers as strings, NaN as "NaN", and names in no fixed
+// order.)
 //
 // Thread-safe: functions of their arguments.
 
@@ -20,7 +21,7 @@
 
 namespace satrap {
 
-// How printf writes doubles; null: with the fewest digits that read back as the same double.
+// The printf format of doubles. Null: the fewest digits that read back as the same double.
 using NumberFormat = const char*;
 inline constexpr NumberFormat kShortestNumbers = nullptr;
 
@@ -29,12 +30,12 @@ inline constexpr NumberFormat kShortestNumbers = nullptr;
 std::string JsonOf(const google::protobuf::Message& message,
                    NumberFormat format = kShortestNumbers);
 
-// Prints the message as a line to stdout and flushes, because what follows may take long or be cut
-// off. Nine digits distinguish floats.
+// Prints the message as a line to stdout and flushes, because whatever the program does next may
+// take long or be interrupted. Nine digits are enough to distinguish floats.
 void PrintJson(const google::protobuf::Message& message, NumberFormat format = "%.9g");
 
-// Sets the fields that the text, an object, has. Other keys are ignored, and null is read as NaN.
-// INVALID_ARGUMENT names the place and what is expected there, and leaves `message` partly set.
+// Sets the fields that the text, an object, contains. Unknown keys are ignored, and null is read as
+// NaN. INVALID_ARGUMENT names the place and what is expected there; `message` is then partly set.
 absl::Status ParseJson(absl::string_view text, google::protobuf::Message* message);
 
 }  // namespace satrap

@@ -26,7 +26,7 @@ using DeleteRecordsBefore =
     std::unique_ptr<rd_kafka_DeleteRecords_t,
                     KafkaDestroyer<rd_kafka_DeleteRecords_t, rd_kafka_DeleteRecords_destroy>>;
 
-// A request and its answer. Each call uses an object of its own.
+// A request and its answer. Each call makes a Request of its own.
 class Request {
  public:
   Request(const KafkaClient& client, std::string doing)
@@ -36,16 +36,16 @@ class Request {
         options_(rd_kafka_AdminOptions_new(client.get(), RD_KAFKA_ADMIN_OP_ANY)) {
     char text[256];
     rd_kafka_AdminOptions_set_request_timeout(options_.get(), kLimitMs, text, sizeof(text));
-    // How long the broker itself may wait until all brokers know of the change.
+    // How long a broker may wait until all brokers have learnt of the change.
     rd_kafka_AdminOptions_set_operation_timeout(options_.get(), kLimitMs, text, sizeof(text));
   }
 
   rd_kafka_queue_t* queue() const { return queue_.get(); }
   rd_kafka_AdminOptions_t* options() const { return options_.get(); }
 
-  // Waits for the answer. Returns the error of the request as a whole.
+  // Waits for the answer. Returns the error of the whole request, not those of single topics.
   absl::Status Await() {
-    // The request has a time limit of its own, so an answer comes.
+    // An event always comes, because the request itself has a shorter time limit.
     event_.reset(rd_kafka_queue_poll(queue_.get(), kLimitMs + 5000));
     if (event_ == nullptr) return client_.Failed(doing_, RD_KAFKA_RESP_ERR__TIMED_OUT);
     return Check(rd_kafka_event_error(event_.get()), rd_kafka_event_error_string(event_.get()));

@@ -1,6 +1,6 @@
-// A KafkaAdmin changes topics: tests and the demo make theirs with it.
+// A KafkaAdmin changes topics. Tests and the demo make their topics with it.
 //
-// Every call waits for the broker to confirm, at most 15 s. Thread-safe.
+// Every call waits for the broker's confirmation, at most 15 s. Thread-safe.
 
 #ifndef SATRAP_COMMON_KAFKA_ADMIN_H_
 #define SATRAP_COMMON_KAFKA_ADMIN_H_
@@ -21,13 +21,13 @@ class KafkaClient;
 
 class KafkaAdmin {
  public:
-  // Connects in the background. Errors as ResolveKafkaSettings.
+  // Connects in the background. Errors are those of ResolveKafkaSettings.
   static absl::StatusOr<std::unique_ptr<KafkaAdmin>> Create(const KafkaConfig& config);
   ~KafkaAdmin();
 
-  // Makes a topic with `partitions` partitions of one replica each. `settings` have the broker's
-  // names ("cleanup.policy"). ALREADY_EXISTS; INVALID_ARGUMENT for settings that the broker
-  // refuses.
+  // Makes a topic with `partitions` partitions of one replica each. The names of `settings` are the
+  // broker's ("cleanup.policy"). ALREADY_EXISTS if the topic exists; INVALID_ARGUMENT for settings
+  // that the broker refuses.
   absl::Status CreateTopic(const std::string& topic, int partitions,
                            const std::map<std::string, std::string>& settings = {});
   absl::Status DeleteTopic(const std::string& topic);

@@ -1,5 +1,5 @@
-// A BrokerOutage counts the readers of a process that get no answer from the broker, so that one
-// warning speaks for all of them.
+// A BrokerOutage counts the readers of a process that get no answer from the broker, so that the
+// process warns only once for all of them.
 //
 // Thread-safe.
 
@@ -12,10 +12,12 @@ namespace satrap {
 
 class BrokerOutage {
  public:
-  // A reader gets no answers. True for the first one, which then warns.
+  // Call this when a reader gets no answers any more. Returns true for the first reader without
+  // answers, which then warns.
   bool Begin() { return silent_.fetch_add(1) == 0; }
-  // The reader gets answers again, or ends. True for the last one, which then reports that the
-  // broker is back. REQUIRES: one call for each Begin
+  // Call this when the reader gets answers again, or ends. Returns true for the last reader that
+  // was without answers; this reader then reports that the broker is back. REQUIRES: one call for
+  // each Begin
   bool End() { return silent_.fetch_sub(1) == 1; }
 
  private:

@@ -14,7 +14,7 @@
 namespace satrap {
 namespace {
 
-// librdkafka takes over a configuration only if it makes a client of it.
+// librdkafka takes ownership of a configuration only if it makes a client from it.
 struct ConfDeleter {
   void operator()(rd_kafka_conf_t* conf) const { rd_kafka_conf_destroy(conf); }
 };
@@ -22,7 +22,7 @@ struct ConfDeleter {
 constexpr int64_t kDestroyMs = 5000;
 
 // Removes the end of a text such as "sasl_plaintext://b1:9093/bootstrap: SASL authentication error:
-// ... (after 3ms in state ...)": how long it took helps nobody.
+// ... (after 3ms in state ...)", because the time that it took helps nobody.
 std::string Shortened(absl::string_view reason) {
   const size_t at = reason.find(" (after ");
   return std::string(reason.substr(0, at));
@@ -37,7 +37,7 @@ ConnectionTrouble::Last ConnectionTrouble::last() const {
 
 void ConnectionTrouble::NoteError(rd_kafka_resp_err_t code, absl::string_view reason) {
   MutexLock lock(&mutex_);
-  // An error that says why comes first. The one that all brokers are down follows, and must not
+  // The error that gives the reason comes first. "All brokers are down" follows it, and must not
   // replace it.
   if (code == RD_KAFKA_RESP_ERR__ALL_BROKERS_DOWN && last_.code != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return;
@@ -70,7 +70,8 @@ absl::StatusOr<std::unique_ptr<KafkaClient>> KafkaClient::Create(const KafkaConf
   for (const auto& [name, value] : settings) {
     if (rd_kafka_conf_set(conf.get(), name.c_str(), value.c_str(), text, sizeof(text)) !=
         RD_KAFKA_CONF_OK) {
-      // The text may repeat a value that came from a file, so the error has only the name.
+      // The error has only the setting's name: librdkafka's text may contain the value, which may
+      // be a secret from a file.
       return absl::InvalidArgumentError(
           absl::StrCat("setting ", name, " of Kafka has a value that librdkafka refuses"));
     }
@@ -94,7 +95,8 @@ absl::StatusOr<std::unique_ptr<KafkaClient>> KafkaClient::Create(const KafkaConf
 
 KafkaClient::~KafkaClient() {
   if (client_ == nullptr) return;
-  // Uses a separate thread, which keeps the state that callbacks need as long as it runs.
+  // Destroys the client on another thread, which may be abandoned. That thread keeps alive the
+  // state that callbacks use.
   struct Done {
     Mutex mutex;
     CondVar changed;
@@ -102,7 +104,7 @@ KafkaClient::~KafkaClient() {
   };
   const auto end = std::make_shared<Done>();
   std::thread([client = client_, state = state_, end] {
-    // Partitions are assigned by hand, so there is no group to leave and nothing to wait for.
+    // Partitions are assigned by hand, so no group has to be left, and no wait is needed.
     rd_kafka_destroy_flags(client, RD_KAFKA_DESTROY_F_NO_CONSUMER_CLOSE);
     MutexLock lock(&end->mutex);
     end->done = true;
@@ -165,7 +167,8 @@ absl::Status KafkaClient::Failed(absl::string_view doing, rd_kafka_resp_err_t co
   const absl::Status status = KafkaError(doing, code, text);
   const ConnectionTrouble::Last why = trouble();
   if (!absl::IsUnavailable(status) || why.reason.empty()) return status;
-  // The job's brokers name all others, with addresses from the cluster's own settings.
+  // Clients connect to the names that the cluster states. The brokers in the job are only asked for
+  // these names.
   const char* const hint =
       why.code == RD_KAFKA_RESP_ERR__RESOLVE
           ? "; brokers tell their clients such names (advertised.listeners): this "

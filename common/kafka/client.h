@@ -1,11 +1,11 @@
-// A KafkaClient owns one client of librdkafka, and keeps the last trouble of its connections. Only
-// files of this folder include this header: the others hide librdkafka.
+// A KafkaClient owns one client of librdkafka, and keeps the last error of its connections. Only
+// files of this folder include this header; the folder's other headers hide librdkafka.
 //
 // Thread-safe, except for the destructor. Everything that was obtained from the client (queues,
-// messages, topics) must be destroyed before it. The destructor takes as long as a fetch that waits
-// at the broker (fetch.wait.max.ms), and up to a second if a broker is slow. If the client read a
-// topic that was deleted, librdkafka 2.0.2 would never finish; then the destructor abandons that
-// client, with its threads, after five seconds.
+// messages, topics) must be destroyed before the client. The destructor takes as long as a fetch
+// that waits at the broker (fetch.wait.max.ms), and up to a second if a broker is slow. If the
+// client read a topic that was deleted, librdkafka 2.0.2 would never finish destroying it; the
+// destructor then abandons that client, with its threads, after five seconds.
 
 #ifndef SATRAP_COMMON_KAFKA_CLIENT_H_
 #define SATRAP_COMMON_KAFKA_CLIENT_H_
@@ -28,19 +28,20 @@
 
 namespace satrap {
 
-// The last trouble of a client's connections. Thread-safe.
+// The last error of a client's connections. Thread-safe.
 class ConnectionTrouble {
  public:
   struct Last {
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;  // since the last answer
     std::string reason;
-    // Whether waiting does not help: login was refused, or TLS fails. Never true once a broker has
-    // answered: then the settings are right, and a broker that refuses is restarting.
+    // True if waiting does not help, because login was refused or TLS fails. Never true once a
+    // broker has answered: the settings are then right, and a broker that refuses is only
+    // restarting.
     bool hopeless = false;
   };
   Last last() const;
   void NoteError(rd_kafka_resp_err_t code, absl::string_view reason);
-  // A broker has answered a request.
+  // Notes that a broker has answered a request.
   void NoteAnswer();
 
  private:
@@ -56,12 +57,13 @@ class KafkaClient {
     size_t partitions = 1;  // how many partitions a reader reads
     // Called in Poll for every message that was delivered or abandoned. Producers only.
     std::function<void(const rd_kafka_message_t&)> on_delivery;
-    // Gets librdkafka's own log lines, as Debug: what matters becomes a status.
+    // Receives librdkafka's own log lines, at level Debug: anything important is also returned as a
+    // status.
     Logger logger;
   };
 
   // Connects in the background. INVALID_ARGUMENT for settings that contradict each other, naming
-  // them; errors as ResolveKafkaSettings.
+  // them; other errors are those of ResolveKafkaSettings.
   static absl::StatusOr<std::unique_ptr<KafkaClient>> Create(const KafkaConfig& config,
                                                              Options options);
   ~KafkaClient();
@@ -80,9 +82,9 @@ class KafkaClient {
   // The status for "no broker has answered in time": says why, if trouble() knows, and what to do.
   // UNAVAILABLE; PERMISSION_DENIED if login or TLS failed.
   absl::Status Unreachable(absl::string_view within) const;
-  // KafkaError for a request to the cluster. After a time-out it also says what is wrong with the
-  // connections, such as the host of a broker that does not resolve. Serves callbacks. REQUIRES:
-  // code is an error
+  // KafkaError for a request to the cluster. After a time-out the error also says what is wrong
+  // with the connections, such as the host of a broker that does not resolve. Serves callbacks.
+  // REQUIRES: code is an error
   absl::Status Failed(absl::string_view doing, rd_kafka_resp_err_t code,
                       absl::string_view text = "") const;
 
@@ -113,14 +115,14 @@ class TopicPartitions {
   void Add(const KafkaPartition& partition, int64_t offset);
   rd_kafka_topic_partition_list_t* get() const { return list_; }
   size_t size() const { return static_cast<size_t>(list_->cnt); }
-  // Elements keep the order of Add.
+  // Elements are in the order in which they were added.
   const rd_kafka_topic_partition_t& operator[](size_t i) const { return list_->elems[i]; }
 
  private:
   rd_kafka_topic_partition_list_t* const list_;
 };
 
-// Destroys librdkafka's objects with the function that it has for them.
+// Destroys an object of librdkafka with `kDestroy`, librdkafka's function for its type.
 template <typename T, void (*kDestroy)(T*)>
 struct KafkaDestroyer {
   void operator()(T* object) const { kDestroy(object); }
@@ -130,10 +132,10 @@ using KafkaQueue =
 using KafkaEvent =
     std::unique_ptr<rd_kafka_event_t, KafkaDestroyer<rd_kafka_event_t, rd_kafka_event_destroy>>;
 
-// "DOING: librdkafka's text" with the code that says what can help: UNAVAILABLE (waiting),
+// "DOING: librdkafka's text", with a code that tells what can help: UNAVAILABLE (waiting),
 // NOT_FOUND (no such topic or partition), PERMISSION_DENIED, OUT_OF_RANGE (offsets), ALREADY_EXISTS
-// (a topic), INVALID_ARGUMENT, DATA_LOSS (a damaged message), else INTERNAL.
-// REQUIRES: code is an error
+// (a topic), INVALID_ARGUMENT, DATA_LOSS (a damaged message), otherwise INTERNAL. REQUIRES: code is
+// an error
 absl::Status KafkaError(absl::string_view doing, rd_kafka_resp_err_t code,
                         absl::string_view text = "");
 

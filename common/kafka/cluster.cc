@@ -16,10 +16,11 @@
 namespace satrap {
 namespace {
 
-// The limit of one attempt of a query, short so that new trouble is seen soon.
+// The time limit of one attempt of a query. It is short, so that a new error of the connections is
+// seen soon.
 constexpr int kAttemptMs = 500;
 
-// Asks for the metadata of all topics. Fills `partitions` in any order.
+// Asks for the metadata of all topics. Fills `partitions` in no particular order.
 rd_kafka_resp_err_t AskPartitions(rd_kafka_t* client, int timeout_ms,
                                   std::vector<KafkaPartition>* partitions) {
   const rd_kafka_metadata_t* metadata = nullptr;
@@ -50,8 +51,8 @@ KafkaCluster::~KafkaCluster() = default;
 absl::StatusOr<std::unique_ptr<KafkaCluster>> KafkaCluster::Connect(const KafkaConfig& config,
                                                                     absl::Duration limit,
                                                                     Logger logger) {
-  // The client is a reader, so that the latest offset is the one that a reader sees, and because a
-  // group is needed.
+  // The client is a reader for two reasons: the latest offset must be the one that a reader sees,
+  // and a group is needed.
   KafkaClient::Options options;
   options.role = KafkaRole::kReader;
   options.logger = std::move(logger);
@@ -105,7 +106,7 @@ absl::StatusOr<std::vector<KafkaPartition>> KafkaCluster::Partitions(
   if (!config.topic_pattern().empty()) {
     const size_t named = wanted.size();
     for (const std::string& topic : there) {
-      // The job's own dead letters must not come back as input.
+      // Dead letters that the job itself has written must not come back as input.
       if (topic != config.dead_letter_topic() &&
           fnmatch(config.topic_pattern().c_str(), topic.c_str(), 0) == 0) {
         wanted.insert(topic);
@@ -167,12 +168,12 @@ absl::StatusOr<std::vector<KafkaOffsetRange>> KafkaCluster::Ranges(
 absl::StatusOr<std::vector<int64_t>> KafkaCluster::OffsetsAt(
     absl::Span<const KafkaPartition> partitions, int64_t time_ms) const {
   const int64_t deadline_ms = DeadlineMs();
-  // Asked first, so that a message that arrives between the answers lies after it and is not
-  // skipped.
+  // Asks for the latest offsets first: a message that arrives between the two answers then has a
+  // higher offset and is not skipped.
   ASSIGN_OR_RETURN(const std::vector<int64_t> latest,
                    AskOffsets(partitions, RD_KAFKA_OFFSET_END, deadline_ms));
-  // Negative times have another meaning in the protocol, and all messages are later than them
-  // anyway.
+  // Negative times have another meaning in the protocol, so 0 is used instead of them. The answer
+  // is the same, because all messages are later.
   ASSIGN_OR_RETURN(std::vector<int64_t> offsets,
                    AskOffsets(partitions, std::max<int64_t>(time_ms, 0), deadline_ms));
   for (size_t i = 0; i < offsets.size(); ++i) {
@@ -212,8 +213,9 @@ absl::Status KafkaCluster::Commit(absl::Span<const KafkaPlace> places) const {
   rd_kafka_resp_err_t error =
       rd_kafka_commit_queue(client_->get(), list.get(), queue.get(), nullptr, nullptr);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) return KafkaError(doing, error);
-  // rd_kafka_commit has no limit: if a broker is away, it waits as long as a group's session lasts;
-  // if one hangs, as long as its socket's time-out.
+  // rd_kafka_commit_queue is used because rd_kafka_commit has no time limit. If a broker is
+  // unreachable, rd_kafka_commit waits as long as a group's session lasts; if a broker hangs, it
+  // waits for the time-out of the socket.
   const KafkaEvent event(rd_kafka_queue_poll(queue.get(), LimitMs()));
   if (event == nullptr) return client_->Failed(doing, RD_KAFKA_RESP_ERR__TIMED_OUT);
   const rd_kafka_topic_partition_list_t* const done =

@@ -1,6 +1,6 @@
 // A KafkaCluster answers questions about topics: their partitions, the offsets that the broker has,
-// the offsets at a time, what a group has committed. The coordinator uses it to turn a job's start
-// and end into offsets; tools print its answers.
+// the offsets at a given time, and what a group has committed. The coordinator uses it to turn a
+// job's start and end into offsets; tools print its answers.
 //
 // Every call waits for the broker, at most `limit`, and then fails with UNAVAILABLE. Thread-safe.
 
@@ -29,16 +29,17 @@ class KafkaCluster {
  public:
   static constexpr absl::Duration kLimit = absl::Seconds(15);
 
-  // Asks a broker for the cluster's id. Whatever prevents an answer becomes one error within
-  // `limit`, which names the brokers and says what to check: UNAVAILABLE if none can be reached;
-  // PERMISSION_DENIED, at once, if login or TLS fails. Errors as ResolveKafkaSettings.
+  // Asks a broker for the cluster's id. If there is no answer, the error comes within `limit`,
+  // names the brokers and says what to check: UNAVAILABLE if no broker can be reached;
+  // PERMISSION_DENIED, at once, if login or TLS fails. Other errors are those of
+  // ResolveKafkaSettings.
   static absl::StatusOr<std::unique_ptr<KafkaCluster>> Connect(const KafkaConfig& config,
                                                                absl::Duration limit = kLimit,
                                                                Logger logger = {});
   ~KafkaCluster();
 
-  // The cluster's own id. It survives restarts, but a cluster that was set up anew has another one,
-  // because its offsets mean other messages.
+  // The cluster's own id. It survives restarts, but a cluster that was set up anew has another id,
+  // because its offsets refer to other messages.
   const std::string& id() const { return id_; }
 
   // All partitions of `config`'s topics and of those that match its pattern, sorted. NOT_FOUND
@@ -52,23 +53,24 @@ class KafkaCluster {
   absl::StatusOr<std::vector<KafkaOffsetRange>> Ranges(
       absl::Span<const KafkaPartition> partitions) const;
   // The first offset whose message has a time of at least `time_ms` (since 1970), or the latest
-  // offset if there is none. No message that is written meanwhile with such a time lies before it.
-  // Otherwise as Ranges.
+  // offset if there is none. A message with such a time that is written during the call has this
+  // offset or a later one. One element for each partition; errors are those of Ranges.
   absl::StatusOr<std::vector<int64_t>> OffsetsAt(absl::Span<const KafkaPartition> partitions,
                                                  int64_t time_ms) const;
 
-  // What KafkaConfig.group_id has committed; absent for partitions without a commit.
+  // The offsets that KafkaConfig.group_id has committed; absent for partitions without a commit.
   absl::StatusOr<std::vector<absl::optional<int64_t>>> Committed(
       absl::Span<const KafkaPartition> partitions) const;
-  // Commits offsets for the group: all of them, or returns an error that names the first that
-  // failed. Offsets that are not acknowledged within `limit` may still be committed later, but
-  // before those of a later call. REQUIRES: nobody reads as a member of the group
+  // Commits offsets for the group. Succeeds if all are committed; otherwise the error names the
+  // first offset that failed. Offsets that are not acknowledged within `limit` may still be
+  // committed later, but before those of a later call. REQUIRES: no process reads as a member of
+  // the group
   absl::Status Commit(absl::Span<const KafkaPlace> places) const;
 
  private:
   KafkaCluster(std::unique_ptr<KafkaClient> client, absl::Duration limit);
   int LimitMs() const { return static_cast<int>(absl::ToInt64Milliseconds(limit_)); }
-  // The deadline of a call that asks several questions, which share its limit.
+  // The deadline of a call that asks several questions: together they take at most `limit`.
   int64_t DeadlineMs() const;
   // Asks for an offset by time for all partitions. `time_ms` may be one of librdkafka's special
   // values.

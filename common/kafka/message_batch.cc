@@ -38,7 +38,7 @@ absl::optional<absl::string_view> MessageBatch::header(size_t i, const char* nam
     if (found == own_[i].headers.end()) return absl::nullopt;
     return absl::string_view(found->second);
   }
-  rd_kafka_headers_t* headers = nullptr;  // remain owned by the message
+  rd_kafka_headers_t* headers = nullptr;  // still owned by the message
   if (rd_kafka_message_headers(messages_[i], &headers) != RD_KAFKA_RESP_ERR_NO_ERROR) {
     return absl::nullopt;
   }

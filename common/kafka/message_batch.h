@@ -1,6 +1,6 @@
 // A MessageBatch holds some messages of one partition, in the order of their offsets, without
-// copying them: the bytes stay where librdkafka received them. Other sources (message_source.h)
-// fill it with messages of their own.
+// copying them: the bytes stay where librdkafka received them. Sources other than Kafka
+// (message_source.h) fill it with messages of their own.
 //
 // Not thread-safe. It must be cleared or destroyed before the reader that filled it.
 
@@ -38,15 +38,15 @@ class MessageBatch {
   // Empty for a tombstone of a compacted topic, and for a message with an empty value.
   absl::string_view value(size_t i) const;
   bool is_tombstone(size_t i) const;
-  // Absent if there is no key. A key may be empty, too.
+  // Absent if there is no key. A key that is present may be empty.
   absl::optional<absl::string_view> key(size_t i) const;
-  // The last header of this name; absent if there is none, or if it has no value. Takes a search,
-  // so a column of a header costs more than one of the key.
+  // The last header of this name; absent if there is none, or if it has no value. This searches the
+  // headers, so reading a header costs more than reading the key.
   absl::optional<absl::string_view> header(size_t i, const char* name) const;
   // The message's time at the broker, milliseconds since 1970; -1 if it has none.
   int64_t time_ms(size_t i) const;
 
-  // A message that does not come from librdkafka.
+  // A message that was not received from librdkafka.
   struct Message {
     int64_t offset = 0;
     std::string value;
@@ -61,7 +61,7 @@ class MessageBatch {
  private:
   friend class PartitionReader;
   std::vector<rd_kafka_message_s*> messages_;  // owned
-  std::vector<Message> own_;                   // one of the two is empty
+  std::vector<Message> own_;                   // one of these two is empty
 };
 
 }  // namespace satrap

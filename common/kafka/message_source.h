@@ -1,10 +1,11 @@
-// A MessageSource gives the messages of a fixed set of topic partitions, each from an offset that
-// was given when it was made. PartitionReader reads from brokers; tests use other implementations.
+// A MessageSource gives the messages of a fixed set of topic partitions. It is made with the offset
+// at which each partition begins. PartitionReader reads from brokers; tests use other
+// implementations.
 //
 // Every message is given once, in the order of offsets. Offsets without a message show as gaps:
 // every offset below next_offset() was given or holds no message.
 //
-// Threads: as PartitionReader (partition_reader.h).
+// Threads: as for PartitionReader (partition_reader.h).
 
 #ifndef SATRAP_COMMON_KAFKA_MESSAGE_SOURCE_H_
 #define SATRAP_COMMON_KAFKA_MESSAGE_SOURCE_H_
@@ -24,20 +25,20 @@ class MessageSource {
  public:
   virtual ~MessageSource() = default;
 
-  // Clears `batch` and moves up to `max_messages` messages into it that have arrived, perhaps none.
+  // Clears `batch` and moves into it up to `max_messages` messages that have arrived, perhaps none.
   // An error names the partition and the offsets concerned, and every later call returns it again:
   //   OUT_OF_RANGE         the broker no longer has the next offset: lost() says which offsets
   //   NOT_FOUND            the topic or the partition was deleted
   //   FAILED_PRECONDITION  the topic was deleted and made anew
   //   DATA_LOSS            a message is damaged
-  //   INTERNAL             the client repeats messages; a new client does not
-  //   PERMISSION_DENIED    the login may not read it
-  //   UNAVAILABLE          the broker has been away for broker_wait_seconds, or refused an offset
-  //                        that it has
+  //   INTERNAL             the client gave a message twice; a new client will not
+  //   PERMISSION_DENIED    the login may not read the partition
+  //   UNAVAILABLE          the broker was unreachable for broker_wait_seconds, or it refused an
+  //                        offset that it has
   // REQUIRES: max_messages > 0
   virtual absl::Status Read(size_t index, size_t max_messages, MessageBatch* batch) = 0;
 
-  // The first offset of which nothing is known yet.
+  // The lowest offset of which it is not yet known whether a message is there.
   virtual int64_t next_offset(size_t index) const = 0;
   // Whether next_offset was the end of the partition when the broker was last asked for messages.
   virtual bool at_end(size_t index) const = 0;

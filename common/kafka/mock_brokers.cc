@@ -14,14 +14,22 @@
 namespace satrap {
 namespace {
 
-constexpr int16_t kListOffsets = 2;  // the number of this request in Kafka's protocol
+// The numbers of requests in Kafka's protocol.
+constexpr int16_t kFetch = 1;
+constexpr int16_t kListOffsets = 2;
 
 std::unique_ptr<KafkaClient> NewOwner() {
   KafkaConfig config;
-  config.add_brokers("127.0.0.1:9");  // is never asked for anything
+  config.add_brokers("127.0.0.1:9");  // never contacted
   auto client = KafkaClient::Create(config, KafkaClient::Options());
   CHECK(client.ok()) << client.status();
   return *std::move(client);
+}
+
+void RefuseListOffsets(rd_kafka_mock_cluster_t* cluster, int count, rd_kafka_resp_err_t error) {
+  for (int i = 0; i < count; ++i) {
+    rd_kafka_mock_push_request_errors(cluster, kListOffsets, 1, error);
+  }
 }
 
 }  // namespace
@@ -72,10 +80,15 @@ void MockBrokers::BringUp(int broker) {
 }
 
 void MockBrokers::RefuseOffsets(int count) {
-  for (int i = 0; i < count; ++i) {
-    rd_kafka_mock_push_request_errors(cluster_, kListOffsets, 1,
-                                      RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION);
-  }
+  RefuseListOffsets(cluster_, count, RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION);
+}
+
+void MockBrokers::ForbidOffsets(int count) {
+  RefuseListOffsets(cluster_, count, RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED);
+}
+
+void MockBrokers::HideMessagesOnce() {
+  rd_kafka_mock_push_request_errors(cluster_, kFetch, 1, RD_KAFKA_RESP_ERR_OFFSET_OUT_OF_RANGE);
 }
 
 }  // namespace satrap

@@ -1,5 +1,5 @@
-// Brokers inside the test's process: librdkafka's own, which are there at once, need no Java, and
-// can be told to be down or to refuse. tests/kafka has a real broker.
+// Brokers inside the test's process: librdkafka's own mock. They start at once and need no Java,
+// and a test can make them unreachable or make them refuse. tests/kafka has a real broker.
 //
 // Not thread-safe.
 
@@ -20,19 +20,23 @@ namespace satrap {
 
 class MockBrokers {
  public:
-  // Brokers 0 to `count` - 1.
+  // Makes brokers 0 to `count` - 1.
   explicit MockBrokers(int count);
   ~MockBrokers();
 
   KafkaConfig Config() const;
-  // Partition p of the topic is led by broker p % count.
+  // Broker p % count leads partition p of the topic.
   void MakeTopic(const std::string& topic, int partitions);
-  // Writes messages to one partition, one after another, and waits until they are there.
+  // Writes messages to one partition, one after another, and waits until they are written.
   void Produce(const KafkaPartition& partition, const std::vector<std::string>& values);
   void TakeDown(int broker);
   void BringUp(int broker);
-  // The next `count` requests for offsets are refused, as by a leader that was just elected.
+  // Makes the brokers refuse the next `count` requests for offsets, as a newly elected leader does.
   void RefuseOffsets(int count);
+  // The next `count` requests for offsets are refused for lack of rights.
+  void ForbidOffsets(int count);
+  // The next fetch of messages is told that its offset is after the end, whether or not it is.
+  void HideMessagesOnce();
 
  private:
   const int count_;

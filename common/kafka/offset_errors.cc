@@ -19,8 +19,8 @@ absl::Status OffsetRefused(const KafkaPartition& partition, int64_t wanted,
     return absl::OutOfRangeError(absl::StrCat(
         "offset ", wanted, " of ", partition.ToString(), " was wanted, but the partition ends at ",
         found.latest,
-        ": its log was lost or the topic was made anew. What its offsets mean now is not what was "
-        "trained, so this run cannot go on with it: begin a new run"));
+        ": its log was lost or the topic was made anew. Its offsets no longer stand for the "
+        "messages that were trained, so this run cannot go on with it: begin a new run"));
   }
   if (wanted < found.earliest) {
     *lost = MessageSource::Lost{wanted, found.earliest};

@@ -14,13 +14,13 @@
 
 namespace satrap {
 
-// INTERNAL if `offset` is before `wanted`: the client is at fault and not the data, so another
-// client reads it correctly.
+// INTERNAL if `offset` is before `wanted`. Then the client is at fault, not the data, so another
+// client will read the data correctly.
 absl::Status CheckOffset(const KafkaPartition& partition, int64_t offset, int64_t wanted);
 
-// For a broker that has refused offset `wanted`, and then answered that it has the offsets `found`.
-// OUT_OF_RANGE, and `*lost` is set, if `wanted` is not in `found`. UNAVAILABLE if it is: the two
-// answers come from different leaders, and nothing is lost.
+// The error after a broker has refused offset `wanted` and then answered that it has the offsets
+// `found`. OUT_OF_RANGE, and `*lost` is set, if `wanted` is not in `found`. UNAVAILABLE if it is:
+// the two answers come from different leaders, and nothing is lost.
 absl::Status OffsetRefused(const KafkaPartition& partition, int64_t wanted,
                            const KafkaOffsetRange& found,
                            absl::optional<MessageSource::Lost>* lost);

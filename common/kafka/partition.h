@@ -29,20 +29,20 @@ inline bool operator<(const KafkaPartition& a, const KafkaPartition& b) {
   return std::tie(a.topic, a.partition) < std::tie(b.topic, b.partition);
 }
 
-// A message of a partition: what identifies it is the hash of its value (Xxh64).
+// Identifies a message of a partition, by its offset and the hash of its value (Xxh64).
 struct MessageMark {
   int64_t offset = 0;
   uint64_t hash = 0;
 };
 
-// Distinguishes a partition from one of the same name that was made later: by a message that it had
+// Distinguishes a partition from a later one of the same name: by a message that the partition had
 // or, if no message was seen, by its first offset at that time (-1: unknown).
 struct PartitionAnchor {
   absl::optional<MessageMark> message;
   int64_t earliest = -1;
 };
 
-// The message at `offset` is the next one.
+// A place in a partition; the message at `offset` is the next one to read.
 struct KafkaPlace {
   KafkaPartition partition;
   int64_t offset = 0;
@@ -50,7 +50,7 @@ struct KafkaPlace {
       absl::nullopt;  // of an earlier reader, for PartitionReader
 };
 
-// Offsets [earliest, latest): what the broker has and a reader may see. `latest` is the partition's
+// Offsets [earliest, latest) that the broker has and a reader may see. `latest` is the partition's
 // last stable offset: messages after the first open transaction are not counted.
 struct KafkaOffsetRange {
   int64_t earliest = 0;

@@ -12,16 +12,16 @@
 namespace satrap {
 namespace {
 
-// How far before the start a message is searched for: the offset right before it may hold the mark
-// of a transaction, or be compacted.
+// How far before the start a message is searched for. The offset just before the start may hold the
+// mark of a transaction, or its message may be compacted.
 constexpr int64_t kLookBack = 1000;
 
 absl::Status AnotherTopic(const KafkaPartition& partition, int64_t offset) {
   return absl::FailedPreconditionError(absl::StrCat(
       partition.ToString(), ", offset ", offset,
       ": the message is not the one that was there when the run read it; the topic was ",
-      "deleted and made anew, or its log was lost. This run cannot go on with it: begin ",
-      "a new one"));
+      "deleted and made anew, or its log was lost. This run cannot go on with the topic: ",
+      "begin a new run"));
 }
 
 }  // namespace
@@ -31,7 +31,7 @@ absl::Status CompareAnchor(const KafkaPartition& partition, const MessageMark& a
   if (look.latest >= 0 && look.latest <= anchor.offset) {
     return AnotherTopic(partition, anchor.offset);
   }
-  // Retention or compaction may have removed the anchor's message since.
+  // No message at the anchor's offset: retention or compaction may have removed it since.
   if (!look.first.has_value() || look.first->offset > anchor.offset) return absl::OkStatus();
   return look.first->hash == anchor.hash ? absl::OkStatus()
                                          : AnotherTopic(partition, anchor.offset);
@@ -55,7 +55,8 @@ PartitionGuard::PartitionGuard(const KafkaConfig& config, const std::vector<Kafk
     if (place.anchor.has_value()) {
       guarded.anchor = place.anchor->message;
       guarded.earliest = place.anchor->earliest;
-      // A partition that is read from its first message, and had none, misses nothing.
+      // No look is needed if there was no message and reading begins at offset 0: then no message
+      // can be missed.
       awaits = guarded.anchor.has_value() || guarded.start > 0;
       if (awaits) next_look_ms_ = 0;
     }
@@ -76,9 +77,9 @@ PartitionGuard::~PartitionGuard() {
 void PartitionGuard::NoteRead(size_t index, const MessageMark& message) {
   MutexLock lock(&mutex_);
   Guarded& guarded = partitions_[index];
-  // The anchor is not replaced by a message that was read after the last look: the topic may have
-  // been made anew since then. Only the first message of a partition that is read from offset 0
-  // becomes the anchor at once.
+  // A message that was read after the last look must not replace the anchor, because the topic may
+  // have been made anew since then. Exception: the first message of a partition that is read from
+  // offset 0 becomes the anchor at once.
   const bool is_first = !guarded.anchor.has_value() && guarded.start == 0;
   (is_first ? guarded.anchor : guarded.latest) = message;
 }
@@ -157,7 +158,7 @@ void PartitionGuard::Run() {
   }
 }
 
-// Waits for the time of the next look; false to end.
+// Waits until the next look is due. Returns false if the guard is being destroyed.
 bool PartitionGuard::Await() {
   for (;;) {
     if (ending_) return false;
@@ -168,7 +169,8 @@ bool PartitionGuard::Await() {
 }
 
 bool PartitionGuard::AnyAwaits() {
-  // Brokers that are away altogether are the reader's to report, which names them.
+  // Allows kLookMs more than the reader does, so that if all brokers are unreachable the reader
+  // reports it, in an error that names them.
   const int64_t limit_ms = static_cast<int64_t>(config_.broker_wait_seconds() * 1000) + kLookMs;
   const int64_t waited_ms = MonotonicMs() - begin_ms_;
   bool any = false;
@@ -178,10 +180,10 @@ bool PartitionGuard::AnyAwaits() {
       if (!awaits_look(i)) continue;
       any = true;
       if (waited_ms < limit_ms || ending_) continue;
-      partitions_[i].status = absl::UnavailableError(absl::StrCat(
-          "the brokers have not given the message of ", partitions_[i].name.ToString(),
-          " that tells whether the topic is the one that the run read, for ",
-          absl::FormatDuration(absl::Milliseconds(waited_ms)), " (broker_wait_seconds)"));
+      partitions_[i].status = absl::UnavailableError(
+          absl::StrCat("for ", absl::FormatDuration(absl::Milliseconds(waited_ms)),
+                       " (broker_wait_seconds) the brokers have not delivered the message of ",
+                       partitions_[i].name.ToString(), " by which the run recognises its topic"));
       any_changed_.store(true, std::memory_order_release);
       awaits_[i].store(false, std::memory_order_release);
     }
@@ -210,11 +212,11 @@ void PartitionGuard::AskWhatMayHaveChanged() {
     MutexLock lock(&mutex_);
     for (size_t i = 0; i < partitions_.size(); ++i) {
       Guarded& guarded = partitions_[i];
-      // After a doubt, the result of the last look no longer counts.
+      // If there is a reason to doubt the partition, the result of its last look no longer counts.
       if (std::exchange(guarded.doubt, false)) guarded.looked_end = -2;
       if (!guarded.status.ok() || guarded.end == guarded.looked_end) continue;
-      // Without an anchor nothing was read, and if the start is 0, there is nothing before it to
-      // miss.
+      // Nothing was read if there is no anchor. If the start is also 0, there are no earlier
+      // messages that could be missed.
       if (!guarded.anchor.has_value() && guarded.start == 0) continue;
       AddQuestion(i, &asked, &questions);
     }
@@ -230,10 +232,10 @@ void PartitionGuard::Ask(const std::vector<Asked>& asked,
   options.partitions = questions.size();
   options.logger = logger_;
   KafkaConfig config = config_;
-  // Uses the smallest queue: one answer of the broker for each partition is enough.
+  // The smallest queue is enough, because the brokers give one answer for each partition.
   config.set_queue_bytes(1);
   const auto client = KafkaClient::Create(config, std::move(options));
-  // The reader uses the same settings, and reports what is wrong with them.
+  // The reader, which has the same settings, reports the error.
   if (!client.ok()) return;
   LookAtPartitions(
       client->get(), questions, kLookMs, [this] { return ending(); },
@@ -258,7 +260,8 @@ void PartitionGuard::Take(const Asked& asked, const PartitionLook& look) {
       guarded.anchor = is_before ? look.first : asked.latest;
     }
     if (!guarded.status.ok()) any_changed_.store(true, std::memory_order_release);
-    // Only now, because whoever sees it takes the status for the result.
+    // Cleared only after the status was set, because a thread that sees false reads the status as
+    // the result of this look.
     awaited = awaits_[asked.index].exchange(false, std::memory_order_acq_rel);
     if (guarded.status.ok() && !awaited) return;
   }

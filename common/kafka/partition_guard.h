@@ -1,24 +1,25 @@
 // A PartitionGuard detects that a topic was deleted and made anew while it is read. Offsets then
 // begin anew, and a reader that continued at its old offset would silently miss the first messages.
 //
-// It remembers one message of each partition, its anchor: one that was read, or one from before the
-// place where reading begins. From time to time, and when there is reason to doubt, it reads the
-// anchor again with a client of its own. It must find the same value, or no message (retention,
-// compaction). After that the anchor is the last message that was read before this look, because
-// that message is now known to be of the same topic. If a partition has no message before its
-// start, it counts as changed if its first offset has gone back to 0.
+// The guard remembers one message of each partition, its anchor: a message that was read, or one
+// before the place where reading begins. From time to time, and when there is reason to doubt, it
+// reads the anchor again with a client of its own. This is called a look. The look must find the
+// same value, or no message (retention, compaction). After that the anchor is the last message that
+// was read before this look, because that message is now known to be of the same topic. If a
+// partition has no message before its start, it counts as changed if its first offset has gone back
+// to 0.
 //
-// It may begin with the anchor of an earlier reader. Then it looks at once, and again each second
-// while the brokers do not answer; awaits_look() says of each partition whether it is still to be
-// compared, and a partition that ends before the anchor is not the same, either. The anchors that
-// each look leaves can be kept for a later reader.
+// A guard may begin with the anchor of an earlier reader. Then it looks at once, and again each
+// second while the brokers do not answer. awaits_look() says for each partition whether the
+// comparison is still to come. A partition that ends before such an anchor counts as changed, too.
+// The anchors after each look can be kept for a later reader.
 //
 // A topic that is made anew and filled with the same messages, at the same offsets, counts as the
 // same: no message is missed. A topic without new messages is not looked at again.
 //
-// Thread-safe. The destructor waits for the look that is under way, at most as long as
-// KafkaClient's destructor and one query (kPartitionQueryMs). The free functions hold the code that
-// needs no broker, for tests.
+// Thread-safe. The destructor waits for a look in progress, at most as long as KafkaClient's
+// destructor and one query (kPartitionQueryMs). The free functions hold the code that needs no
+// broker, for tests.
 
 #ifndef SATRAP_COMMON_KAFKA_PARTITION_GUARD_H_
 #define SATRAP_COMMON_KAFKA_PARTITION_GUARD_H_
@@ -42,8 +43,8 @@
 
 namespace satrap {
 
-// Gets the anchors of all partitions that are known to be the same, after each look. On the guard's
-// thread, which it may block.
+// Receives, after each look, the anchors of all partitions that are known to be the same partitions
+// as before. Called on the guard's thread, which it may block.
 using AnchorSink =
     std::function<void(const std::vector<std::pair<KafkaPartition, PartitionAnchor>>&)>;
 
@@ -54,30 +55,32 @@ class PartitionGuard {
   static constexpr int64_t kRetryMs = 1000;  // while a partition awaits its look
   static constexpr int64_t kLookMs = 5000;
 
-  // `places` is where reading begins. `wake` is called when awaits_look() of one has become false,
-  // and when status() of one has become an error. `keep` may be null.
+  // `places` are the places where reading begins. `wake` is called when awaits_look() of a
+  // partition has become false or its status() has become an error. `keep` may be null.
   PartitionGuard(const KafkaConfig& config, const std::vector<KafkaPlace>& places, Logger logger,
                  std::function<void()> wake, AnchorSink keep = nullptr);
   ~PartitionGuard();
   PartitionGuard(const PartitionGuard&) = delete;
   PartitionGuard& operator=(const PartitionGuard&) = delete;
 
-  // The message was read, and is the last one read of its partition so far.
+  // Call this after reading `message`, the last message of its partition that was read so far.
   void NoteRead(size_t index, const MessageMark& message);
-  // The brokers report that the partition ends here, or that it does not exist. If the end goes
-  // back, or the partition exists again, there is reason to doubt, and the guard looks at once.
+  // Call these when the brokers report that the partition ends at `end`, or that it does not exist.
+  // If the end goes back, or the partition exists again, there is reason to doubt, and the guard
+  // looks at once.
   void NoteEnd(size_t index, int64_t end);
   void NoteMissing(size_t index);
   // Looks at one partition now, on the caller's thread, for up to kLookMs. Returns status().
   absl::Status LookNow(size_t index);
 
-  // OK, FAILED_PRECONDITION once the partition has been replaced by another, or UNAVAILABLE once
-  // its look was awaited for broker_wait_seconds. The error stays.
+  // OK; FAILED_PRECONDITION once the partition has been replaced by another; or UNAVAILABLE once
+  // its look has been awaited for broker_wait_seconds. The error stays.
   absl::Status status(size_t index) const;
-  // Whether a change of the partition would be found by now: it has an anchor, or needs none.
+  // Whether the guard would detect a change of the partition by now: it has an anchor, or needs
+  // none.
   bool knows(size_t index) const;
-  // Whether the partition has the anchor of an earlier reader and was not compared with it yet. If
-  // it was, status() has the result. Cheap.
+  // Whether the partition has the anchor of an earlier reader and has not been compared with it
+  // yet. After the comparison status() has the result. Cheap.
   bool awaits_look(size_t index) const { return awaits_[index].load(std::memory_order_acquire); }
   // Whether status() of some partition is an error. Cheap.
   bool any_changed() const { return any_changed_.load(std::memory_order_acquire); }
@@ -87,18 +90,18 @@ class PartitionGuard {
     KafkaPartition name;
     int64_t start = 0;
     absl::optional<MessageMark> anchor;
-    absl::optional<MessageMark> latest;  // the last one read after the anchor
-    int64_t earliest = -1;               // without an anchor: as the looks have found it
-    int64_t end = -1;                    // as it was told last
-    int64_t looked_end = -2;             // what it was at the last look that had an answer
+    absl::optional<MessageMark> latest;  // the last message read after the anchor
+    int64_t earliest = -1;               // without an anchor: the first offset that looks found
+    int64_t end = -1;                    // as last reported
+    int64_t looked_end = -2;             // `end` at the time of the last look with an answer
     bool is_missing = false;
     bool doubt = false;
     absl::Status status;
   };
-  // What was known of a partition when a question about it was made.
+  // What was known of a partition when the guard asked the brokers about it.
   struct Asked {
     size_t index = 0;
-    absl::optional<MessageMark> anchor;  // absent: one is searched for before the start
+    absl::optional<MessageMark> anchor;  // absent: a message before the start is searched for
     absl::optional<MessageMark> latest;  // the last message read
     int64_t end = -1;
   };
@@ -110,7 +113,8 @@ class PartitionGuard {
   void Ask(const std::vector<Asked>& asked, const std::vector<PartitionQuestion>& questions);
   void Take(const Asked& asked, const PartitionLook& look);
   void Keep() const;
-  // Whether a partition awaits its look. Fails those that have waited too long.
+  // Whether any partition still awaits its look. Sets the error of partitions that have waited too
+  // long.
   bool AnyAwaits();
   bool ending() const;
 
@@ -130,8 +134,8 @@ class PartitionGuard {
   std::thread thread_;
 };
 
-// FAILED_PRECONDITION if the partition is no longer the one in which `anchor` was read, judging by
-// what `look` found from the anchor's offset on.
+// FAILED_PRECONDITION if `look`, made from the anchor's offset on, shows that the partition is no
+// longer the one in which `anchor` was read.
 absl::Status CompareAnchor(const KafkaPartition& partition, const MessageMark& anchor,
                            const PartitionLook& look);
 

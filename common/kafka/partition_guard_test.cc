@@ -47,8 +47,8 @@ TEST(PartitionGuardTest, TheSameMessageOrNoneAnyMoreIsNoChange) {
   EXPECT_TRUE(CompareAnchor(kPartition, kAnchor, look).ok()) << "it has expired or was compacted";
 }
 
-// A guard of two partitions of ten messages each, "0" to "9", led by brokers 0 and 1, that begins
-// with the anchors of an earlier reader.
+// A guard that begins with the anchors of an earlier reader. It guards two partitions of ten
+// messages each, "0" to "9", led by brokers 0 and 1.
 class EarlyAnchorTest : public testing::Test {
  protected:
   EarlyAnchorTest() {
@@ -85,7 +85,7 @@ class EarlyAnchorTest : public testing::Test {
       woken_.WaitFor(&mutex_, 1000);
     }
   }
-  // Waits until a look is over, with or without all answers, that has found a partition the same.
+  // Waits for the end of a look that has found at least one partition unchanged.
   void AwaitEndOfLook() {
     const int64_t deadline_ms = MonotonicMs() + 60000;
     MutexLock lock(&mutex_);

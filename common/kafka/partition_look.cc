@@ -16,7 +16,7 @@
 namespace satrap {
 namespace {
 
-// How long a poll waits for a message before it looks at `stop` again.
+// How long a poll waits for a message before `stop` is asked again.
 constexpr int kSliceMs = 100;
 
 using KafkaMessage = std::unique_ptr<rd_kafka_message_t,
@@ -63,15 +63,16 @@ class Looker {
     }
   }
 
-  // A broker that has just started may not know every topic yet.
+  // A topic that is unknown now may become known: a broker that has just started may not know every
+  // topic yet.
   static bool MayPass(const absl::Status& error) {
     return absl::IsUnavailable(error) || absl::IsNotFound(error);
   }
 
-  // Asks where the partition of question `i`, which the brokers have said to end at or before the
-  // offset, begins and ends. Completes the look, or returns false. A leader that was elected just
-  // now does not answer this before it knows how far its log is committed; until then it gives
-  // messages as if the partition ended earlier.
+  // Call when the brokers have said that the partition of question `i` ends at or before the
+  // question's offset. Asks where the partition begins and ends. Completes the look, or returns
+  // false. A leader that was just elected answers this only when it knows how far its log is
+  // committed; until then it gives messages as if the partition ended earlier.
   bool AskEnds(size_t i) {
     const PartitionQuestion& question = questions_[i];
     int64_t earliest = -1;
@@ -83,8 +84,9 @@ class Looker {
       ask_again_.push_back(i);
       return false;
     }
-    // The partition has grown since, and has a message at the offset by now. Only the message
-    // itself shows whether the partition is another one, and a later fetch or look gives it.
+    // The partition has grown meanwhile, and now has a message at the offset. Only the message
+    // itself shows whether the partition is another one. A later fetch or look will give that
+    // message.
     if (earliest <= question.offset && latest > question.offset) return false;
     looks_[i].latest = latest;
     return true;
@@ -117,7 +119,8 @@ class Looker {
     }
   }
 
-  // Completes the look at question `i`, or returns false.
+  // Completes the look at question `i` with `message`. Returns false if it does not answer the
+  // question.
   bool IsAnswer(const rd_kafka_message_t& message, size_t i) {
     const PartitionQuestion& question = questions_[i];
     PartitionLook& look = looks_[i];
@@ -128,20 +131,21 @@ class Looker {
     }
     const bool is_end = message.err == RD_KAFKA_RESP_ERR__PARTITION_EOF;
     if (is_end && message.offset > question.offset) {
-      look.latest = message.offset;  // between there are no messages
+      look.latest = message.offset;  // there are no messages in between
       return true;
     }
     const absl::Status status = KafkaError("cannot look", message.err);
     if (is_end || absl::IsOutOfRange(status)) {
-      // Messages have expired, or the partition is shorter than the one that the question is about.
+      // Either messages have expired, or the partition has become shorter.
       if (!question.asks_latest) return true;
       return AskEnds(i);
     }
     return !MayPass(status);  // otherwise librdkafka keeps trying
   }
 
-  // The question that waits longest for an end, if it is told now. librdkafka gives no further
-  // message of its partition.
+  // Asks for the end of a partition again, because librdkafka gives no further message of that
+  // partition. Of the questions that need this, takes the one that has waited longest, and returns
+  // it if it is answered now.
   absl::optional<size_t> AskLatestAgain() {
     if (ask_again_.empty()) return absl::nullopt;
     const size_t i = ask_again_.front();

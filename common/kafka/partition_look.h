@@ -1,8 +1,8 @@
-// Reads single messages of topic partitions, and asks for their offsets, to see whether they are
-// still the partitions that they were (partition_guard.h).
+// Reads single messages of topic partitions, and asks for their offsets, to check whether these are
+// still the same partitions (partition_guard.h).
 //
-// Partitions do not wait for each other: a broker that is down, slow or refuses keeps the
-// partitions that other brokers lead from no answer.
+// Partitions do not wait for each other: if a broker is down, is slow or refuses, partitions that
+// other brokers lead are still answered.
 //
 // Thread-safe: functions of their arguments. They block as long as they say.
 
@@ -21,7 +21,7 @@ namespace satrap {
 
 class KafkaClient;
 
-// One question to the brokers: which is the first message at or after an offset?
+// A question to the brokers: which is the first message at or after an offset?
 struct PartitionQuestion {
   KafkaPartition partition;
   int64_t offset = 0;
@@ -29,18 +29,19 @@ struct PartitionQuestion {
   bool asks_latest = false;    // whether the partition ends at or before `offset`
 };
 
-// What a look has found of one partition.
+// What a look has found out about one partition.
 struct PartitionLook {
   absl::optional<MessageMark> first;  // the first message at or after the offset that was asked for
   int64_t earliest = -1;              // the partition's first offset; -1: not asked
-  int64_t latest = -1;  // where it ends; -1: not asked, or after `first`, which shows as much
+  int64_t latest = -1;  // the partition's end; -1: not asked, or known to be after `first`
 };
 
 // Asks all questions at once. Calls `found` with the number of a question and its look as soon as
-// the brokers have answered all of it, at most once each. Returns when all are answered, `limit_ms`
-// have passed or `stop` returns true; a query that is under way may add a second. An error that
-// waiting does not help against is an answer without a message, because whoever reads the partition
-// meets it, too. `client` reads nothing else. REQUIRES: no partition twice
+// the brokers have answered the whole question, at most once for each. Returns when all questions
+// are answered, when `limit_ms` have passed, or when `stop` returns true; a query in progress may
+// add a second. If an error occurs that waiting cannot cure, the answer is a look without a
+// message; the partition's reader will meet the error, too. REQUIRES: no partition twice; `client`
+// reads nothing else
 void LookAtPartitions(KafkaClient* client, const std::vector<PartitionQuestion>& questions,
                       int64_t limit_ms, const std::function<bool()>& stop,
                       const std::function<void(size_t, const PartitionLook&)>& found);

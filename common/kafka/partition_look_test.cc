@@ -1,12 +1,16 @@
 #include "common/kafka/partition_look.h"
 
 #include <gtest/gtest.h>
+#include <librdkafka/rdkafka.h>
 
 #include <map>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/kafka/client.h"
 #include "common/kafka/mock_brokers.h"
 #include "common/numeric/hash.h"
@@ -16,7 +20,8 @@ namespace {
 
 constexpr int64_t kPatienceMs = 60000;
 
-// A topic of two partitions of ten messages each, "0" to "9". Each has a broker of its own.
+// A topic of two partitions of ten messages each, "0" to "9". Each partition has a broker of its
+// own.
 class PartitionLookTest : public testing::Test {
  protected:
   PartitionLookTest() {
@@ -39,16 +44,21 @@ class PartitionLookTest : public testing::Test {
     question.asks_earliest = true;
     return question;
   }
-  // Looks until `count` questions are answered. Returns the looks by the number of the question.
-  std::map<size_t, PartitionLook> Look(const std::vector<PartitionQuestion>& questions,
-                                       size_t count) {
+  std::unique_ptr<KafkaClient> Client() const {
     KafkaClient::Options options;
     options.role = KafkaRole::kReader;
-    const auto client = KafkaClient::Create(brokers_.Config(), std::move(options));
+    auto client = KafkaClient::Create(brokers_.Config(), std::move(options));
     EXPECT_TRUE(client.ok()) << client.status();
+    return *std::move(client);
+  }
+  // Looks until `count` questions are answered. Returns each look under the index of its question
+  // in `questions`.
+  std::map<size_t, PartitionLook> Look(const std::vector<PartitionQuestion>& questions,
+                                       size_t count) {
+    const auto client = Client();
     std::map<size_t, PartitionLook> looks;
     LookAtPartitions(
-        client->get(), questions, kPatienceMs, [&] { return looks.size() == count; },
+        client.get(), questions, kPatienceMs, [&] { return looks.size() == count; },
         [&](size_t i, const PartitionLook& look) {
           EXPECT_TRUE(looks.emplace(i, look).second) << "question " << i << " is answered twice";
         });
@@ -99,6 +109,34 @@ TEST_F(PartitionLookTest, AQuestionForTheEndThatIsRefusedIsAskedAgain) {
   const auto looks = Look({WithLatest(At(0, 30)), WithLatest(At(1, 10))}, 2);
   EXPECT_EQ(looks.at(0).latest, 10);
   EXPECT_EQ(looks.at(1).latest, 10);
+}
+
+TEST_F(PartitionLookTest, ARefusalOfTheFirstOffsetThatWaitingDoesNotCureIsAnAnswer) {
+  brokers_.ForbidOffsets(100);
+  const auto looks = Look({WithEarliest(At(0, 3)), At(1, 7)}, 2);
+  ASSERT_EQ(looks.count(0), 1u);
+  EXPECT_FALSE(looks.at(0).first.has_value());
+  EXPECT_EQ(looks.at(0).earliest, -1);
+  ASSERT_EQ(looks.count(1), 1u);
+  EXPECT_EQ(looks.at(1).first->hash, Xxh64("7")) << "no offset was asked for";
+}
+
+// The partition was shorter when the messages were asked for than when its end was.
+TEST_F(PartitionLookTest, APartitionThatHasGrownPastTheOffsetIsNotTakenForOneThatEndsThere) {
+  brokers_.HideMessagesOnce();
+  const auto client = Client();
+  absl::optional<PartitionLook> found;
+  int polls = 0;
+  const auto stop = [&] {
+    // Known once the fetch was answered. Then a poll tells that the offset is after the end.
+    int64_t low = -1, high = -1;
+    rd_kafka_get_watermark_offsets(client->get(), "clicks", 0, &low, &high);
+    return high == 10 && ++polls == 10;
+  };
+  LookAtPartitions(client.get(), {WithLatest(At(0, 5))}, kPatienceMs, stop,
+                   [&](size_t, const PartitionLook& look) { found = look; });
+  EXPECT_EQ(polls, 10);
+  EXPECT_FALSE(found.has_value()) << "a later look finds the message";
 }
 
 }  // namespace

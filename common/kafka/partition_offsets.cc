@@ -16,7 +16,7 @@ struct MetadataDeleter {
   }
 };
 
-// Asks for the partitions with the numbers `of` in one query. False if it has no answers.
+// Asks for the partitions whose indices are in `of`, in one query. False if there is no answer.
 bool AskAtOnce(KafkaClient* client, const std::vector<KafkaPartition>& partitions,
                const std::vector<size_t>& of, int64_t which,
                std::vector<PartitionOffset>* answers) {
@@ -27,7 +27,7 @@ bool AskAtOnce(KafkaClient* client, const std::vector<KafkaPartition>& partition
   for (size_t at = 0; at < of.size(); ++at) {
     PartitionOffset& answer = (*answers)[of[at]];
     answer.error = list[at].err != RD_KAFKA_RESP_ERR_NO_ERROR ? list[at].err : error;
-    // A question that has no answer is left in the list, and is negative.
+    // If there is no answer for a partition, its offset is still the negative `which`.
     if (answer.error == RD_KAFKA_RESP_ERR_NO_ERROR && list[at].offset < 0) {
       answer.error = RD_KAFKA_RESP_ERR__TIMED_OUT;
     }
@@ -36,12 +36,13 @@ bool AskAtOnce(KafkaClient* client, const std::vector<KafkaPartition>& partition
   return error == RD_KAFKA_RESP_ERR_NO_ERROR;
 }
 
-// The partitions by the broker that leads them. What the brokers say against one is its answer.
+// Groups the partitions by the broker that leads them. A partition without a leader gets an error
+// as its answer.
 std::map<int32_t, std::vector<size_t>> ByLeader(KafkaClient* client,
                                                 const std::vector<KafkaPartition>& partitions,
                                                 std::vector<PartitionOffset>* answers) {
   std::map<KafkaPartition, size_t> index_of;
-  // librdkafka asks for the leaders of the topics of which it has handles.
+  // librdkafka asks for the leaders of those topics for which the client has handles.
   std::map<std::string, KafkaTopic> topics;
   for (size_t i = 0; i < partitions.size(); ++i) {
     index_of[partitions[i]] = i;
@@ -84,7 +85,7 @@ std::vector<PartitionOffset> AskOffsets(KafkaClient* client,
     return answers;
   }
   const auto by_leader = ByLeader(client, partitions, &answers);
-  // That broker has been asked already.
+  // All partitions have the same leader, which has just been asked.
   if (by_leader.size() == 1 && by_leader.begin()->second.size() == all.size()) return answers;
   for (const auto& [leader, of] : by_leader) {
     if (stop()) break;

@@ -19,7 +19,8 @@
 namespace satrap {
 namespace {
 
-// How long to wait at most, in case librdkafka forgets to say that a queue is no longer empty.
+// The longest wait before the queues are checked again, in case librdkafka does not report that a
+// queue is no longer empty.
 constexpr int64_t kLookAgainMs = 200;
 // The limit for asking which offsets a broker still has, after it refused one.
 constexpr int kFindLostMs = 5000;
@@ -94,7 +95,7 @@ absl::Status PartitionReader::Assign(std::vector<KafkaPlace> places,
     partition->index = partitions_.size();
     partition->queue_bytes = share;
     partition->next = place.offset;
-    // Before the assignment, so that no message ever goes to the client's common queue.
+    // Done before the assignment, so that no message ever goes to the client's common queue.
     partition->queue.reset(rd_kafka_queue_get_partition(
         client_->get(), place.partition.topic.c_str(), place.partition.partition));
     CHECK(partition->queue != nullptr) << place.partition.ToString();
@@ -144,7 +145,7 @@ absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBat
   Partition* const partition = partitions_[index].get();
   batch->Clear();
   if (!partition->status.ok()) return partition->status;
-  // Before the status, which the guard sets before it says that it has looked.
+  // Read before the status: the guard sets the status first and then ends the wait for its look.
   const bool awaits_look = guard_->awaits_look(index);
   if (guard_->any_changed()) {
     partition->status = guard_->status(index);
@@ -156,7 +157,8 @@ absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBat
   const ssize_t count = awaits_look ? 0
                                     : rd_kafka_consume_batch_queue(partition->queue.get(), 0,
                                                                    taken.data(), max_messages);
-  // Messages that have arrived come first. librdkafka itself does not report a topic that is gone.
+  // Messages that have arrived are returned first. librdkafka itself does not report that a topic
+  // was deleted.
   if (count <= 0 && watch_->missing(index)) {
     partition->status = absl::NotFoundError(
         absl::StrCat("cannot read ", partition->name.ToString(), " from offset ", partition->next,
@@ -217,7 +219,7 @@ absl::Status PartitionReader::Fail(Partition* partition, const rd_kafka_message_
     case absl::StatusCode::kOutOfRange:
       return FindLost(partition);
     case absl::StatusCode::kUnavailable:
-      // librdkafka keeps trying, and the watch reports when that has lasted too long.
+      // librdkafka keeps trying. If that lasts too long, the watch reports it.
       return absl::OkStatus();
     default:
       return status;
@@ -231,13 +233,15 @@ absl::Status PartitionReader::FindLost(Partition* partition) {
       rd_kafka_query_watermark_offsets(client_->get(), partition->name.topic.c_str(),
                                        partition->name.partition, &earliest, &latest, kFindLostMs);
   if (error != RD_KAFKA_RESP_ERR_NO_ERROR) {
-    return KafkaError(absl::StrCat("offset ", partition->next, " of ", partition->name.ToString(),
-                                   " was refused, and which ones are there cannot be asked"),
-                      error);
+    return KafkaError(
+        absl::StrCat("the broker refused offset ", partition->next, " of ",
+                     partition->name.ToString(), ", and could not be asked which offsets it has"),
+        error);
   }
   const absl::Status refused =
       OffsetRefused(partition->name, partition->next, {earliest, latest}, &partition->lost);
-  // If the topic was made anew, its messages may have reached this offset between the two answers.
+  // UNAVAILABLE may also mean that the topic was made anew: between the broker's two answers the
+  // new messages may have reached this offset.
   if (absl::IsUnavailable(refused)) RETURN_IF_ERROR(guard_->LookNow(partition->index));
   return refused;
 }
@@ -245,7 +249,7 @@ absl::Status PartitionReader::FindLost(Partition* partition) {
 void PartitionReader::RecordDemand(Partition* partition, size_t messages, size_t bytes) {
   double& mean = partition->mean_bytes;
   if (messages > 0) mean += (static_cast<double>(bytes) / static_cast<double>(messages) - mean) / 8;
-  // At the end of the partition there is nothing to fetch; the broker answers by itself when a
+  // At the end of the partition there is nothing to fetch, and the broker answers by itself when a
   // message comes.
   if (partition->at_end) return;
   const double queued = mean * static_cast<double>(rd_kafka_queue_length(partition->queue.get()));
@@ -273,7 +277,7 @@ bool PartitionReader::Wait(absl::Span<const size_t> indices, absl::Duration limi
     const int64_t left_ms = deadline_ms - MonotonicMs();
     if (left_ms <= 0) return false;
     MutexLock lock(&mutex_);
-    // A message that arrived since the check above has changed the count.
+    // If a message has arrived since the check above, the count has changed.
     if (arrivals_ == seen && !stopped_) {
       arrived_.WaitFor(&mutex_, std::min(left_ms, kLookAgainMs));
     }

@@ -1,32 +1,33 @@
 // A PartitionReader reads a fixed set of partitions side by side, each from an offset that the
-// caller gives and through a queue of its own. A partition whose messages nobody takes fills its
-// share of queue_bytes (at least 64 KiB, and one answer of the broker on top), then waits without
-// holding up the others.
+// caller gives and through a queue of its own. If the messages of a partition are not read, they
+// fill its share of queue_bytes (at least 64 KiB, and one answer of the broker on top). The
+// partition then waits without holding up the others.
 //
 // Every message that the broker has and a reader may see is given once, in the order of offsets.
 // Offsets without a message (compaction, aborted transactions, the marks of transactions) show as
 // gaps: every offset below next_offset() was given or holds no message. At the end of a partition
 // this includes the offsets after its last message. An offset that does not exceed the one before
-// it is an error. Offsets that are gone are an error, too, never a silent jump.
+// it is an error. Offsets that the broker no longer has are an error, too, never a silent jump.
 //
 // A topic that is deleted and made anew while it is read is an error (partition_guard.h), even if
 // its offsets continue without a gap.
 //
-// If a broker goes away, the reader warns once and waits for broker_wait_seconds. A thread of the
-// reader asks for the ends of the partitions every second; the answers show the lag, and that the
-// broker is there. While a queue that is read runs low, the thread asks every 20 ms, because
-// librdkafka 2.0.2 would otherwise notice up to a second late that a queue that was full has room
-// again.
+// If a broker becomes unreachable, the reader warns once and waits for broker_wait_seconds. A
+// thread of the reader asks for the ends of the partitions every second; the answers show the lag,
+// and that the broker is there. While a queue that is being read runs low, the thread asks every 20
+// ms: otherwise librdkafka 2.0.2 would notice up to a second late that a full queue has room again.
 //
 // Threads: Read and next_offset of one partition belong to one thread at a time; different threads
-// may read different partitions. Everything else is thread-safe. Only these block: Wait, the
-// destructor (KafkaClient's), and, for at most 10 s, a Read of an offset that the broker refuses,
-// because Read then asks which offsets are there. Batches must be destroyed before the reader.
+// may read different partitions. Everything else is thread-safe. Only these block: Wait; the
+// destructor, as long as KafkaClient's; and, for at most 10 s, a Read of an offset that the broker
+// refuses. (Read then asks which offsets the broker has.) Batches must be destroyed before the
+// reader.
 //
 // message_source.h documents the methods.
 //
-// There is no pause, resume or seek: librdkafka 2.0.2 loses messages on them if batches are read.
-// Further partitions, and partitions whose lost offsets are skipped, need another reader.
+// There is no pause, resume or seek, because librdkafka 2.0.2 would lose messages if they were
+// combined with batches. To add partitions, or to skip lost offsets of a partition, make another
+// reader.
 
 #ifndef SATRAP_COMMON_KAFKA_PARTITION_READER_H_
 #define SATRAP_COMMON_KAFKA_PARTITION_READER_H_
@@ -57,12 +58,12 @@ class PartitionWatch;
 
 class PartitionReader final : public MessageSource {
  public:
-  // Begins to fetch from each place. The places are known to exist (KafkaCluster); those of this
-  // reader have the indices of `places`. Readers that share an outage warn once of a broker that is
-  // away; null: this one alone. Of a place with an anchor nothing is given before that was
-  // compared, however long the brokers take; UNAVAILABLE after broker_wait_seconds. `keep`, if not
-  // null, gets anchors for a later reader (partition_guard.h). Errors as ResolveKafkaSettings.
-  // REQUIRES: no partition twice
+  // Begins to fetch from each place. The places are known to exist (KafkaCluster); partition i of
+  // the reader is that of places[i]. Readers that share `outage` warn only once about an
+  // unreachable broker; null: this reader warns for itself. If a place has an anchor, its messages
+  // are given only after the anchor was compared, however long the brokers take; UNAVAILABLE after
+  // broker_wait_seconds. `keep`, if not null, receives anchors for a later reader
+  // (partition_guard.h). Errors are those of ResolveKafkaSettings. REQUIRES: no partition twice
   static absl::StatusOr<std::unique_ptr<PartitionReader>> Open(
       const KafkaConfig& config, std::vector<KafkaPlace> places, Logger logger,
       std::shared_ptr<BrokerOutage> outage = nullptr, AnchorSink keep = nullptr);
@@ -78,14 +79,14 @@ class PartitionReader final : public MessageSource {
   bool Wait(absl::Span<const size_t> indices, absl::Duration limit) override;
   int64_t end_offset(size_t index) const override;
 
-  // Makes the current Wait and all later ones return within a moment.
+  // Makes the current Wait and all later ones return almost at once.
   void Stop();
 
-  // Whether the reader would by now detect that the topic is made anew. True about a second after
-  // Open.
+  // Whether the reader would by now detect that the topic was made anew. True from about a second
+  // after Open.
   bool is_guarded(size_t index) const;
 
-  // Messages that have arrived and are not read yet.
+  // The number of messages that have arrived but are not read yet.
   size_t queued_messages(size_t index) const;
 
  private:

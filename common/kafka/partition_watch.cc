@@ -48,7 +48,8 @@ absl::Status PartitionWatch::status() const {
 }
 
 void PartitionWatch::WakeUp() {
-  // The lock orders this after the check that the thread makes before it sleeps.
+  // Without the lock a change could come between the thread's check and its sleep, and the thread
+  // would sleep on.
   { MutexLock lock(&mutex_); }
   changed_.NotifyAll();
 }
@@ -73,7 +74,7 @@ bool PartitionWatch::Await() {
     if (left_ms <= 0 || last_query_ms_ == 0) break;
     changed_.WaitFor(&mutex_, left_ms);
   }
-  // A queue that runs low from now on needs another query.
+  // From here on, a queue that runs low needs another query.
   low_.store(false, std::memory_order_relaxed);
   last_query_ms_ = MonotonicMs();
   return true;
@@ -96,12 +97,13 @@ bool PartitionWatch::Query() {
       missing_since_ms_[i] = 0;
       continue;
     }
-    // A broker that says so has answered, too. The reader meets a login that is not enough.
+    // The two errors below are answers, so the broker is there. If the login may not read a topic,
+    // the reader reports that.
     const absl::Status status = KafkaError("cannot ask for an end", error);
     if (absl::IsNotFound(status)) {
       NoteMissing(i);
     } else if (!absl::IsPermissionDenied(status)) {
-      // Without a leader the partition cannot be read, though other brokers are there.
+      // A partition without a leader cannot be read, even if the brokers are reachable.
       answered = false;
     }
   }
@@ -133,7 +135,7 @@ void PartitionWatch::NoteSilence() {
   client_->Poll(0);
   if (silent_ms >= kGoneMs && !std::exchange(silent_, true) && outage_->Begin()) {
     const std::string limit = absl::FormatDuration(absl::Milliseconds(wait_ms_));
-    logger_.Warning("no Kafka broker answers; the run waits for it",
+    logger_.Warning("no Kafka broker answers; the run waits until one does",
                     {{"brokers", client_->brokers()},
                      {"reason", client_->trouble().reason},
                      {"broker_wait", limit}});

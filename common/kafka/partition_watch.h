@@ -1,8 +1,8 @@
-// The thread of a PartitionReader that asks the broker for the ends of its partitions. The answers
-// tell the lag and whether the broker is there, and they keep librdkafka's thread awake
+// The thread with which a PartitionReader asks the broker for the ends of its partitions. The
+// answers show the lag and whether the broker is there, and they keep librdkafka's thread awake
 // (partition_reader.h).
 //
-// Thread-safe. The destructor waits for the query that is under way, at most kPartitionQueryMs.
+// Thread-safe. The destructor waits for a query in progress, at most kPartitionQueryMs.
 
 #ifndef SATRAP_COMMON_KAFKA_PARTITION_WATCH_H_
 #define SATRAP_COMMON_KAFKA_PARTITION_WATCH_H_
@@ -35,32 +35,34 @@ class PartitionWatch {
   static constexpr int kMissingMs = 10000;
 
   // Asks through `client`, which must outlive this object. `wake` is called when status() has
-  // become an error or a partition is missing. Watches that share `outage` warn only once about a
-  // broker that is away. `guard` gets what the brokers report about partitions, and must outlive
+  // become an error or a partition is missing. Watches that share `outage` warn only once about an
+  // unreachable broker. `guard` receives what the brokers report about partitions, and must outlive
   // this object, too.
   PartitionWatch(KafkaClient* client, std::vector<KafkaPartition> partitions,
                  double broker_wait_seconds, Logger logger, std::shared_ptr<BrokerOutage> outage,
                  PartitionGuard* guard, std::function<void()> wake);
   ~PartitionWatch();
 
-  // A queue that is being read runs low: asks soon, in case librdkafka has not noticed.
+  // Call when a queue that is being read runs low. The watch then asks the broker soon, in case
+  // librdkafka has not noticed that the queue runs low.
   void NoteLow() {
-    // Cheap enough for every batch: the thread is woken only once for each query.
+    // Cheap enough for every batch, because the thread is woken only once for each query.
     if (!low_.exchange(true, std::memory_order_relaxed)) WakeUp();
   }
   int64_t end_offset(size_t index) const { return ends_[index].load(std::memory_order_relaxed); }
   // Whether the brokers say that this partition does not exist. Stays true.
   bool missing(size_t index) const { return missing_[index].load(std::memory_order_acquire); }
-  // OK, or UNAVAILABLE once the broker has been away for broker_wait_seconds. The error stays.
+  // OK, or UNAVAILABLE once the broker has been unreachable for broker_wait_seconds. Once there is
+  // an error, it stays.
   absl::Status status() const;
   bool failed() const { return failed_.load(std::memory_order_acquire); }
 
  private:
   void WakeUp();
   void Run();
-  // Waits for the time of the next query; false to end.
+  // Waits until the next query is due. Returns false if the watch is being destroyed.
   bool Await();
-  // False if a broker that is needed did not answer.
+  // Asks for the ends of all partitions. False if a broker that is needed did not answer.
   bool Query();
   bool is_ending() const;
   void NoteMissing(size_t index);
@@ -82,10 +84,10 @@ class PartitionWatch {
   CondVar changed_;
   bool ending_ GUARDED_BY(mutex_) = false;
   absl::Status status_ GUARDED_BY(mutex_);
-  // Used by the thread only.
+  // Only the thread uses these.
   int64_t last_query_ms_ = 0;
   int64_t last_answer_ms_;
-  bool silent_ = false;                    // for so long that `outage_` counts it
+  bool silent_ = false;                    // true while `outage_` counts this watch
   std::vector<int64_t> missing_since_ms_;  // 0: the partition exists
   std::thread thread_;
 };

@@ -15,7 +15,7 @@
 namespace satrap {
 namespace {
 
-// A watch of two partitions, led by brokers 0 and 1, of ten messages each.
+// A watch of two partitions of ten messages each, led by brokers 0 and 1.
 class PartitionWatchTest : public testing::Test {
  protected:
   PartitionWatchTest() {
@@ -36,14 +36,14 @@ class PartitionWatchTest : public testing::Test {
         std::make_unique<PartitionWatch>(client_.get(), partitions_, 600, Logger(),
                                          std::make_shared<BrokerOutage>(), guard_.get(), [] {});
   }
-  // Waits through queries of the watch, which follow each other each second.
+  // Waits until the watch knows the partition's end, which may take several of its queries.
   void AwaitEnd(size_t index) {
     const int64_t deadline_ms = MonotonicMs() + 60000;
     while (watch_->end_offset(index) != 10) {
       CHECK(MonotonicMs() < deadline_ms) << "the end of partition " << index << " is not known";
       watch_->NoteLow();
       MutexLock lock(&mutex_);
-      never_.WaitFor(&mutex_, 10);  // the watch tells nobody of an end
+      never_.WaitFor(&mutex_, 10);  // the watch does not signal a new end
     }
   }
 

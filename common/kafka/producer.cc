@@ -12,8 +12,8 @@
 namespace satrap {
 namespace {
 
-// The length of one wait for room or for acknowledgements. Each wait serves deliveries as they
-// come.
+// The length of one wait for room in the queue or for acknowledgements. Each wait also handles the
+// deliveries that arrive.
 constexpr int kSliceMs = 100;
 
 std::string NameOf(absl::string_view topic, int32_t partition) {
@@ -21,8 +21,8 @@ std::string NameOf(absl::string_view topic, int32_t partition) {
   return absl::StrCat(topic, "/", partition);
 }
 
-// A value is not shortened below this size, because no broker refuses a smaller message for its
-// size.
+// Values are not shortened further than to this size: a broker that refuses a message of this size
+// has another reason.
 constexpr size_t kLeastShortened = 512;
 constexpr char kFullBytes[] = "full_bytes";
 
@@ -73,7 +73,7 @@ void KafkaProducer::OnDelivery(const rd_kafka_message_t& message) {
   }
   const bool too_large = message.err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
   if (too_large && message._private != nullptr && SendShortened(message)) return;
-  // A time-out does not name its cause, but the last trouble of the connection does.
+  // A time-out does not tell its cause, but the last error of the connection does.
   const std::string reason = client_->trouble().reason;
   absl::Status status = KafkaError(
       absl::StrCat("a message to ", NameOf(rd_kafka_topic_name(message.rkt), message.partition),
@@ -86,7 +86,7 @@ void KafkaProducer::OnDelivery(const rd_kafka_message_t& message) {
 
 bool KafkaProducer::SendShortened(const rd_kafka_message_t& message) {
   if (message.len < 2 * kLeastShortened) return false;
-  rd_kafka_headers_t* old = nullptr;  // remain owned by the message
+  rd_kafka_headers_t* old = nullptr;  // still owned by the message
   rd_kafka_headers_t* headers = nullptr;
   if (rd_kafka_message_headers(&message, &old) == RD_KAFKA_RESP_ERR_NO_ERROR) {
     headers = rd_kafka_headers_copy(old);
@@ -117,12 +117,13 @@ absl::Status KafkaProducer::Send(const Message& message, absl::Duration limit) {
   const int64_t deadline_ms = MonotonicMs() + absl::ToInt64Milliseconds(limit);
   absl::string_view value = message.value;  // or as much of it as fits
   for (;;) {
-    // Deliveries are counted here, too; otherwise only Flush would make room.
+    // Handles deliveries, which frees room in the queue. Otherwise only Flush would do that.
     client_->Poll(0);
     RETURN_IF_ERROR(first_error());
     rd_kafka_headers_t* const headers = HeadersOf(message, value.size());
     const bool null_value = message.tombstone;
-    // A null pointer means no value and no key, so empty ones need a pointer to something.
+    // A null pointer means that there is no value or no key, so an empty value or key needs a
+    // non-null pointer.
     const rd_kafka_resp_err_t error = rd_kafka_producev(
         client_->get(), RD_KAFKA_V_TOPIC(topic.c_str()), RD_KAFKA_V_PARTITION(message.partition),
         RD_KAFKA_V_MSGFLAGS(RD_KAFKA_MSG_F_COPY),
@@ -135,7 +136,7 @@ absl::Status KafkaProducer::Send(const Message& message, absl::Duration limit) {
                                                 : message.key->data(),
                        message.key.has_value() ? message.key->size() : 0),
         RD_KAFKA_V_TIMESTAMP(message.time_ms), RD_KAFKA_V_HEADERS(headers),
-        // Tells OnDelivery whether the message may be shortened.
+        // Non-null tells OnDelivery that the message may be shortened.
         RD_KAFKA_V_OPAQUE(message.may_be_shortened ? this : nullptr), RD_KAFKA_V_END);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();
     // The producer owns the headers only if it took the message.

@@ -31,7 +31,7 @@ class KafkaClient;
 
 class KafkaProducer {
  public:
-  // Connects in the background. Errors as ResolveKafkaSettings.
+  // Connects in the background. Errors are those of ResolveKafkaSettings.
   static absl::StatusOr<std::unique_ptr<KafkaProducer>> Create(const KafkaConfig& config,
                                                                Logger logger = {});
   // Messages that are not acknowledged yet are lost, so call Flush first.
@@ -49,10 +49,10 @@ class KafkaProducer {
     // quarter, and so on. The header "full_bytes" then has the size of the whole value.
     bool may_be_shortened = false;
   };
-  // Copies the message and queues it; waits, at most `limit`, while the queue (librdkafka's
-  // queue.buffering.*) is full. UNAVAILABLE if it stayed full; INVALID_ARGUMENT if the message is
-  // too large; NOT_FOUND for a topic or partition that does not exist; else the error of an earlier
-  // message that could not be delivered. Errors name topic and partition.
+  // Copies the message and queues it. While the queue (librdkafka's queue.buffering.*) is full,
+  // waits for at most `limit`. UNAVAILABLE if it stayed full; INVALID_ARGUMENT if the message is
+  // too large; NOT_FOUND for a topic or partition that does not exist; otherwise the error of an
+  // earlier message that could not be delivered. Errors name topic and partition.
   absl::Status Send(const Message& message, absl::Duration limit = absl::Seconds(30));
 
   // Waits, at most `limit`, until every message is acknowledged; false if time ran out. Returns the
@@ -60,7 +60,7 @@ class KafkaProducer {
   // so does every later call. A message is abandoned after broker_wait_seconds, unless the job sets
   // message.timeout.ms.
   absl::StatusOr<bool> TryFlush(absl::Duration limit);
-  // As TryFlush, but UNAVAILABLE if time ran out, with the number of messages that are left.
+  // Like TryFlush, but UNAVAILABLE if time ran out, with the number of messages that are left.
   absl::Status Flush(absl::Duration limit);
 
   // Messages acknowledged so far. Counted in Send and Flush, so it may lag behind the broker.

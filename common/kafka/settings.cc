@@ -27,7 +27,7 @@ struct Forced {
   const char* reason;
 };
 
-// Settings that a job must not name. ResolveKafkaSettings has their values.
+// Settings that a job must not name, because ResolveKafkaSettings gives them fixed values or none.
 constexpr Forced kForced[] = {
     {"bootstrap.servers", "name the brokers in `brokers`"},
     {"metadata.broker.list", "name the brokers in `brokers`"},
@@ -53,10 +53,10 @@ constexpr Forced kForced[] = {
     {"ssl.engine.location", "a job must not load code"},
 };
 
-// Values that suit Satrap better than librdkafka's defaults. A job may change them.
+// Values that suit Satrap better than librdkafka's defaults do. A job may change them.
 constexpr std::pair<const char*, const char*> kDefaults[] = {
     {"client.id", "satrap"},
-    // Reconnects within a second after a broker was away.
+    // The client reconnects within a second after a broker was unreachable.
     {"reconnect.backoff.ms", "50"},
     {"reconnect.backoff.max.ms", "500"},
     {"topic.metadata.refresh.fast.interval.ms", "100"},
@@ -64,7 +64,7 @@ constexpr std::pair<const char*, const char*> kDefaults[] = {
     // How long a fetch waits at the broker for new messages. Closing a client waits for the fetch,
     // so librdkafka's half a second would be added to every epoch and every change of partitions.
     {"fetch.wait.max.ms", "100"},
-    // Notices a connection that a firewall dropped.
+    // With this, the client notices that a firewall has dropped a connection.
     {"socket.keepalive.enable", "true"},
     {"socket.nagle.disable", "true"},
     {"log.connection.close", "false"},
@@ -90,11 +90,11 @@ struct ConfDeleter {
   void operator()(rd_kafka_conf_t* conf) const { rd_kafka_conf_destroy(conf); }
 };
 
-// Empty if librdkafka accepts the setting, else its complaint.
+// librdkafka's complaint about the setting; empty if it accepts the setting.
 std::string Complaint(const std::string& name, const std::string& value) {
   const std::unique_ptr<rd_kafka_conf_t, ConfDeleter> conf(rd_kafka_conf_new());
   char text[512] = "";
-  // For a reference to a value (file: or env:), only the existence of the setting can be checked
+  // If the value is a reference (file: or env:), only the existence of the setting can be checked
   // here.
   const bool reference = IsReference(value);
   const rd_kafka_conf_res_t result = rd_kafka_conf_set(
@@ -116,8 +116,8 @@ bool IsHostPort(absl::string_view broker) {
          port < 65536 && !absl::StrContains(broker, ',') && !absl::StrContains(broker, "://");
 }
 
-// Kafka's own rule for names. With other names librdkafka would use only the bytes before a zero
-// byte, or wait for a topic that cannot exist.
+// Kafka's own rule for names. With a name that breaks it, librdkafka would use only the bytes
+// before a zero byte, or wait for a topic that cannot exist.
 void CheckTopicName(absl::string_view name, absl::string_view path, Problems* problems) {
   const bool is_legal = name.size() <= 249 && name != "." && name != ".." &&
                         std::all_of(name.begin(), name.end(), [](char c) {
@@ -194,7 +194,7 @@ void CheckKafkaSettings(const KafkaConfig& config, absl::string_view path, Probl
     if (const char* reason = ForcedReason(setting.name()); reason != nullptr) {
       problems->Add(at, absl::StrCat("must not be set: ", reason));
     } else if (IsSecret(setting.name()) && !IsReference(setting.value())) {
-      // The error does not show the value, because it is a secret.
+      // The error leaves out the value, because it is a secret.
       problems->Add(
           at, "is a secret: give it as file:PATH or env:NAME, because the run's log keeps the job");
     } else if (const std::string why = Complaint(setting.name(), setting.value()); !why.empty()) {
@@ -242,7 +242,8 @@ absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const Ka
   const int64_t queue_bytes = std::max<int64_t>(
       config.queue_bytes() / static_cast<int64_t>(std::max<size_t>(partitions, 1)), 64 << 10);
   if (role == KafkaRole::kReader) {
-    // One fetch answer may come on top of a queue that is almost full.
+    // A queue that is almost full can still receive one whole fetch answer. Therefore fetch answers
+    // are kept small.
     settings["fetch.message.max.bytes"] =
         absl::StrCat(std::clamp<int64_t>(queue_bytes / 2, 64 << 10, 1 << 20));
   }
@@ -257,7 +258,8 @@ absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const Ka
           value.status().code(),
           absl::StrCat("setting ", setting.name(), " of Kafka: ", value.status().message()));
     }
-    // Some settings have two names. The default must not win because it comes later in the order.
+    // Some settings have two names. The job's value must win, but the default, under the other
+    // name, may come later in the map. So the default is removed.
     if (setting.name() == "max.partition.fetch.bytes") settings.erase("fetch.message.max.bytes");
     if (setting.name() == "delivery.timeout.ms") settings.erase("message.timeout.ms");
     settings[setting.name()] = *std::move(value);
@@ -270,7 +272,7 @@ absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const Ka
     settings["enable.partition.eof"] = "true";
     settings["enable.auto.commit"] = "false";
     settings["enable.auto.offset.store"] = "false";
-    // The bytes must bound the queue, never the count, because lines may be short.
+    // Only the bytes limit the queue, never the number of messages, because messages may be short.
     settings["queued.min.messages"] = "10000000";
     settings["queued.max.messages.kbytes"] = absl::StrCat(queue_bytes >> 10);
   } else if (role == KafkaRole::kProducer) {
@@ -292,8 +294,8 @@ absl::StatusOr<std::string> ResolveKafkaValue(absl::string_view value) {
     return content;
   }
   if (absl::ConsumePrefix(&value, "env:")) {
-    // Only the job can name a variable, so no other code reads one. The file holds the environment
-    // of the process's start, entries separated by NUL.
+    // The job names the variable, and no other code reads the environment. This file holds the
+    // environment with which the process started, as entries separated by NUL.
     std::ifstream file("/proc/self/environ", std::ios::binary);
     std::string entry;
     while (std::getline(file, entry, '\0')) {

@@ -1,9 +1,9 @@
 // The settings of librdkafka for a job's KafkaConfig. The job's own settings override Satrap's
-// defaults. Other settings are forced, because reading each message once depends on them: the job
-// must not name them, and the error says why.
+// defaults. Some settings are fixed, because reading each message exactly once depends on them: a
+// job must not name them, and the error says why.
 //
-// Secrets (passwords, private keys) are refused as plain values: the run's log keeps the job. They
-// are given as `file:PATH` or `env:NAME` and resolved when a client is made.
+// Secrets (passwords, private keys) are refused as plain values, because the run's log keeps the
+// job. They are given as `file:PATH` or `env:NAME` and resolved when a client is made.
 //
 // Thread-safe: functions of their arguments, of files and of the process's environment.
 
@@ -32,22 +32,22 @@ enum class KafkaRole {
 // ranges of numbers.
 void CheckKafkaConfig(const KafkaConfig& config, absl::string_view path, Problems* problems);
 
-// Checks only brokers and settings, which are all that a tool needs.
+// Checks only brokers and settings, because tools need nothing else.
 void CheckKafkaSettings(const KafkaConfig& config, absl::string_view path, Problems* problems);
 
 // Name and value of every setting of a client in this role. A reader's queue settings are for
-// `partitions` partitions, which share queue_bytes.
-// INVALID_ARGUMENT as CheckKafkaSettings, with the first problem only; the error of a file that
-// cannot be read; NOT_FOUND for a variable that is not set. No message holds a secret.
+// `partitions` partitions, which share queue_bytes. INVALID_ARGUMENT with the first problem that
+// CheckKafkaSettings finds; NOT_FOUND for a variable that is not set; or the error of a file that
+// cannot be read. No message contains a secret.
 absl::StatusOr<std::map<std::string, std::string>> ResolveKafkaSettings(const KafkaConfig& config,
                                                                         KafkaRole role,
                                                                         size_t partitions = 1);
 
-// The value that a setting refers to: the content of `file:PATH` without the line end after it, the
+// The value that a setting refers to: the content of `file:PATH` without its final line end, the
 // variable `env:NAME` of the environment with which the process was started, or the value itself.
 absl::StatusOr<std::string> ResolveKafkaValue(absl::string_view value);
 
-// Milliseconds since 1970 of a time in RFC 3339. INVALID_ARGUMENT names the text.
+// Parses a time in RFC 3339 format to milliseconds since 1970. INVALID_ARGUMENT names the text.
 absl::StatusOr<int64_t> ParseKafkaTime(absl::string_view text);
 
 }  // namespace satrap

@@ -84,7 +84,8 @@ TEST(KafkaSettingsTest, OtherSettingsArePassedOnAndReplaceOurDefaults) {
   EXPECT_EQ(settings->count("fetch.message.max.bytes"), 0u);
 }
 
-// Closing a client takes as long as a fetch may wait at the broker.
+// Closing a client takes as long as a fetch may wait at the broker. Therefore that wait must be
+// short.
 TEST(KafkaSettingsTest, AFetchWaitsShortlyForNewMessages) {
   EXPECT_EQ(ResolveKafkaSettings(Config(""), KafkaRole::kReader)->at("fetch.wait.max.ms"), "100");
   const auto job = ResolveKafkaSettings(
@@ -148,7 +149,8 @@ TEST(KafkaSettingsTest, ASecretThatIsNotThereIsAnErrorThatNamesSettingAndPlace) 
 }
 
 TEST(KafkaSettingsTest, AVariableIsReadFromTheEnvironmentOfTheProcessStart) {
-  // Bazel sets this variable for every test, and GoogleTest takes its temporary folder from it.
+  // Bazel sets a variable in the environment of every test. GoogleTest takes its temporary folder
+  // from this variable, and the setting refers to it.
   EXPECT_THAT(testing::TempDir(),
               testing::StartsWith(ResolveKafkaValue("env:TEST_TMPDIR").value_or("none")));
   EXPECT_EQ(ResolveKafkaValue("plain").value_or("none"), "plain");

@@ -1,4 +1,4 @@
-// Adapts learning rates and L2 to another batch size than the one for which they were chosen. The
+// Adapts learning rates and L2 to a batch size other than the one for which they were chosen. The
 // rules of BatchScalingConfig are defined only here. Roles get their effective values from these
 // functions; the job itself keeps the values of the base batch.
 //
@@ -24,13 +24,13 @@ struct BatchScaling {
 // REQUIRES: a validated job
 BatchScaling BatchScalingOf(const JobConfig& job);
 
-// A table of `job`, and its dense optimizer, with the effective values. They are the job's own if
-// it has no batch_scaling.
+// A table of `job`, or its dense optimizer, with the effective values. If the job has no
+// batch_scaling, these are the job's own values.
 TableConfig EffectiveTable(const JobConfig& job, const TableConfig& table);
 DenseOptimizerConfig EffectiveDenseOptimizer(const JobConfig& job);
 
-// "batch 2048 is 16 x 128, rule COWCLIP: features.embedding learning rate 0.001, l2 0.00016; dense
-// learning rate 0.004, warm-up 500 steps", for people. "" if the job has no batch_scaling.
+// For people: "batch 2048 is 16 x 128, rule COWCLIP: features.embedding learning rate 0.001, l2
+// 0.00016; dense learning rate 0.004, warm-up 500 steps". "" if the job has no batch_scaling.
 std::string BatchScalingText(const JobConfig& job);
 
 }  // namespace satrap

@@ -5,7 +5,8 @@
 namespace satrap {
 namespace {
 
-// A job with 16 times the batch for which rate .5, l2 .25 and the dense rate 2 were chosen.
+// A job whose values (learning rate .5, l2 .25 and dense learning rate 2) were chosen for a batch
+// that is 16 times smaller.
 JobConfig Scaled(BatchScalingConfig::Rule rule) {
   JobConfig job = SmallJob();
   job.set_global_batch_size(64);

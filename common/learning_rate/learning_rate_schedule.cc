@@ -8,7 +8,8 @@ namespace {
 
 constexpr double kPi = 3.14159265358979323846;
 
-// How much of the `length` steps after `start` is over at `step`: 0 before them, 1 after them.
+// How much of a period of `length` steps from `start` on is over at `step`, as a fraction: 0 before
+// the period, 1 after it.
 double Progress(int64_t step, double start, double length) {
   return std::clamp((static_cast<double>(step) - start) / length, 0.0, 1.0);
 }
@@ -16,7 +17,7 @@ double Progress(int64_t step, double start, double length) {
 double FallTo(double end, double remaining) { return end + (1 - end) * remaining; }
 
 double KindFactor(const LearningRateSchedule& schedule, int64_t step) {
-  // No default, so that the compiler names a kind that is missing here.
+  // Has no default case, so that the compiler reports a kind that is missing here.
   switch (schedule.kind_case()) {
     case LearningRateSchedule::kStep: {
       const int64_t falls = step / schedule.step().every_steps();
@@ -44,7 +45,7 @@ double KindFactor(const LearningRateSchedule& schedule, int64_t step) {
   return 1;
 }
 
-// At the last step the factor is still above end_factor, so that no step is wasted if that is 0.
+// At the last step the factor is still above end_factor. So no step is wasted if end_factor is 0.
 double CoolDownFactor(const LearningRateSchedule::CoolDown& cool_down, int64_t step) {
   const auto total = static_cast<double>(cool_down.total_steps());
   const double length = cool_down.share() * total;

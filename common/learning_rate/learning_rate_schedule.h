@@ -11,9 +11,9 @@
 
 namespace satrap {
 
-// The factor of the base rate in `step` of the job, counted from 0; in [0, 1]. Takes some 100 ns,
-// so call it once for each update, not for each row. REQUIRES: step >= 0, values in range
-// (CheckRanges)
+// The factor by which the base rate is multiplied in `step` of the job, counted from 0; in [0, 1].
+// Takes about 100 ns, so call it once for each update, not for each row. REQUIRES: step >= 0,
+// values in range (CheckRanges)
 double LearningRateFactor(const LearningRateSchedule& schedule, int64_t step);
 
 }  // namespace satrap

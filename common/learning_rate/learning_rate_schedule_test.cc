@@ -39,7 +39,7 @@ TEST(LearningRateSchedule, FallsExponentially) {
   ExpectFactors("exponential { decay_steps: 10 factor: .25 }", {{0, 1}, {5, .5}, {10, .25}});
 }
 
-// As in MLPerf's DLRM: rate ((end - step) / decay_steps)^2 between the steps, after a warm-up.
+// The schedule of MLPerf's DLRM: a warm-up, and later the factor ((end - step) / decay_steps)^2.
 TEST(LearningRateSchedule, FallsByAPolynomial) {
   const std::string text =
       "warmup_steps: 2 polynomial { start_step: 10 decay_steps: 4 power: 2 end_factor: 0 }";

@@ -28,7 +28,8 @@ spdlog::level::level_enum SpdlogLevel(LogLevel level) {
   return spdlog::level::err;
 }
 
-// Quotes what would make "key=value" ambiguous, so that a line can be split into its fields again.
+// Quotes a value that would make "key=value" ambiguous, so that a line can be split into its
+// fields.
 void AppendValue(absl::string_view value, std::string* line) {
   const bool plain = !value.empty() && value.find_first_of(" \t\r\n\"=\\") == value.npos;
   if (plain) {
@@ -43,7 +44,7 @@ void AppendValue(absl::string_view value, std::string* line) {
 absl::StatusOr<Logger> Logger::Create(const std::string& replica, LogLevel level,
                                       const std::string& file) {
   std::vector<spdlog::sink_ptr> sinks = {std::make_shared<spdlog::sinks::stderr_sink_mt>()};
-  // If the library cannot open the file, it throws; it has no other way to say so.
+  // The library throws if it cannot open the file; it has no other way to report that.
   try {
     if (!file.empty()) sinks.push_back(std::make_shared<spdlog::sinks::basic_file_sink_mt>(file));
   } catch (const std::exception& error) {
@@ -54,7 +55,7 @@ absl::StatusOr<Logger> Logger::Create(const std::string& replica, LogLevel level
   logger.sinks_->set_formatter(std::make_unique<spdlog::pattern_formatter>(
       "%Y-%m-%dT%H:%M:%S.%eZ %-7l %n %v", spdlog::pattern_time_type::utc));
   logger.sinks_->set_level(SpdlogLevel(level));
-  // Every line is flushed: a process may end by _exit or a signal right after it.
+  // Every line is flushed, because a process may end by _exit or a signal right after it.
   logger.sinks_->flush_on(spdlog::level::trace);
   return logger;
 }

@@ -47,9 +47,8 @@ class Logger {
 
   Logger() = default;
 
-  // A logger of `replica` ("embedding_ps/0") that writes lines of `level` and above to stderr and,
-  // unless `file` is empty, to the end of that file.
-  // UNAVAILABLE if the file cannot be opened.
+  // A logger for `replica` ("embedding_ps/0"). It writes lines of `level` and above to stderr and,
+  // unless `file` is empty, to the end of that file. UNAVAILABLE if the file cannot be opened.
   static absl::StatusOr<Logger> Create(const std::string& replica, LogLevel level,
                                        const std::string& file);
 

@@ -15,7 +15,7 @@ namespace satrap {
 
 struct MetricsRegistry::Rep {
   std::shared_ptr<prometheus::Registry> registry =
-      // Merge: adding a name again returns the existing metric.
+      // Merge: adding a metric under an existing name returns the existing metric.
       std::make_shared<prometheus::Registry>(prometheus::Registry::InsertBehavior::Merge);
   Labels labels;  // of every metric
 };
@@ -61,7 +61,8 @@ std::string MetricsRegistry::Text() const {
 }
 
 void RaiseTo(prometheus::Counter* counter, uint64_t value) {
-  // The library ignores a negative increment, so a late, smaller reading changes nothing.
+  // The library ignores a negative increment, so a late reading with a smaller value changes
+  // nothing.
   counter->Increment(static_cast<double>(value) - counter->Value());
 }
 
@@ -79,10 +80,10 @@ struct MetricsServer::Rep {
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     const MetricsRegistry* registry) {
   auto rep = std::make_unique<Rep>();
-  // If the library cannot listen, it throws; it has no other way to say so.
+  // The library throws if it cannot listen; it has no other way to report that.
   try {
-    // An idle connection occupies a thread until it times out: up to three of them delay no page,
-    // and each is closed after 5 s.
+    // An idle connection occupies a thread until it times out, after 5 s. Up to three idle
+    // connections do not delay other requests.
     rep->exposer = std::make_unique<prometheus::Exposer>(std::vector<std::string>{
         "listening_ports", "127.0.0.1:0", "num_threads", "4", "request_timeout_ms", "5000"});
   } catch (const std::exception& error) {

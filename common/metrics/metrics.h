@@ -1,6 +1,7 @@
 // Metrics are the numbers that a process exports to Prometheus. A MetricsRegistry holds those of
-// one replica of a role; every metric carries the labels `role` and `index`. A name is "satrap_",
-// what is counted, its unit, and for counters "_total"; docs/operations.md lists them.
+// one replica of a role; every metric carries the labels `role` and `index`. A metric's name
+// consists of "satrap_", what is counted, its unit, and for counters "_total"; docs/operations.md
+// lists them.
 //
 //   prometheus::Counter* rows = registry->AddCounter("satrap_lookup_rows_total", "Rows looked up");
 //   rows->Increment(26);
@@ -34,8 +35,9 @@ class MetricsRegistry {
   MetricsRegistry(const MetricsRegistry&) = delete;
   MetricsRegistry& operator=(const MetricsRegistry&) = delete;
 
-  // Each returns the metric of that name and labels, and creates it if there is none. It lives as
-  // long as the registry. REQUIRES: a name is used for one kind of metric, with the same label keys
+  // Each of these returns the metric of that name and labels, and creates it if there is none. The
+  // metric lives as long as the registry. REQUIRES: a name is used for one kind of metric, with the
+  // same label keys
   prometheus::Counter* AddCounter(const std::string& name, const std::string& help,
                                   const Labels& labels = {});
   prometheus::Gauge* AddGauge(const std::string& name, const std::string& help,
@@ -54,7 +56,7 @@ class MetricsRegistry {
 };
 
 // Raises `counter` to `value`, the latest reading of a count that is kept elsewhere. Does nothing
-// if the counter is higher already. REQUIRES: one thread at a time
+// if the counter is higher already. REQUIRES: called by one thread at a time
 void RaiseTo(prometheus::Counter* counter, uint64_t value);
 
 // Upper ends of histogram buckets for latencies in seconds: 100 us to 13 s, doubling.
@@ -63,7 +65,7 @@ std::vector<double> LatencyBounds();
 // Serves a registry over HTTP at /metrics, on 127.0.0.1 and a port that the system chooses.
 class MetricsServer {
  public:
-  // `registry` is not owned. Once it is destroyed the server no longer shows its metrics.
+  // `registry` is not owned. Once the registry is destroyed the server no longer shows its metrics.
   // UNAVAILABLE if no port is available.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(const MetricsRegistry* registry);
   ~MetricsServer();

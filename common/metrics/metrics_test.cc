@@ -100,7 +100,7 @@ TEST(MetricsServerTest, ServesTheRegistryOnAPortOfItsOwn) {
               HasSubstr("satrap_records_total{index=\"1\",role=\"data_loader\"} 7"));
 }
 
-// The idle connection is like the probe of a load balancer, which connects and sends nothing.
+// The idle connection stands for the probe of a load balancer, which connects but sends nothing.
 TEST(MetricsServerTest, APageIsServedWhileAnotherConnectionIsIdle) {
   const MetricsRegistry registry("data_loader", 1);
   const auto server = MetricsServer::Start(&registry);
@@ -109,7 +109,7 @@ TEST(MetricsServerTest, APageIsServedWhileAnotherConnectionIsIdle) {
   EXPECT_THAT(Get((*server)->address(), "/metrics"), HasSubstr("200 OK"));
   pollfd left = {idle, POLLIN, 0};
   EXPECT_EQ(poll(&left, 1, 0), 0) << "the page came only when the server had given the other up";
-  // The server gives it up in the end.
+  // Waits until the server closes the idle connection.
   EXPECT_EQ(poll(&left, 1, -1), 1);
   ::close(idle);
 }

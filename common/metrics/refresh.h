@@ -1,5 +1,5 @@
-// Updates metrics that copy an engine's own counts, once a second: the engine counts without
-// touching a metric, and a scrape sees figures that are at most a second old.
+// Updates metrics that copy an engine's own counts, once a second. So the engine need not touch a
+// metric when it counts, and a scrape sees figures that are at most a second old.
 
 #ifndef SATRAP_COMMON_METRICS_REFRESH_H_
 #define SATRAP_COMMON_METRICS_REFRESH_H_

@@ -1,4 +1,5 @@
-// The factor by which all gradients of a step are multiplied with JobConfig.gradient_clip_norm.
+// The factor by which all gradients of a step are multiplied if JobConfig.gradient_clip_norm is
+// set.
 
 #ifndef SATRAP_COMMON_NUMERIC_CLIP_FACTOR_H_
 #define SATRAP_COMMON_NUMERIC_CLIP_FACTOR_H_
@@ -9,8 +10,7 @@ namespace satrap {
 
 // min(1, limit / sqrt(squares)): gradients whose squares add up to `squares` get a norm of at most
 // `limit`. Embedding workers and ranks compute it from the same sum and so get the same bits. If
-// the sum is not a number, the factor is 1, so that such gradients stay visible. REQUIRES: limit >
-// 0
+// the sum is NaN, the factor is 1, so that such gradients stay visible. REQUIRES: limit > 0
 inline float ClipFactor(float limit, double squares) {
   const double norm = std::sqrt(squares);
   return norm > limit ? static_cast<float>(limit / norm) : 1.0f;

@@ -34,7 +34,7 @@ constexpr uint32_t Multiply(uint32_t a, uint32_t b) {
   return product;
 }
 
-// x^(8 n), the factor by which n zero bytes multiply a state.
+// x^(8 n): appending n zero bytes multiplies a state by this factor.
 constexpr uint32_t PowerOfBytes(size_t n) {
   uint32_t power = 0x80000000;   // x^0
   uint32_t square = 0x00800000;  // x^8
@@ -45,8 +45,8 @@ constexpr uint32_t PowerOfBytes(size_t n) {
   return power;
 }
 
-// Gives the state of the same input with `bytes` zero bytes appended, by one lookup for each byte
-// of the state.
+// Computes the state after `bytes` more zero bytes of input, with one table lookup for each byte of
+// the state.
 struct Shift {
   explicit constexpr Shift(size_t bytes) {
     const uint32_t power = PowerOfBytes(bytes);
@@ -63,8 +63,9 @@ struct Shift {
   uint32_t tables[4][256] = {};
 };
 
-// The instruction takes 3 cycles, but one can begin in each cycle, so three streams of kStream
-// bytes run side by side. The states of the first two are then shifted over the bytes after theirs.
+// The CRC instruction has a latency of 3 cycles, but one can begin in each cycle. So three streams
+// of kStream bytes are computed side by side. The states of the first two are then shifted over the
+// bytes that follow them.
 constexpr size_t kStream = 1024;
 constexpr Shift kOneStream(kStream);
 constexpr Shift kTwoStreams(2 * kStream);

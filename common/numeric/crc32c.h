@@ -17,7 +17,7 @@ uint32_t ExtendCrc32c(uint32_t crc, absl::string_view bytes);
 inline uint32_t Crc32c(absl::string_view bytes) { return ExtendCrc32c(0, bytes); }
 
 namespace internal {
-// As ExtendCrc32c, without SSE4.2.
+// Like ExtendCrc32c, but without SSE4.2.
 uint32_t ExtendCrc32cByTable(uint32_t crc, absl::string_view bytes);
 }  // namespace internal
 

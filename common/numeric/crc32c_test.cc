@@ -28,7 +28,7 @@ TEST(Crc32cTest, InstructionsAndTableAgreeAtEveryLengthAndAlignment) {
   }
 }
 
-// Long inputs go through several streams side by side.
+// The inputs are long enough to be computed as several streams side by side.
 TEST(Crc32cTest, InstructionsAndTableAgreeOnLongInputs) {
   std::string bytes(20000, '\0');
   SplitMix64 random(3);

@@ -41,7 +41,8 @@ double ExactSum::Rounded() const {
   size_t left = parts_.size() - 1;
   TwoDoubles sum = {parts_[left], 0};
   while (left > 0 && sum.error == 0) sum = SumOf(sum.rounded, parts_[--left]);
-  // Exactly half a unit was rounded to even. If the rest has the same sign, it was more than half.
+  // A sum exactly halfway between two doubles was rounded to even. If the parts that are left have
+  // the same sign as the error, the exact sum is beyond the middle.
   if (left > 0 && (sum.error > 0) == (parts_[left - 1] > 0)) {
     const double twice = 2 * sum.error;
     const double next = sum.rounded + twice;

@@ -1,6 +1,6 @@
 // An ExactSum adds doubles without rounding, so the result depends neither on their order nor on
-// how they were divided among several sums. It keeps the sum as a few doubles that do not overlap
-// (Shewchuk, "Adaptive Precision Floating-Point Arithmetic", 1997).
+// how they were divided among several ExactSums. It keeps the sum as a few doubles that do not
+// overlap (Shewchuk, "Adaptive Precision Floating-Point Arithmetic", 1997).
 //
 // Not thread-safe.
 
@@ -14,14 +14,14 @@ namespace satrap {
 
 class ExactSum {
  public:
-  // REQUIRES: the sum stays below the largest double, and differences of doubles do not fall below
-  // the smallest normal one. Squares of floats are far from both limits.
+  // REQUIRES: the sum stays below the largest double, and no difference that the addition computes
+  // falls below the smallest normal double. Squares of floats are far from both limits.
   void Add(double value);
 
-  // The sum, rounded once. Inf or NaN if such a value was added.
+  // The sum, rounded once. Inf or NaN if an Inf or NaN was added.
   double Rounded() const;
-  // Doubles whose exact sum this is, the largest first; at least one. Adding them to another sum
-  // has the same result as adding the values.
+  // Doubles whose exact sum this is, the largest first; at least one. Adding them to another
+  // ExactSum has the same result as adding the original values.
   absl::InlinedVector<double, 4> Terms() const;
 
  private:

@@ -22,7 +22,8 @@ TEST(ExactSumTest, RoundsOnce) {
   EXPECT_EQ(SumOf({}), 0);
   EXPECT_EQ(SumOf({0.1}), 0.1);
   EXPECT_EQ(SumOf({1, 1e100, 1, -1e100}), 2);
-  // Half a unit is rounded to even, and slightly more than half upwards.
+  // A sum halfway between two doubles is rounded to even; one slightly above the middle is rounded
+  // up.
   EXPECT_EQ(SumOf({1, 0x1p-53}), 1);
   EXPECT_EQ(SumOf({1, 0x1p-53, 0x1p-120}), 1 + 0x1p-52);
   EXPECT_EQ(SumOf({1 + 0x1p-52, 0x1p-53}), 1 + 0x1p-51);

@@ -24,8 +24,8 @@ float FloatOf(uint32_t bits) {
   return value;
 }
 
-// Reads CPUID, since clang 14's __builtin_cpu_supports does not know F16C. "avx" also says that the
-// operating system saves the wide registers.
+// Reads CPUID, because clang 14's __builtin_cpu_supports does not know F16C. Also needs "avx",
+// which says that the operating system saves the wide registers.
 bool HasF16c() {
   static const bool has_f16c = [] {
     unsigned int eax, ebx, ecx, edx;
@@ -36,7 +36,8 @@ bool HasF16c() {
 }
 bool HasAvx2() { return __builtin_cpu_supports("avx2"); }
 
-// Each kernel converts as many whole vectors as fit and returns the number of values converted.
+// Each kernel below converts as many whole vectors as fit, and returns the number of values
+// converted.
 
 __attribute__((target("avx,f16c"))) size_t F16FromF32Vectors(const float* from, uint16_t* to,
                                                              size_t count) {
@@ -94,8 +95,8 @@ __attribute__((target("avx2"))) size_t F32FromBf16Vectors(const uint16_t* from, 
   return i;
 }
 
-// 65504 has the bit pattern just below infinity's, so subtracting 1 saturates. There is no branch:
-// sums that overflow are rare, and the loop must cost next to nothing without them.
+// Subtracting 1 from infinity's bit pattern gives that of 65504, the largest finite value. There is
+// no branch: sums that overflow are rare, and without them the loop must cost next to nothing.
 SATRAP_VECTORIZE_SAME_BITS size_t SaturateValues(uint16_t* values, size_t count) {
   size_t saturated = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -106,7 +107,7 @@ SATRAP_VECTORIZE_SAME_BITS size_t SaturateValues(uint16_t* values, size_t count)
   return saturated;
 }
 
-// The bits of absolute values are ordered as the values are, so integers can be compared.
+// The bits of absolute values have the same order as the values, so they are compared as integers.
 SATRAP_VECTORIZE_SAME_BITS uint32_t LargestFiniteBits(const float* values, size_t count) {
   uint32_t largest = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -140,12 +141,12 @@ uint16_t F16FromF32(float value) {
   if (magnitude >= 0x47800000) return sign | 0x7c00;  // 2^16 and more
   if (magnitude >= 0x38800000) {                      // 2^-14 and more: a normal f16
     // Changes the exponent's bias from 127 to 15. A carry out of the rounded mantissa increments
-    // the exponent, which is what rounding up to the next power of two means.
+    // the exponent, which is correct: the value was rounded up to the next power of two.
     const uint32_t odd = (magnitude >> 13) & 1;
     return sign | ((magnitude - 0x38000000 + 0xfff + odd) >> 13);
   }
   if (magnitude < 0x33000000) return sign;  // under 2^-25
-  // A subnormal f16 counts units of 2^-24: the mantissa with its hidden bit, shifted.
+  // A subnormal f16 counts units of 2^-24. That count is the mantissa with its hidden bit, shifted.
   const uint32_t shift = 126 - (magnitude >> 23);
   const uint32_t mantissa = (magnitude & 0x7fffff) | 0x800000;
   const uint32_t units = mantissa >> shift;

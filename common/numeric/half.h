@@ -24,23 +24,22 @@ float F32FromF16(uint16_t bits);
 uint16_t Bf16FromF32(float value);
 float F32FromBf16(uint16_t bits);
 
-// REQUIRES, for each: from.size() == to.size(), no overlap
+// REQUIRES, for each of these functions: from.size() == to.size(), no overlap
 void F16FromF32(absl::Span<const float> from, absl::Span<uint16_t> to);
 void F32FromF16(absl::Span<const uint16_t> from, absl::Span<float> to);
 void Bf16FromF32(absl::Span<const float> from, absl::Span<uint16_t> to);
 void F32FromBf16(absl::Span<const uint16_t> from, absl::Span<float> to);
 
-// Replaces each infinity by the largest finite f16 of its sign (65504) and returns how many there
-// were. A NaN stays. After F16FromF32 these are the values that were too large for an f16, and the
-// infinities of the input: a caller that must tell them apart looks at the input.
+// Replaces each infinity by the largest finite f16 of its sign (65504) and returns the number of
+// replaced values. A NaN stays. After F16FromF32 the infinities are values that were too large for
+// an f16, or infinities of the input: a caller that must distinguish these looks at the input.
 size_t SaturateF16(absl::Span<uint16_t> values);
 
 // The largest absolute value among the finite ones; 0 if none is finite.
 float LargestFiniteMagnitude(absl::Span<const float> values);
 
-// The number of values that are not 0 in `from` but 0 in `to`, its conversion to F16, because they
-// were too small.
-// REQUIRES: from.size() == to.size()
+// `to` is `from` converted to F16. Counts the values that are not 0 in `from` but 0 in `to`,
+// because they are too small for an F16. REQUIRES: from.size() == to.size()
 size_t CountUnderflowedF16(absl::Span<const float> from, absl::Span<const uint16_t> to);
 
 }  // namespace satrap

@@ -49,7 +49,8 @@ TEST(HalfTest, EveryF16HasItsValueAndSurvivesTheRoundTrip) {
   }
 }
 
-// Tests, for every pair of neighbours, the value in the middle and those just beside it.
+// For every pair of neighbouring f16 values, tests the f32 value halfway between them and its two
+// neighbours.
 TEST(HalfTest, F16RoundsToNearestEven) {
   for (uint16_t low = 0; low < 0x7bff; ++low) {
     const uint16_t high = low + 1;
@@ -100,8 +101,9 @@ TEST(HalfTest, Bf16RoundsToNearestEven) {
   EXPECT_EQ(Bf16FromF32(std::numeric_limits<float>::max()), 0x7f80);
 }
 
-// The vector instructions give the same bits as scalar ones. All 16-bit patterns are tested, and
-// f32 patterns at an odd stride, so that every lower half occurs. The lengths leave remainders.
+// The vector instructions must give the same bits as scalar ones. Tests all 16-bit patterns, and
+// f32 patterns at an odd stride, so that every lower half occurs. The lengths are not multiples of
+// a vector.
 TEST(HalfTest, BulkEqualsScalar) {
   constexpr size_t kCount = 4099;
   std::vector<float> values(kCount);
@@ -123,8 +125,8 @@ TEST(HalfTest, BulkEqualsScalar) {
   for (size_t i = 0; i < all.size(); ++i) ASSERT_EQ(BitsOf(back[i]), BitsOf(F32FromBf16(all[i])));
 }
 
-// Subnormal 16-bit values are kept in the threads that flush subnormal f32 to zero. A subnormal f32
-// is far below the smallest f16, and bf16 is rounded in integers.
+// Threads that flush subnormal f32 to zero must still keep subnormal 16-bit values. This is
+// possible because a subnormal f32 is far below the smallest f16, and bf16 is rounded in integers.
 TEST(HalfTest, GivesTheSameBitsWithFlushToZero) {
   std::vector<float> values;
   for (uint32_t bits : {0x1u, 0x8000u, 0x18000u, 0x7fffffu, 0x800000u, 0x33000001u, 0x38700000u}) {

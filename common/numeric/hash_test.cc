@@ -35,7 +35,7 @@ TEST(HashTest, Xxh64EqualsTheReferenceAtEveryLengthAndAlignment) {
 
 TEST(HashTest, KeysKeepTheirGoldenValues) {
   EXPECT_EQ(Mix64(0), 0u);
-  // SplitMix64's first value from seed 0 is the finaliser of its increment.
+  // SplitMix64 with seed 0 first returns Mix64 of its increment.
   EXPECT_EQ(Mix64(0x9e3779b97f4a7c15ULL), 0xe220a8397b1dcdafULL);
   // These values are from a program in another language: tests/interop/reference_formats.py.
   EXPECT_EQ(KeyOf(42, Xxh64("C1")), 0xdec4d5210fb6dd1cULL);

@@ -1,15 +1,16 @@
-// The steps of optimizers for one value: the gradient `g` moves the value `w` and its state. The
+// The steps of optimizers for one value: the gradient `g` changes the value `w` and its state. The
 // tables' optimizers, the CPU's dense optimizer and the kernels of devices include these formulas.
-// Each of them has its own loop, and so chooses how a product that is added to something is rounded
-// (vectorize.h).
+// Each of these users has its own loop, and so determines how a product that is added to something
+// is rounded (vectorize.h).
 //
-// RMSProp and FTRL are not here, because one of the three computes them in another order: RMSProp,
-// for example, passes over its values several times to be vectorised.
+// RMSProp and FTRL are not here, because one of the three users computes them in another order. For
+// example, RMSProp passes over its values several times to be vectorised.
 //
-// The functions are always inlined, because a call would not be vectorised and would round as this
-// file is compiled, not as its caller is. They are constexpr so that kernels may call them, and
-// templates because clang rejects a constexpr function that takes a square root which it cannot
-// compute at compile time. This header includes nothing, because kernels include it.
+// The functions are always inlined, because a call would not be vectorised, and would round by the
+// options of this file, not by those of its caller. They are constexpr so that kernels may call
+// them. They are templates because clang rejects a constexpr function that takes a square root
+// which it cannot compute at compile time. This header includes nothing, because kernels include
+// it.
 
 #ifndef SATRAP_COMMON_NUMERIC_OPTIMIZER_FORMULAS_H_
 #define SATRAP_COMMON_NUMERIC_OPTIMIZER_FORMULAS_H_
@@ -35,7 +36,7 @@ template <typename Float>
   w -= learning_rate * g;
 }
 
-// Duchi, Hazan and Singer 2011. a: the sum of squares
+// Duchi, Hazan and Singer 2011. a: the sum of squared gradients
 template <typename Float>
 [[gnu::always_inline]] constexpr void Adagrad(Float learning_rate, Float epsilon, Float g, Float& w,
                                               Float& a) {
@@ -43,7 +44,7 @@ template <typename Float>
   w -= learning_rate * g / (Root(a) + epsilon);
 }
 
-// m and v of Adam and its kin, the means of gradients and of their squares.
+// The moments m and v of Adam and its variants: the means of gradients and of their squares.
 template <typename Float>
 [[gnu::always_inline]] constexpr void Moments(const AdamConstants& c, Float g, Float& m, Float& v) {
   m = c.beta1 * m + (1 - c.beta1) * g;
@@ -58,7 +59,7 @@ template <typename Float>
   w -= c.learning_rate * (m / c.correction1) / (Root(v / c.correction2) + c.epsilon);
 }
 
-// Loshchilov and Hutter 2019, Algorithm 2: the decay does not go into the gradient.
+// Loshchilov and Hutter 2019, Algorithm 2: the weight decay is not part of the gradient.
 template <typename Float>
 [[gnu::always_inline]] constexpr void AdamW(const AdamConstants& c, Float weight_decay, Float g,
                                             Float& w, Float& m, Float& v) {
@@ -83,7 +84,7 @@ template <typename Float>
   w += m;
 }
 
-// share: the part of the gradient that m takes, 1 - dampening
+// share: the factor 1 - dampening with which the gradient is added to m
 template <typename Float>
 [[gnu::always_inline]] constexpr void MomentumRateOutside(Float learning_rate, Float mu,
                                                           Float share, Float g, Float& w,
@@ -92,7 +93,7 @@ template <typename Float>
   w -= learning_rate * m;
 }
 
-// Sutskever et al. 2013, in the form that keeps the value at which the gradient is taken.
+// Sutskever et al. 2013, in the form whose `w` is the value at which the gradient is taken.
 template <typename Float>
 [[gnu::always_inline]] constexpr void Nesterov(Float learning_rate, Float mu, Float g, Float& w,
                                                Float& m) {
@@ -102,7 +103,7 @@ template <typename Float>
   w += (1 + mu) * after - mu * before;
 }
 
-// Zeiler 2012. a, u: the means of squares, of gradients and of steps
+// Zeiler 2012. a: the mean of squared gradients; u: the mean of squared steps
 template <typename Float>
 [[gnu::always_inline]] constexpr void Adadelta(Float learning_rate, Float rho, Float epsilon,
                                                Float g, Float& w, Float& a, Float& u) {

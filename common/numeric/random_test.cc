@@ -18,7 +18,7 @@ TEST(RandomTest, BitsDependOnEveryCounter) {
   EXPECT_EQ(seen.size(), 8000u);
 }
 
-// Golden values: initial rows and weights are functions of these.
+// Golden values, which must not change: initial rows and weights are computed from them.
 TEST(RandomTest, KeepsItsGoldenValues) {
   EXPECT_EQ(SplitMix64(0).Next(), 0xe220a8397b1dcdafULL);
   EXPECT_EQ(RandomBits(0, 0), 0x568a9b0b1a2c05ecULL);

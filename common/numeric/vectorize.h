@@ -15,8 +15,9 @@
 #ifndef SATRAP_COMMON_NUMERIC_VECTORIZE_H_
 #define SATRAP_COMMON_NUMERIC_VECTORIZE_H_
 
-// An ifunc makes the choice at start-up. It would run before the runtime of a sanitizer is ready;
-// clang 14 does not support it; and other processors have other targets.
+// The choice at start-up is an ifunc. It is not used in three cases: with a sanitizer, because it
+// would run before the sanitizer's runtime is ready; with clang, because clang 14 does not support
+// it; and on other processors, because they have other targets.
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define SATRAP_VECTORIZE_SAME_BITS                                             \

@@ -9,7 +9,8 @@
 namespace satrap {
 namespace {
 
-// A process nearby, or one of the dying generation, may still hold what the next generation needs.
+// Another process of the machine, or one of the ending generation, may still hold what the next
+// generation needs.
 constexpr int64_t kNeighbourMs = 5000;
 constexpr int64_t kFirstPauseMs = 100;
 constexpr int64_t kLongestPauseMs = 5000;
@@ -71,8 +72,8 @@ constexpr CauseRule kRules[] = {
      "nobody knows why the generation ended", "look at the logs"},
 };
 
-// What never ends a process, because it concerns a single record. The parser's answer and
-// data.max_bad_fraction decide about it (data_loader/batch/read_progress.h).
+// What never ends a process, because it concerns only a single record. The parser and
+// data.max_bad_fraction decide what happens (data_loader/batch/read_progress.h).
 struct QuarantineRule {
   const char* what;
   const char* cure;

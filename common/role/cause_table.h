@@ -1,6 +1,6 @@
-// The table of causes: what follows after a process, a generation or a run has ended, by the fields
-// `why` and `kind` of its Ending (proto/control.proto). Coordinator and launcher decide by it, and
-// docs/operations.md prints it.
+// The table of causes. It says what follows after a process, a generation or a run has ended,
+// depending on the fields `why` and `kind` of its Ending (proto/control.proto). Coordinator and
+// launcher use the table, and docs/operations.md prints it.
 //
 // Thread-safe: functions of their arguments.
 
@@ -34,23 +34,23 @@ struct CauseRule {
 
 // Has each pair of `why` and `kind` at most once.
 absl::Span<const CauseRule> CauseRules();
-// The rule of `why` and `kind`; if there is none, that of `why` alone (UNCLASSIFIED).
+// The rule for this `why` and `kind`; if there is none, the rule for `why` with kind UNCLASSIFIED.
 const CauseRule& RuleOf(const Ending& ending);
 
-// Whether two generations in a row have ended with the same why and kind before all their members
-// were ready.
+// Whether two generations in a row have ended with the same `why` and `kind` before all their
+// members were ready.
 bool IsRepeated(const Ending& now, const Ending& before);
 
-// Whether no restart cures what ended a generation. `before` is how the generation before it ended,
-// or an empty message if that one has not failed.
+// Whether no restart can cure what ended a generation. `before` says how the previous generation
+// ended, or is an empty message if that one did not fail.
 bool NoRestartCures(const Ending& now, const Ending& before);
 
-// The kind of an error: what the process lacked if the error is marked (common/base/shortage.h),
-// else what its code says.
+// The kind of an error. If the error is marked (common/base/shortage.h), this is what the process
+// lacked; otherwise the status code decides.
 Ending::Kind KindOf(const absl::Status& error);
 
-// The pause before the next attempt to begin, if `ends` attempts in a row have ended before they
-// were ready: 0.1, 0.2, 0.4, ... 5 s; 0 if `ends` is 0.
+// The pause before the next attempt to begin a generation, after `ends` attempts in a row ended
+// before their members were ready: 0.1, 0.2, 0.4, ... 5 s; 0 if `ends` is 0.
 int64_t PauseBeforeReadyMs(int ends);
 
 // The table in Markdown, as docs/operations.md has it.

@@ -16,17 +16,17 @@ namespace {
 
 // The coordinator answers at once, so an attempt without an answer for this long is lost.
 constexpr int64_t kAttemptTimeoutMs = 2000;
-// An attempt that ends later than its timeout by more than this shows that this process was
-// suspended.
+// If an attempt ends later than its timeout by more than this, this process was suspended.
 constexpr int64_t kUsualLatenessMs = 1000;
-// Longer than any wait for a broker: the coordinator ends that wait, and heartbeats notice if the
+// Longer than any wait for a broker: the coordinator limits that wait, and heartbeats notice if the
 // coordinator itself is lost.
 constexpr int64_t kFixSplitsTimeoutMs = int64_t{7} * 24 * 3600 * 1000;
 // The pause between two attempts, and between two reads of a key that is not set yet.
 constexpr int64_t kRetryPauseMs = 20;
 
-// The answer to one attempt. The calling thread waits for it; the channel's callback shares the
-// object, because it may still be in NotifyAll when the caller has seen the answer and gone.
+// The answer to one attempt. The calling thread waits for it. The channel's callback shares the
+// object, because it may still be in NotifyAll when the caller has already seen the answer and
+// left.
 struct Attempt {
   Mutex mutex;
   CondVar changed;
@@ -64,12 +64,13 @@ absl::Status CoordinatorClient::Call(const rpc::Method& method,
   int64_t deadline_ms = MonotonicMs() + timeout_ms;
   while (true) {
     const int64_t start_ms = MonotonicMs();
-    // At least one attempt is made, however short the timeout.
+    // Allows at least 1 ms, so that at least one attempt is made, however short the timeout.
     const int64_t attempt_ms =
         std::min(kAttemptTimeoutMs, std::max<int64_t>(deadline_ms - start_ms, 1));
     absl::StatusOr<rpc::Message> message =
         CallOnce(channel_, method, request.SerializeAsString(), attempt_ms);
-    // While this process was suspended, no answer of the coordinator could arrive.
+    // Extends the deadline by the time for which this process was suspended, because no answer
+    // could arrive then.
     deadline_ms += std::max<int64_t>(0, MonotonicMs() - start_ms - attempt_ms - kUsualLatenessMs);
     if (message.ok()) {
       if (answer->ParseFromString(message->header)) return absl::OkStatus();

@@ -20,8 +20,8 @@
 
 namespace satrap {
 
-// A role that sends no heartbeat for this long is lost, and a role that gets no answer from its
-// coordinator for this long ends.
+// If a role sends no heartbeat for this long, it counts as lost. If a role gets no answer from its
+// coordinator for this long, it ends.
 inline constexpr int64_t kHeartbeatTimeoutMs = 8000;
 inline constexpr int64_t kHeartbeatPeriodMs = 1000;
 
@@ -41,26 +41,27 @@ inline constexpr rpc::Method kWish = {"/satrap.Coordinator/Wish", false};
 class CoordinatorClient final : public RendezvousStore {
  public:
   // `envelope` is that of RegisterAnswer: a coordinator of another run answers FAILED_PRECONDITION.
-  // Clients that know no run yet leave it empty, and may only call Register and Status.
+  // Clients that do not know a run yet leave it empty, and may only call Register and Status.
   explicit CoordinatorClient(rpc::Channel* channel, const Envelope& envelope = Envelope(),
                              int64_t timeout_ms = kHeartbeatTimeoutMs)
       : channel_(channel), envelope_(envelope), timeout_ms_(timeout_ms) {}
 
-  // FAILED_PRECONDITION for an index out of range; INVALID_ARGUMENT for a process that was built
-  // from other sources.
+  // FAILED_PRECONDITION for an index out of range; INVALID_ARGUMENT if this process and the
+  // coordinator were built from different sources.
   absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request);
   // FAILED_PRECONDITION only if the client's envelope has a run id and the coordinator belongs to
   // another run.
   absl::StatusOr<StatusAnswer> Status();
   absl::Status Finish(const RunResult& result);
-  // The files and topics of the run. The files are `splits`, unless the run already has a list.
-  // Waits for as long as the coordinator waits for a broker, whatever timeout_ms is. REQUIRES:
-  // heartbeats watch the coordinator meanwhile
+  // Returns the files and topics of the run. `splits` become its files, unless the run already has
+  // a list. Waits for as long as the coordinator waits for a broker, whatever timeout_ms is.
+  // REQUIRES: heartbeats watch the coordinator meanwhile
   absl::StatusOr<SplitList> FixSplits(int loader, const SplitList& splits);
-  // FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. Returns the wish's number.
+  // Returns the wish's number. WishAnswer (proto/control.proto) documents FAILED_PRECONDITION and
+  // INVALID_ARGUMENT.
   absl::StatusOr<uint64_t> Wish(const WishRequest& request);
-  // Reports that this role must end because of `error`. The answer says whether the run or the
-  // generation ends, and why: by this error, unless another failure came first.
+  // Reports that this role must end because of `error`. The answer says whether the run or only the
+  // generation ends, and the reason: this error, unless another failure came first.
   absl::StatusOr<FailAnswer> Fail(Role role, int index, const absl::Status& error);
 
   absl::Status Set(const std::string& key, const std::string& value) override;

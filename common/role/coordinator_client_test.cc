@@ -1,4 +1,4 @@
-// The client against a fake coordinator, over a real socket.
+// Tests the client against a fake coordinator, over a real socket.
 
 #include "common/role/coordinator_client.h"
 
@@ -27,8 +27,8 @@ constexpr uint64_t kRunId = 0x1234567812345678;
 constexpr rpc::Method kMethods[] = {kRegister, kStoreSet, kStoreGet, kFinish,
                                     kFail,     kStatus,   kFixSplits};
 
-// Keeps the requests it gets. Answers first with `errors`, one per call, then with the answer set
-// for the method. A method without an answer is never answered.
+// Keeps the requests that it receives. It first answers one call with each of `errors`, then each
+// call with the answer that was set for its method. Calls of other methods are never answered.
 class FakeCoordinator final : public rpc::Handler {
  public:
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
@@ -87,7 +87,7 @@ class FakeCoordinator final : public rpc::Handler {
 class CoordinatorClientTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    // The path is short, because that of a socket must not exceed 107 bytes.
+    // The path is short, because a socket's path must not exceed 107 bytes.
     dir_ = std::filesystem::temp_directory_path() / "satrap_test_XXXXXX";
     ASSERT_NE(mkdtemp(dir_.data()), nullptr);
     address_ = absl::StrCat("unix:", dir_, "/coordinator");
@@ -187,7 +187,7 @@ TEST_F(CoordinatorClientTest, AnErrorOfTheCoordinatorIsTheCallersAtOnce) {
 TEST_F(CoordinatorClientTest, AnAttemptThatWasLostIsRepeated) {
   StartServer();
   coordinator_.Answer(kFail, "");
-  // The last error is what a call gets if its coordinator shuts down.
+  // A call gets the last of these errors if its coordinator shuts down.
   coordinator_.Refuse({absl::UnavailableError("reset"), absl::DeadlineExceededError("late"),
                        absl::CancelledError("the other side has ended the call")});
   EXPECT_TRUE(Client().Fail(NN_WORKER, 0, absl::InternalError("x")).ok());

@@ -3,17 +3,19 @@
 //
 // The exit code says whose failure it was, and whether to start the process again:
 //
-//   75  its own, or the end of its coordinator; start again     1   its own; the run has failed
-//   76  an echo of another one; start again                     77  an echo; the run has failed
+//   75  its own failure, or the end of its coordinator; start again
+//   76  an echo of another process's failure; start again
+//   1   its own failure; the run has failed
+//   77  an echo of another process's failure; the run has failed
 //
 // The code is a hint: a launcher that does not know 76 and 77 treats them as 75 and 1. A process
 // that was asked to stop, or whose run has finished or stopped, exits with 0. The coordinator exits
 // with 75 or 1.
 //
-// A process that got --ending=PATH writes its Ending there before it exits, also if an exception
-// ends it (process_end.h). The file appears as a whole, because it is written under another name
-// first. After a signal or a failed CHECK there is no file, so whoever starts a process first
-// removes the file of the one before.
+// A process with --ending=PATH writes its Ending there before it exits, even if an exception ends
+// it (process_end.h). The file appears as a whole, because it is written under another name first.
+// After a signal or a failed CHECK there is no file. So before a process is started, the file that
+// the previous process left is removed.
 //
 // Thread-safe: functions of their arguments and of the file.
 
@@ -34,25 +36,26 @@ inline constexpr int kExitStartAgain = 75;
 inline constexpr int kExitEchoStartAgain = 76;
 inline constexpr int kExitEchoFailed = 77;
 
-// An ending that no process's failure caused.
+// An ending that no failure of a process has caused.
 Ending EndingOf(Ending::Why why, absl::string_view text);
-// An ending whose origin is `index` of `role`.
+// An ending whose origin is the process `index` of `role`.
 Ending EndingOf(Ending::Why why, Role role, int index, absl::string_view text);
-// The ending by an error of `index` of `role`: MEMBER_FAILED, with the kind (cause_table.h) and the
-// advice that belong to the error.
+// The ending by an error of the process `index` of `role`: MEMBER_FAILED, with the kind
+// (cause_table.h) and the advice that belong to the error.
 Ending FailureOf(Role role, int index, const absl::Status& error);
 
-// Whether the process is the ending's origin.
+// Whether the process `index` of `role` is the ending's origin.
 bool IsOf(const Ending& ending, Role role, int index);
 
-// The exit code of a role whose run or generation has ended in `state` with `ending`.
+// The exit code of the process `index` of `role`, whose run or generation has ended in `state` with
+// `ending`.
 int ExitCodeOf(RunState state, const Ending& ending, Role role, int index);
 
-// Writes the file. Does nothing if `path` is empty. Ignores errors, because the exit code says what
-// matters most.
+// Writes the file. Does nothing if `path` is empty. Ignores errors, because the exit code tells the
+// most important part.
 void LeaveEnding(const std::string& path, const Ending& ending);
 
-// What LeaveEnding wrote; nothing if there is no file, or none that this build can read.
+// Reads what LeaveEnding wrote. Nullopt if there is no file, or this build cannot read it.
 absl::optional<Ending> ReadEnding(const std::string& path);
 
 }  // namespace satrap

@@ -31,12 +31,12 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     state_ = state;
   }
-  // Sets a failure that came before the role's.
+  // Sets a failure that the coordinator heard of before the role's own failure.
   void SetFirstCause(const Ending& cause) {
     MutexLock lock(&mutex_);
     first_cause_ = cause;
   }
-  // From now on the run is starting until a heartbeat says that the role is ready.
+  // Puts the run into STARTING until a heartbeat says that the role is ready.
   void StartWhenReady() {
     MutexLock lock(&mutex_);
     state_ = STARTING;
@@ -44,8 +44,8 @@ class FakeCoordinator final : public rpc::Handler {
   }
   // Call before the role starts.
   void RefuseRegister(const absl::Status& error) { register_error_ = error; }
-  // Call before the role starts. This many times it gets the answer that its generation is over and
-  // the next one is not there yet.
+  // Call before the role starts. The answer to the first `times` attempts to register says that the
+  // generation is over and the next one has not begun yet.
   void LetWait(int times) {
     MutexLock lock(&mutex_);
     waits_left_ = times;
@@ -54,13 +54,15 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     return waits_left_;
   }
-  // How many heartbeats said that their sender knows the members, and got an answer without them.
+  // The number of heartbeats that said that their sender knows the members, and that were answered
+  // without the members.
   int heartbeats_with_members() {
     MutexLock lock(&mutex_);
     return heartbeats_with_members_;
   }
   void SetJob(const JobConfig& job) { job_ = job; }
-  // Deals the partitions of these splits to loader 1, unless a heartbeat says that they are known.
+  // Deals the partitions of these splits to loader 1, except those that a heartbeat reports as
+  // known.
   void Deal(const std::vector<uint32_t>& splits) {
     MutexLock lock(&mutex_);
     dealt_ = splits;
@@ -86,13 +88,13 @@ class FakeCoordinator final : public rpc::Handler {
     wishes_to_refuse_ = count;
     wish_error_ = error;
   }
-  // Waits until this many wishes have come. Returns how many there are.
+  // Waits until at least `count` wishes have come. Returns the number of wishes so far.
   int AwaitWishes(int count) {
     MutexLock lock(&mutex_);
     while (wishes_ < count) changed_.Wait(&mutex_);
     return wishes_;
   }
-  // Waits for this many more heartbeats, however they are answered.
+  // Waits for `count` more heartbeats, whether or not they are answered.
   void AwaitHeartbeats(int count) {
     MutexLock lock(&mutex_);
     const int enough = heartbeats_ + count;
@@ -106,7 +108,7 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     silent_ = true;
   }
-  // Waits until `count` heartbeats have been left unanswered.
+  // Waits until `count` heartbeats have come and have been left unanswered.
   void AwaitUnanswered(size_t count) {
     MutexLock lock(&mutex_);
     while (unanswered_.size() < count) changed_.Wait(&mutex_);

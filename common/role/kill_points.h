@@ -20,11 +20,11 @@ class KillPoints {
  public:
   // Never kills.
   KillPoints() = default;
-  // Takes the points of `job` that count for this replica in this generation. `kill` ends the
-  // process, or what a simulation has instead of one.
+  // Uses those points of `job` that are meant for this replica in this generation. `kill` ends the
+  // process, or what a simulation has in its place.
   KillPoints(const JobConfig& job, int replica, uint64_t generation, std::function<void()> kill);
 
-  // Call where the code passes the point.
+  // Call this where the code passes the point.
   void Reach(KillPoint::Point point) {
     if (!armed_.empty()) Count(point);
   }
@@ -41,8 +41,8 @@ class KillPoints {
   std::vector<Armed> armed_;  // the list is fixed; visits_left is guarded by mutex_
 };
 
-// The exit code of a process that the kernel protects from SIGKILL: 128 + SIGKILL, as shells and
-// container runtimes show a process that was killed.
+// The exit code of a process that the kernel protects from SIGKILL: 128 + SIGKILL. Shells and
+// container runtimes show the same code for a process that was killed.
 inline constexpr int kExitKilled = 137;
 
 // Ends this process as SIGKILL does, in the middle of whatever other threads are doing. A process

@@ -25,7 +25,8 @@ JobConfig JobWith(KillPoint::Point point, int replica, int64_t visit, int64_t ge
   return job;
 }
 
-// How many visits of `point` it takes until it kills, at most 9.
+// The number of visits of `point` after which `job` kills the process; 9 if eight visits do not
+// kill it.
 int VisitsUntilKill(const JobConfig& job, int replica, uint64_t generation,
                     KillPoint::Point point) {
   bool killed = false;
@@ -59,8 +60,8 @@ TEST(KillPointsDeathTest, KillThisProcessEndsAsSigkillDoes) {
   EXPECT_EXIT(KillThisProcess(), testing::KilledBySignal(SIGKILL), "");
 }
 
-// The exit code of a process numbered 1 that kills itself; -1 if it still runs after ten seconds.
-// Nothing if the machine does not allow a new namespace for process numbers.
+// The exit code of a process with number 1 that kills itself; -1 if it still runs after ten
+// seconds. Nullopt if the machine does not allow a new namespace for process numbers.
 absl::optional<int> ExitCodeOfProcessOne() {
   int ended[2];
   if (pipe2(ended, O_CLOEXEC) != 0) return -1;

@@ -19,8 +19,8 @@
 namespace satrap {
 namespace {
 
-// The state of this process, like its handlers. Never destroyed, because other threads may outlive
-// main.
+// The state of this process, global because its handlers are global. Never destroyed, because other
+// threads may outlive main.
 struct Process {
   Role role = COORDINATOR;
   int index = 0;
@@ -35,7 +35,8 @@ Process& ThisProcess() {
 
 [[noreturn]] void End(const Ending& ending) {
   Process& process = ThisProcess();
-  // Another thread, or this report itself, has failed as well: only the first failure is reported.
+  // Either another thread has failed as well, or reporting the first failure has itself failed.
+  // Only the first failure is reported.
   if (process.ending.exchange(true)) _exit(kExitStartAgain);
   std::fprintf(stderr, "error: %s\n", ending.text().c_str());
   std::fflush(stderr);
@@ -88,7 +89,7 @@ Ending EndingOfException(Role role, int index, absl::string_view doing, std::exc
     shortage = Shortage::kMemory;
     what = absl::StrCat("no memory is left (", thrown.what(), ")");
   } catch (const std::system_error& thrown) {
-    // Most of these mean that a thread cannot be started.
+    // Most errors of this type mean that a thread cannot be started.
     if (thrown.code().category() == std::generic_category() ||
         thrown.code().category() == std::system_category()) {
       shortage = ShortageOfErrno(thrown.code().value());

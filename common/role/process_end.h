@@ -1,7 +1,7 @@
-// The unexpected end of a process: an exception of a library that nobody catches, or a shortage in
-// the middle of the work (EndForWantOf, common/base/shortage.h). The report says what the process
-// was doing, because the exception says only "std::bad_alloc" or "Resource temporarily
-// unavailable". An Ending with the kind of trouble is left, too (ending.h).
+// The unexpected end of a process: a library's exception that is not caught, or a shortage in the
+// middle of the work (EndForWantOf, common/base/shortage.h). The report says what the process was
+// doing, because the exception says only "std::bad_alloc" or "Resource temporarily unavailable".
+// The process also leaves an Ending with the kind of the problem (ending.h).
 //
 // Thread-safe.
 
@@ -16,17 +16,18 @@
 
 namespace satrap {
 
-// From now on such an end is printed to stderr as an error, and left at `ending_path` (empty: not
-// left). A process that lacks something exits with 75 (kExitStartAgain). After any other exception
-// it aborts, to leave a core dump. The main function calls this once.
+// From now on an unexpected end is printed to stderr as an error, and its Ending is written to
+// `ending_path`, unless that is empty. If the process lacks something, it then exits with 75
+// (kExitStartAgain). After any other exception it aborts, to leave a core dump. The main function
+// calls this once.
 void ReportUnexpectedEnd(Role role, int index, const std::string& ending_path);
 
-// Says what the process is doing, such as "loads the rows of the cut". Each call replaces the one
-// before.
+// Says what the process is doing from now until the next call, such as "loads the rows of the cut".
 // REQUIRES: static lifetime
 void NowDoing(const char* what);
 
-// The ending of `index` of `role` by `error` while it did `doing`, as above.
+// The Ending for an exception `error` in the process `index` of `role`. `doing` says what the
+// process was doing, as in NowDoing.
 Ending EndingOfException(Role role, int index, absl::string_view doing, std::exception_ptr error);
 
 }  // namespace satrap

@@ -52,7 +52,7 @@ TEST(ProcessEnd, AnyOtherExceptionIsOfNoKind) {
   EXPECT_EQ(EndingOfThrown(7).kind(), Ending::UNCLASSIFIED);
 }
 
-// noexcept ends the process; otherwise gtest would catch the exception.
+// noexcept makes the exception end the process; otherwise gtest would catch it.
 template <typename Error>
 void Throw(const Error& error) noexcept {
   std::rethrow_exception(std::make_exception_ptr(error));

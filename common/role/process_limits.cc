@@ -27,7 +27,7 @@ namespace {
 constexpr rlim_t kMostDescriptors = 65536;
 constexpr int kLoopbackMs = 2000;
 
-// The error says what the table of causes advises, so that each shortage has one cure.
+// The error contains the cure that the table of causes gives for the shortage.
 absl::Status Lack(Shortage shortage, absl::StatusCode code, const std::string& what) {
   absl::Status lack = MarkShortage(absl::Status(code, what), shortage);
   Ending ending = EndingOf(Ending::MEMBER_FAILED, "");
@@ -45,7 +45,7 @@ absl::Status CheckDescriptors() {
   }
   std::error_code error;
   const std::filesystem::directory_iterator fds("/proc/self/fd", error);
-  // Without /proc, or without a descriptor to read it, assume that none is open.
+  // If /proc is missing or cannot be read, assumes that no descriptors are open.
   const auto open = error ? 0 : std::distance(begin(fds), end(fds));
   const auto most = static_cast<int64_t>(limit.rlim_cur);
   if (limit.rlim_cur == RLIM_INFINITY || most - open >= kDescriptorsNeeded) return absl::OkStatus();
@@ -68,7 +68,7 @@ absl::Status CheckThreads() {
       absl::StrCat("no thread can be started (", std::generic_category().message(error), ")"));
 }
 
-// A socket that closes itself.
+// A socket that closes itself when it is destroyed.
 class Socket {
  public:
   Socket() : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {}
@@ -81,8 +81,8 @@ class Socket {
   const int fd_;
 };
 
-// Connects to a port of this process, because an address can be bound while its interface is down.
-// Returns 0 if it works, else errno.
+// Connects to a port of this process: binding an address is no proof, because it works even if the
+// interface is down. Returns 0 if the connection works, otherwise the errno.
 int TryLoopback() {
   const Socket server;
   const Socket client;

@@ -1,6 +1,6 @@
 // Checks, before a process of a run begins, that the machine has what every such process needs.
-// Without that, gRPC and other libraries would end the process by an assertion whose message does
-// not name the cause.
+// Without this check, gRPC and other libraries would end the process by an assertion whose message
+// does not name the cause.
 //
 // Thread-safe.
 
@@ -13,12 +13,13 @@
 
 namespace satrap {
 
-// How many descriptors this process must still be able to open.
+// The number of descriptors that this process must still be able to open.
 inline constexpr int64_t kDescriptorsNeeded = 64;
 
 // Raises the soft limit of descriptors to the hard one, but to 65,536 at most. Then checks that the
-// process can open enough of them, start a thread and, with `needs_loopback`, use 127.0.0.1.
-// RESOURCE_EXHAUSTED or UNAVAILABLE, marked (common/base/shortage.h), with what to do.
+// process can open enough descriptors, start a thread and, with `needs_loopback`, use 127.0.0.1.
+// Errors are RESOURCE_EXHAUSTED and UNAVAILABLE; they are marked (common/base/shortage.h) and say
+// what to do.
 absl::Status CheckProcessLimits(bool needs_loopback);
 
 }  // namespace satrap

@@ -37,7 +37,7 @@ TEST_F(ProcessLimitsTest, TheSoftLimitOfDescriptorsIsRaised) {
   EXPECT_GT(raised.rlim_cur, 32u);
 }
 
-// Needs a process of its own, because a hard limit cannot be raised again. Ends this process.
+// Call this in a process of its own, because a hard limit cannot be raised again. Ends the process.
 void ExpectShort(rlim_t hard) {
   const rlimit few = {hard, hard};
   if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(2);
@@ -55,7 +55,8 @@ TEST(ProcessLimitsDeathTest, TooFewDescriptorsAreNamedWithTheCure) {
 TEST(ProcessLimitsDeathTest, ALoopbackThatIsDownIsNamedWithTheCure) {
   EXPECT_EXIT(
       {
-        // A new network namespace has a loopback that is down. Not every machine allows one.
+        // In a new network namespace the loopback is down. Not every machine allows a new
+        // namespace.
         if (unshare(CLONE_NEWNET) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0) {
           fprintf(stderr, "127.0.0.1 was not tried: ip link set lo up\n");
           _exit(0);

@@ -20,7 +20,7 @@ using google::protobuf::FieldDescriptorProto;
 using google::protobuf::FileDescriptor;
 using google::protobuf::FileDescriptorProto;
 
-// Options of settings do not change the bytes of a message.
+// Options of settings are left out, because they do not change the bytes of a message.
 void LeaveOutSettingOptions(DescriptorProto* message) {
   for (FieldDescriptorProto& field : *message->mutable_field()) {
     if (!field.has_options()) continue;

@@ -54,7 +54,7 @@ TEST(ProtocolFingerprint, DoesNotDependOnTheOrderOfFiles) {
             FingerprintOf({protocol.imported, protocol.file}));
 }
 
-// Two builds still send the same bytes if one of them allows more values.
+// Two builds send the same bytes even if one of them allows more values of a setting.
 TEST(ProtocolFingerprint, LeavesOutTheFactsOfSettings) {
   FieldOptions narrow;
   narrow.MutableExtension(range)->set_high(8);

@@ -7,8 +7,8 @@ namespace satrap {
 uint64_t RandomId() {
   uint64_t id = 0;
   while (id == 0) {
-    // Reads of up to 256 bytes are neither cut short nor interrupted once the kernel's pool is
-    // initialised; before that, early at boot, getrandom blocks.
+    // Once the kernel's pool is initialised, reads of up to 256 bytes are neither cut short nor
+    // interrupted. Before that, early at boot, getrandom blocks.
     if (getrandom(&id, sizeof(id), 0) != sizeof(id)) id = 0;
   }
   return id;

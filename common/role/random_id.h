@@ -1,4 +1,4 @@
-// Numbers that tell processes and runs apart.
+// Numbers that distinguish processes and runs.
 
 #ifndef SATRAP_COMMON_ROLE_RANDOM_ID_H_
 #define SATRAP_COMMON_ROLE_RANDOM_ID_H_
@@ -7,8 +7,8 @@
 
 namespace satrap {
 
-// 64 bits of the kernel's random numbers: another value at each call in every process. Never 0,
-// which means a missing field. Thread-safe.
+// 64 random bits from the kernel, different at each call and in each process. Never 0, which means
+// a missing field. Thread-safe.
 uint64_t RandomId();
 
 }  // namespace satrap

@@ -21,18 +21,19 @@ namespace {
 
 // Roles start in any order, and the coordinator may be the last.
 constexpr int64_t kRegisterTimeoutMs = 60000;
-// How long a role that fails tries to tell the coordinator before it exits.
+// How long a role that fails tries to report that to the coordinator before it exits.
 constexpr int64_t kFailTimeoutMs = 2000;
 constexpr int64_t kHeartbeatAttemptMs = 3000;
-// Short while roles are starting, so that the run begins soon after the last one is ready.
+// The period is short while roles are starting, so that the run begins soon after the last role is
+// ready.
 constexpr int64_t kStartingHeartbeatPeriodMs = 100;
 // After FINISHED a role has this long to call WaitForFinish.
 constexpr int64_t kFinishGraceMs = 10000;
 // After stop_seconds the coordinator has this long to say that the run has stopped.
 constexpr int64_t kStopGraceMs = 2000;
-// While heartbeats run, the control thread wakes up at least this often. A wake-up that is late by
-// as much means that this process was suspended, so that time does not count as the coordinator's
-// silence.
+// While heartbeats run, the control thread wakes up at least this often. If it wakes up late by
+// more than this, the process was suspended, and the time of the suspension does not count as the
+// coordinator's silence.
 constexpr int64_t kMaxWaitMs = 1000;
 
 }  // namespace
@@ -67,9 +68,9 @@ void RoleRuntime::Rep::ExitNow(int code, Ending::Why why, absl::string_view mess
   ExitNow(code, message, EndingOf(why, role, flags.role_index, message));
 }
 
-// Registers until a generation has a place for this process. While a generation is over and the
-// next one has not begun, the process waits here: if it ended at once, it would be started again
-// many times a second.
+// Registers again and again, until a generation has a place for this process. Between the end of
+// one generation and the beginning of the next, the process waits here: if it ended at once, it
+// would be started again many times a second.
 absl::StatusOr<RegisterAnswer> RoleRuntime::Rep::AwaitPlace(const RegisterRequest& request) {
   const int64_t deadline_ms = MonotonicMs() + kRegisterTimeoutMs;
   for (int ends = 1;; ++ends) {
@@ -115,7 +116,7 @@ absl::Status RoleRuntime::Rep::Register() {
   executor = std::make_unique<ThreadPoolExecutor>(ThreadsOf(role, job));
   coordinator = std::make_unique<CoordinatorClient>(coordinator_channel.get(), envelope);
   {
-    // The control thread reads the envelope only once it has seen `registered`.
+    // The control thread reads the envelope only after it has seen that `registered` is true.
     MutexLock lock(&mutex);
     registered = true;
   }
@@ -179,8 +180,8 @@ void RoleRuntime::Rep::Control() {
       uint64_t count;
       CHECK(read(wake_fd, &count, sizeof(count)) == sizeof(count)) << std::strerror(errno);
     }
-    // Failures are handled before the coordinator's answer: if both are there, this role's own
-    // failure is the better message, and the coordinator does not know it yet.
+    // Handles failures before the coordinator's answer: if there are both, this role's own failure
+    // explains more, and the coordinator does not know it yet.
     HandleFailure();
     absl::optional<absl::StatusOr<rpc::Message>> answer;
     {
@@ -201,7 +202,8 @@ void RoleRuntime::Rep::Control() {
     CheckSilence(now_ms);
     if (stop_deadline_ms > 0) HandleStopWish();
     if (heartbeats_run && !heartbeat_in_flight && now_ms >= next_heartbeat_ms) SendHeartbeat();
-    // The clock is not read again: a suspension since `now_ms` must not count either.
+    // Does not read the clock again: if the process was suspended since `now_ms`, that must not
+    // count either.
     before_ms = now_ms;
   }
 }
@@ -252,7 +254,7 @@ void RoleRuntime::Rep::HandleStopWish() {
     stop_wish_in_flight = false;
     const bool lost = absl::IsUnavailable(*answer) || absl::IsDeadlineExceeded(*answer) ||
                       absl::IsCancelled(*answer);
-    // A refusal means that the run ends or restarts anyway, which heartbeats will report.
+    // A refusal means that the run is ending or restarting already, which heartbeats will report.
     if (!lost) stop_wish_open = false;
     if (!lost && !answer->ok()) logger.Warning(answer->message());
   }
@@ -261,7 +263,7 @@ void RoleRuntime::Rep::HandleStopWish() {
     ExitNow(kExitStartAgain, Ending::ASKED,
             "the run did not stop within stop_seconds; exiting without waiting");
   }
-  // A lost wish is sent again with the next heartbeat.
+  // If the wish was lost, it is sent again with the next heartbeat.
   if (stop_wish_open && !stop_wish_in_flight && now_ms >= next_heartbeat_ms) SendStopWish();
 }
 
@@ -274,15 +276,16 @@ void RoleRuntime::Rep::HandleFailure() {
     tell = registered;
   }
   if (status.ok()) return;
-  // The peer belongs to a later generation, so this process is left over from one that has ended,
-  // and its failure must not reach that peer's coordinator.
+  // A peer of a later generation has refused a call, so the generation of this process has ended.
+  // The failure must not be reported to the coordinator of that later generation.
   if (rpc::IsOfAnotherRun(status)) {
     ExitNow(kExitStartAgain, Ending::SUPERSEDED, status.message());
   }
   logger.Error(status.message(), {{"code", absl::StatusCodeToString(status.code())}});
   const Ending own = FailureOf(role, flags.role_index, status);
   if (!tell) {
-    // A role that never registered is not part of the run, but whoever started it sees its exit.
+    // A role that never registered is not part of the run, but the process that started it sees its
+    // exit.
     LeaveEnding(flags.ending, own);
     _exit(kExitFailed);
   }
@@ -292,9 +295,9 @@ void RoleRuntime::Rep::HandleFailure() {
   ExitAfterFailure(*answer, own);
 }
 
-// Call after this role's failure, `own`, was reported to the coordinator. It may be only a
-// consequence: a peer that fails first breaks its connections. The coordinator knows which failure
-// came first.
+// Call this after this role's failure, `own`, was reported to the coordinator. The failure may be
+// only a consequence: a peer that fails first breaks its connections. The coordinator knows which
+// failure came first.
 void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer, const Ending& own) {
   const Ending& told = answer.has_ending() ? answer.ending() : own;
   const int code = ExitCodeOf(answer.state(), told, role, flags.role_index);
@@ -309,7 +312,7 @@ void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer, const Ending& 
       if (code == kExitStartAgain) break;
       ExitNow(code, absl::StrCat("this generation is over: ", told.text()), told);
   }
-  // The failure is this role's own, which is logged already.
+  // The failure is this role's own. It is logged already.
   LeaveEnding(flags.ending, told);
   _exit(code);
 }
@@ -324,8 +327,8 @@ void RoleRuntime::Rep::SendHeartbeat() {
     request.set_knows_members(!members.empty());
   }
   {
-    // Stays locked during the call, so that ~ProgressRegistration waits for it: the objects that
-    // the source refers to may be destroyed right after.
+    // Stays locked during the call, so that ~ProgressRegistration waits for it. After that
+    // destructor the objects that the source refers to may be destroyed.
     MutexLock lock(&progress_mutex);
     if (progress_source) progress_source(&request);
   }
@@ -367,7 +370,8 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
   ExitIfOver(answer);
   {
     MutexLock lock(&mutex);
-    // Members do not change, and the coordinator sends them only until this process has them.
+    // The members do not change. The coordinator sends them until this process says that it has
+    // them.
     if (members.empty()) members.assign(answer.members().begin(), answer.members().end());
   }
   {

@@ -1,5 +1,5 @@
-// How a role's control thread handles wrong answers, and missing ones. role_runtime_test.cc tests
-// the ends of a role, role_signals_test.cc signals.
+// Tests how a role's control thread handles wrong answers, and missing ones. role_runtime_test.cc
+// tests the ends of a role, role_signals_test.cc signals.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -36,7 +36,8 @@ TEST_F(RoleRuntimeTest, AWishToStopThatIsLostIsMadeAgain) {
               ::testing::ExitedWithCode(0), "the run has stopped");
 }
 
-// The run ends or restarts anyway, which heartbeats will report.
+// A refusal means that the run is ending or restarting already, so the role logs it and does not
+// repeat its wish.
 TEST_F(RoleRuntimeTest, AWishToStopThatIsRefusedIsMadeOnceAndLogged) {
   EXPECT_EXIT(
       RunCase(
@@ -154,8 +155,8 @@ TEST_F(RoleRuntimeTest, AnAnswerThatIsNoMessageExits1) {
   EXPECT_TRUE(IsOf(Left(), NN_WORKER, 0));
 }
 
-// A refusal by another run or generation is different: then the role asks to be started again
-// (role_runtime_test.cc).
+// Only a refusal by another run or generation is handled differently: then the role asks to be
+// started again (role_runtime_test.cc).
 TEST_F(RoleRuntimeTest, AnyOtherRefusalOfAHeartbeatExits1) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 RETURN_IF_ERROR(runtime.Join());
@@ -167,7 +168,7 @@ TEST_F(RoleRuntimeTest, AnyOtherRefusalOfAHeartbeatExits1) {
   EXPECT_EQ(Left().why(), Ending::MEMBER_FAILED);
 }
 
-// A lost heartbeat is not a refusal: another one follows.
+// A lost heartbeat is not a refusal, so the role sends the next one as usual.
 TEST_F(RoleRuntimeTest, AHeartbeatThatIsLostChangesNothing) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 RETURN_IF_ERROR(runtime.Join());
@@ -184,7 +185,7 @@ TEST_F(RoleRuntimeTest, AHeartbeatThatIsLostChangesNothing) {
               ::testing::ExitedWithCode(0), "");
 }
 
-// The runtime waits for the body of a role to notice the end, but not for ever.
+// The runtime waits for the body of a role to notice the end of the run, but not for ever.
 TEST_F(RoleRuntimeTest, ARunThatHasFinishedEndsAProcessThatDoesNotNotice) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 RETURN_IF_ERROR(runtime.Join());

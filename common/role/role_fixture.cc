@@ -38,7 +38,8 @@ std::string EndingPathOfTest() {
 void RunCase(const Body& body, const Prepare& prepare, const std::vector<std::string>& flags) {
   std::string dir = ::testing::TempDir() + "role_runtime_test.XXXXXX";
   if (mkdtemp(dir.data()) == nullptr) abort();
-  // The path is relative, because that of a socket must not exceed 107 bytes, and the folder's may.
+  // Uses a relative path, because a socket's path must not exceed 107 bytes, but the folder's path
+  // may.
   if (chdir(dir.c_str()) != 0) abort();
   const std::string address = "unix:coordinator";
   FakeCoordinator coordinator;
@@ -46,8 +47,8 @@ void RunCase(const Body& body, const Prepare& prepare, const std::vector<std::st
   if (!ParseText(kJob, "job", &job).ok()) abort();
   coordinator.SetJob(job);
   if (prepare) prepare(coordinator);
-  // The server's threads start before the role and must not take its signals, so these are blocked
-  // here.
+  // Blocks these signals here, because the server's threads start before the role and must not
+  // receive its signals.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);

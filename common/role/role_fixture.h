@@ -1,5 +1,5 @@
-// The base of tests of a role's process: cases that each run in a separate process, with a
-// coordinator (fake_coordinator.h), so that the test sees from outside how it ends.
+// The base of tests of a role's process. Each case runs in a separate process, together with a
+// coordinator (fake_coordinator.h), so that the test sees from outside how the process ends.
 
 #ifndef SATRAP_COMMON_ROLE_ROLE_FIXTURE_H_
 #define SATRAP_COMMON_ROLE_ROLE_FIXTURE_H_
@@ -19,22 +19,24 @@ namespace satrap {
 using Body = std::function<absl::Status(RoleRuntime&, FakeCoordinator&)>;
 using Prepare = std::function<void(FakeCoordinator&)>;
 
-// Where the role of the running test leaves its Ending; the same path in the process of its case.
+// The path at which the role of the running test leaves its Ending. The process of a test case has
+// the same path as the test itself.
 std::string EndingPathOfTest();
 
-// Runs a coordinator, which `prepare` may change first, and a role with `body`, in the process of
-// the test case. `flags` are more flags of the role. Exits with the role's code.
+// Runs a coordinator, and a role with `body`, in the process of the test case. `prepare` may change
+// the coordinator first; `flags` are more flags of the role. Exits with the role's code.
 [[noreturn]] void RunCase(const Body& body, const Prepare& prepare = nullptr,
                           const std::vector<std::string>& flags = {});
 
-// The end of a body: finishes with an empty result and waits until the coordinator knows.
+// Call at the end of a body. Finishes the run with an empty result, and waits until the coordinator
+// knows that the run has finished.
 absl::Status FinishRole(RoleRuntime& runtime);
 
 class RoleRuntimeTest : public ::testing::Test {
  protected:
   RoleRuntimeTest() { ::testing::FLAGS_gtest_death_test_style = "threadsafe"; }
   ~RoleRuntimeTest() override { std::remove(EndingPathOfTest().c_str()); }
-  // What the role of the last case has left; empty if it left nothing.
+  // The Ending that the role of the last case has left; an empty message if it left none.
   static Ending Left() { return ReadEnding(EndingPathOfTest()).value_or(Ending()); }
 };
 

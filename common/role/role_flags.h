@@ -23,31 +23,32 @@ namespace satrap {
 struct RoleFlags {
   int role_index = 0;       // 0 .. replicas - 1
   std::string coordinator;  // the coordinator's address, as gRPC takes it; required
-  std::string listen;       // where this role serves; empty for roles that serve nothing
-  // Where peers reach this role. Default: `listen`. The NN worker serves nothing; there it is the
-  // host name or IP address that collectives bind to.
+  std::string listen;       // the address at which this role serves; empty if it serves nothing
+  // The address at which peers reach this role. Default: `listen`. The NN worker serves nothing;
+  // for it this is the host name or IP address that collectives bind to.
   std::string advertise;
   std::string ending;  // the file in which this process leaves its Ending (ending.h); empty: none
   int alive = -1;      // the pipe into which it gives signs of life (life_sign.h); -1: none
   std::vector<Flag> Table();
 };
 
-// `args` does not include the program's name. `own` are the flags that the role has besides these.
-// Errors as ParseOnlyFlags (common/flags/flags.h).
+// `args` does not include the program's name. `own` are flags that only this role has. Errors are
+// those of ParseOnlyFlags (common/flags/flags.h).
 absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args,
                                          const std::vector<Flag>& own = {});
 
 struct CoordinatorFlags {
-  // The resolved job's file; required. A resumed run takes its job from its log, and only run_dir
-  // from this file.
+  // The file of the resolved job; required. A run that has a log takes its job from the log, and
+  // only run_dir from this file, unless `next_job` is set.
   std::string config;
   std::string listen;  // required
-  // The run is resumed: --config is the job of the next generation, which begins from the cut
-  // `from` (a name in RUN/checkpoints or a path to one; empty: the newest).
+  // Whether the user resumes the run. --config is then the job of the next generation, and that
+  // generation begins from the cut `from`: a name in RUN/checkpoints or a path to such a name. If
+  // `from` is empty, it begins from the newest cut.
   bool next_job = false;
   std::string from;  // only with next_job
-  // How the generation before ended: --ended is the message without its text, as protobuf text on
-  // one line, and --cause is the text. Both may be missing.
+  // How the previous generation ended. --ended is this Ending without its text, as protobuf text on
+  // one line, and --cause is its text. Both may be missing.
   Ending ended;
   std::string cause;
   std::string ending;  // as in RoleFlags
@@ -56,16 +57,17 @@ struct CoordinatorFlags {
   std::vector<Flag> Table();
 };
 
-// Errors as ParseRoleFlags.
+// Errors are those of ParseRoleFlags.
 absl::StatusOr<CoordinatorFlags> ParseCoordinatorFlags(const std::vector<std::string>& args);
 
 // "data_loader", "embedding_worker", "embedding_ps", "nn_worker", "coordinator".
 absl::string_view RoleName(Role role);
 
-// "nn_worker 1", but "coordinator", of which there is only one.
+// For example "nn_worker 1". "coordinator" has no number, because there is only one.
 std::string MemberName(Role role, int index);
 
-// How many processes of `role` the job has, and how many threads the pool of each one has.
+// The number of processes of `role` in the job, and the number of threads in the pool of each
+// process.
 int ReplicasOf(Role role, const JobConfig& job);
 int ThreadsOf(Role role, const JobConfig& job);
 

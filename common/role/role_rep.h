@@ -1,4 +1,4 @@
-// The implementation of RoleRuntime: role_control.cc has its control thread, role_runtime.cc the
+// The implementation of RoleRuntime. role_control.cc has its control thread, role_runtime.cc the
 // rest.
 
 #ifndef SATRAP_COMMON_ROLE_ROLE_REP_H_
@@ -43,12 +43,13 @@ struct RoleRuntime::Rep {
   absl::Status Register();
   absl::StatusOr<RegisterAnswer> AwaitPlace(const RegisterRequest& request);
   // Ends the process without destructors, because other threads may be using anything. Logs
-  // `message`, and leaves `ending` for whoever started the process.
+  // `message`, and leaves `ending` for the process that started this one.
   [[noreturn]] void ExitNow(int code, absl::string_view message, const Ending& ending);
-  // As above, with an ending of this process for the reason `why`, whose text is `message`.
+  // Like ExitNow above, with an Ending of this process that has the reason `why` and the text
+  // `message`.
   [[noreturn]] void ExitNow(int code, Ending::Why why, absl::string_view message);
-  // Returns false and does nothing if the run has finished: then peers end in any order, and calls
-  // to them fail.
+  // Returns false and does nothing if the run has finished: the peers are then ending in any order,
+  // so calls to them may fail.
   bool ReportFailure(absl::Status status);
   void Wake();
 
@@ -73,7 +74,7 @@ struct RoleRuntime::Rep {
   MetricsRegistry metrics;
   std::unique_ptr<MetricsServer> metrics_server;
   const uint64_t incarnation = RandomId();
-  // Register sets these before `registered`; they are constant afterwards.
+  // Register sets these before it sets `registered`; afterwards they are constant.
   Envelope envelope;
   RegisterAnswer registration;
   std::unique_ptr<KillPoints> kill_points;
@@ -89,7 +90,7 @@ struct RoleRuntime::Rep {
   int wake_fd = -1;
   std::thread control;
 
-  // Used by the control thread only.
+  // Only the control thread uses these.
   int64_t last_answer_ms = 0;
   int64_t next_heartbeat_ms = 0;
   int64_t finished_ms = 0;

@@ -30,7 +30,7 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kServerDrainMs = 500;
-// How long a role waits until it sees the run's folder as the coordinator does: a network file
+// How long a role waits until it sees the run's folder as the coordinator does. A network file
 // system may answer from a cache for a while.
 constexpr int64_t kSeesRunMs = 30000;
 constexpr int kSeesRunPauseMs = 100;
@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
   sigaddset(&signals, SIGINT);
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
   signal(SIGPIPE, SIG_IGN);
-  // A write to a file at its size limit then fails, and abandons a cut as a full disk does.
+  // With this, a write to a file that has reached its size limit fails instead of ending the
+  // process. A cut is then abandoned, as when the disk is full.
   signal(SIGXFSZ, SIG_IGN);
 
   ASSIGN_OR_RETURN(Logger logger,
@@ -60,8 +61,8 @@ absl::StatusOr<std::unique_ptr<RoleRuntime>> RoleRuntime::Start(Role role, const
   CHECK(rep->signal_fd >= 0 && rep->wake_fd >= 0) << std::strerror(errno);
   rep->last_answer_ms = MonotonicMs();
   rep->control = std::thread([raw = rep.get()] { raw->Control(); });
-  // The control thread already runs, so that a signal ends a process that waits for its
-  // coordinator.
+  // The control thread runs before this, so that a signal can end a process that still waits for
+  // its coordinator.
   RETURN_IF_ERROR(rep->Register());
   return std::unique_ptr<RoleRuntime>(new RoleRuntime(std::move(rep)));
 }
@@ -105,7 +106,7 @@ void RoleRuntime::ExitUnlessOk(const absl::Status& status) {
     const Ending failure = FailureOf(rep_->role, rep_->flags.role_index, status);
     rep_->ExitNow(kExitFailed, status.message(), failure);
   }
-  // The control thread tells the coordinator and ends the process.
+  // Waits for the control thread, which reports the error to the coordinator and ends the process.
   while (true) pause();
 }
 
@@ -165,7 +166,8 @@ absl::Status RoleRuntime::Join() {
     while (rep_->state == STARTING) rep_->changed.Wait(&rep_->mutex);
     over = rep_->state == FINISHED;
   }
-  // The coordinator, or this role, was started again after the end.
+  // The run had finished before this role joined it: the coordinator or this role was started again
+  // afterwards.
   if (over) rep_->ExitNow(0, Ending::OTHER, "the run has finished already");
   NowDoing("takes part in the run");
   rep_->logger.Info("every role is ready");
@@ -238,8 +240,8 @@ int RunRole(Role role, int argc, char** argv,
     fprintf(stderr, "error: %s: %s\n", std::string(RoleName(role)).c_str(),
             std::string(status.message()).c_str());
     if (flags.ok()) LeaveEnding(flags->ending, FailureOf(role, flags->role_index, status));
-    // There is no coordinator, or it belongs to another generation: a later start may find the
-    // right one.
+    // FAILED_PRECONDITION means that the coordinator belongs to another generation. A later start
+    // may find the right coordinator.
     const Ending failure = FailureOf(role, 0, status);
     const bool again =
         absl::IsFailedPrecondition(status) || !NoRestartCures(failure, /*before=*/Ending());
@@ -251,7 +253,7 @@ int RunRole(Role role, int argc, char** argv,
   if (!limits.ok()) return start_failed(limits);
   auto runtime = RoleRuntime::Start(role, *flags);
   if (!runtime.ok()) return start_failed(runtime.status());
-  // Before the body, which reads cuts and models in the folder.
+  // Called before the body, which reads cuts and models in the folder.
   (*runtime)->ExitUnlessOk((*runtime)->AwaitRunFolder());
   (*runtime)->ExitUnlessOk(body(**runtime));
   return 0;

@@ -12,29 +12,29 @@
 //     }
 //     int main(int argc, char** argv) { return RunRole(EMBEDDING_PS, argc, argv, RunEmbeddingPs); }
 //
-// Start registers this process, as a new incarnation, at the coordinator, which answers with the
+// Start registers this process, as a new incarnation, with the coordinator, which answers with the
 // envelope that every call carries, the job, and the cut to begin from. Only then can an engine be
 // made. Heartbeats run from here on. Join tells the coordinator, by heartbeat, that this role is
 // ready, and waits until all are; from here on the addresses of the members are known. A role whose
-// engine needs its peers joins first, makes its channels and engine, and then serves. Calls from
-// peers that come before that find no server and are repeated.
+// engine needs its peers joins first, makes its channels and engine, and then serves. Calls that
+// arrive before the role serves find no server and are repeated.
 //
 // Endings. If the coordinator says FINISHED, WaitForFinish returns, and the process exits with 0.
 // Every other ending logs its reason, leaves an Ending (ending.h) and exits the process from the
-// runtime's control thread, whatever other threads are doing, without destructors. So write a file
-// that must not be left half written under another name, and rename it. Exit codes:
+// runtime's control thread, whatever other threads are doing, without destructors. So if a file
+// must not be left half written, write it under another name and then rename it. Exit codes:
 //   0       The coordinator says STOPPED; or the run had finished before this process joined it.
-//   1, 77   The coordinator says FAILED. A failure given to failure_sink is first reported to it,
-//           and it answers how the run ends. 1 if this process failed first, or was built from
-//           other sources; else 77.
+//   1, 77   The coordinator says FAILED. A failure given to failure_sink is first reported to the
+//           coordinator, whose answer says how the run ends. 1 if this process failed first, or
+//           was built from other sources; else 77.
 //   75, 76  The coordinator says RESTARTING: 75 if this process failed first, else 76. Also 75: the
-//           coordinator gives no answer for 8 s or does not know this process; or it, or a peer,
-//           is of another run or generation.
+//           coordinator gives no answer for 8 s or does not know this process; or the coordinator
+//           or a peer is of another run or generation.
 //
 // Signals. The first SIGTERM asks the coordinator to stop the run, and this process continues to
-// serve until the run has its last cut, or until stop_seconds and a little more have passed (75). A
-// second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher asks the coordinator
-// itself, and sends SIGKILL.
+// serve until the run has its last cut, or until stop_seconds and a little more have passed; then
+// it exits with 75. A second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher asks
+// the coordinator itself, and sends SIGKILL.
 //
 // Thread-safe, but Serve, Join and WaitForFinish are for the main thread.
 
@@ -66,9 +66,10 @@ class RoleRuntime {
   struct Rep;
 
  public:
-  // Starts the log and the metrics endpoint, registers at the coordinator, which may start up to a
-  // minute later, and starts the job's executor. Errors as CoordinatorClient::Register. From here
-  // on SIGTERM and SIGINT are handled. REQUIRES: no other thread has been started in this process
+  // Starts the log and the metrics endpoint, registers with the coordinator, and starts the job's
+  // executor. The coordinator may be started later than this process, by up to a minute. From here
+  // on SIGTERM and SIGINT are handled. Errors are those of CoordinatorClient::Register. REQUIRES:
+  // no other thread has been started in this process
   static absl::StatusOr<std::unique_ptr<RoleRuntime>> Start(Role role, const RoleFlags& flags);
   ~RoleRuntime();
 
@@ -76,27 +77,28 @@ class RoleRuntime {
   const RoleFlags& flags() const;
   int index() const;                 // of this replica in its role
   const Envelope& envelope() const;  // what every call of this generation carries
-  // The folder of the cut that this generation begins from. This and the next two are empty if it
-  // begins from nothing.
+  // The folder of the cut from which this generation begins. If it begins without a cut, this,
+  // position and ledger are empty.
   const std::string& cut_folder() const;
   const RunPosition& position() const;
   const LedgerState& ledger() const;   // data loaders and rank 0 only
   uint64_t order_fingerprint() const;  // that of the run's cuts. REQUIRES: after Join
-  // `sink` gets each wish for a cut, or partition dealt to any loader, that a heartbeat brings. It
-  // may get the same one several times, is called on a thread of the runtime, and must not block.
-  // Null removes it, after waiting for a call that is running.
+  // These set the sink that receives each wish for a cut, and the sink that receives each partition
+  // dealt to any loader. Heartbeats bring both. A sink may receive the same wish or partition
+  // several times. It is called on a thread of the runtime and must not block. Null removes the
+  // sink, after waiting for a call that is running.
   void SetWishSink(std::function<void(const CutWish&)> sink);
   void SetDealtSink(std::function<void(const DealtPartition&)> sink);
   KillPoints* kill_points();  // end this process where the job says so
   Executor* executor();       // `threads` of the role's section in the job; outlives any engine
   const Logger& logger() const;
   MetricsRegistry* metrics();
-  // Engines call this sink with an error, which ends this process. Never blocks; the first error
-  // counts.
+  // Engines call this sink with an error, which ends this process. The sink never blocks. Only the
+  // first error counts.
   std::function<void(absl::Status)> failure_sink();
-  // Returns if `status` is OK. Otherwise ends the process as an error of the body would, but
-  // without unwinding: peers would notice the objects that this destroys (such as a collective)
-  // before this role reports why.
+  // Returns if `status` is OK. Otherwise ends the process as an error returned by the body would,
+  // but without unwinding: that would destroy objects such as a collective, and peers would notice
+  // before this role reports its error.
   void ExitUnlessOk(const absl::Status& status);
 
   // Starts the server of `methods` at flags().listen, once; large messages come and go in chunks
@@ -104,9 +106,9 @@ class RoleRuntime {
   // FAILED_PRECONDITION if the address is in use; INVALID_ARGUMENT if there is no --listen.
   absl::Status Serve(absl::Span<const rpc::Method> methods, rpc::Handler* handler);
 
-  // Fills in a heartbeat's report of progress, once a second; must not block.
+  // Fills in the progress report of a heartbeat. Called once a second; must not block.
   using ProgressSource = std::function<void(HeartbeatRequest*)>;
-  // Its destructor removes the source, after waiting for a call that is running.
+  // The destructor removes the source, after waiting for a call that is running.
   class ProgressRegistration {
    public:
     ~ProgressRegistration();
@@ -118,12 +120,12 @@ class RoleRuntime {
     explicit ProgressRegistration(Rep* rep) : rep_(rep) {}
     Rep* const rep_;
   };
-  // The registration must not outlive the runtime, nor anything that the source refers to.
-  // REQUIRES: one at a time
+  // The registration must not outlive the runtime or anything that the source refers to. REQUIRES:
+  // only one registration at a time
   [[nodiscard]] ProgressRegistration SetProgressSource(ProgressSource source);
 
-  // Reports this role as ready and waits until every role of the job is. Does not return if the run
-  // ends first. REQUIRES: at most once
+  // Reports this role as ready and waits until every role of the job is ready. Does not return if
+  // the run ends first. REQUIRES: called at most once
   absl::Status Join();
 
   // Waits, for 30 s at most, until this process sees the run's folder as the coordinator does
@@ -141,12 +143,12 @@ class RoleRuntime {
   rpc::Channel* coordinator_channel();
   CoordinatorClient* coordinator();  // for blocking calls: the rendezvous of collectives
 
-  // Rank 0 calls this. All roles then see FINISHED and exit with 0.
+  // Only rank 0 calls this. All roles then see FINISHED and exit with 0.
   absl::Status Finish(const RunResult& result);
 
   // Waits for FINISHED, calls `stop_engine` if given, stops server and executor and closes all
-  // channels to peers. Afterwards nothing reaches an engine. `stop_engine` is for engines that call
-  // peers from their own threads: these must have stopped when it returns.
+  // channels to peers. After that, nothing calls an engine any more. `stop_engine` is for engines
+  // that call peers from their own threads: when it returns, these threads must have stopped.
   void WaitForFinish(const std::function<void()>& stop_engine = nullptr);
 
  private:
@@ -155,9 +157,9 @@ class RoleRuntime {
 };
 
 // Parses the flags, starts the runtime and calls `body`. Returns 0 if `body` returned OK. Otherwise
-// its error ends the process as above, after the objects of `body` are destroyed (ExitUnlessOk
-// avoids that). `own` are flags that the role has besides RoleFlags.
-// REQUIRES: no other thread has been started in this process
+// the error of `body` ends the process as described above ("Endings"), but only after the objects
+// of `body` are destroyed (ExitUnlessOk does not destroy them). `own` are flags that only this role
+// has. REQUIRES: no other thread has been started in this process
 int RunRole(Role role, int argc, char** argv,
             absl::FunctionRef<absl::Status(RoleRuntime& runtime)> body,
             const std::vector<Flag>& own = {});

@@ -1,4 +1,4 @@
-// How a role's process ends, and what it knows about its run.
+// Tests how a role's process ends, and what it knows about its run.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -43,7 +43,8 @@ TEST_F(RoleRuntimeTest, TheMainThreadFlushesDenormalsToZero) {
               ::testing::ExitedWithCode(0), "");
 }
 
-// Before it is ready, a role may load for longer than the coordinator waits for a heartbeat.
+// Heartbeats must run before the role is ready, because it may load for longer than the coordinator
+// waits for a heartbeat.
 TEST_F(RoleRuntimeTest, ARoleHasItsRunAndSendsHeartbeatsBeforeItIsReady) {
   EXPECT_EXIT(RunCase(
                   [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
@@ -72,7 +73,7 @@ TEST_F(RoleRuntimeTest, HasWhatTheCoordinatorSaysOfTheJobAndTheCut) {
               ::testing::ExitedWithCode(0), "");
 }
 
-// The body is never called.
+// A role's body, for cases in which the runtime must not call the body.
 absl::Status NoBody(RoleRuntime&, FakeCoordinator&) { abort(); }
 
 TEST_F(RoleRuntimeTest, ARoleThatTheGenerationHasNoPlaceForIsToBeStartedAgain) {
@@ -95,7 +96,7 @@ TEST_F(RoleRuntimeTest, ARoleThatRegistersAtAGenerationThatIsOverWaitsForTheNext
               ::testing::ExitedWithCode(0), "waiting for the next one");
 }
 
-// A job like the one of RunCase, whose run_dir is the folder `name` where the case runs.
+// A job like the one of RunCase. Its run_dir is the folder `name` in the case's working folder.
 JobConfig JobIn(const std::string& name) {
   JobConfig job;
   job.set_name("tiny");
@@ -257,7 +258,7 @@ TEST_F(RoleRuntimeTest, AnErrorOfTheBodyIsAFailure) {
       ::testing::ExitedWithCode(1), "error +nn_worker/0 no such model");
 }
 
-// When destroyed, it ends the process with a code that the runtime does not use.
+// Ends the process in its destructor, with a code that the runtime does not use.
 struct ExitsWhenItGoes {
   ~ExitsWhenItGoes() { _exit(7); }
 };
@@ -275,7 +276,7 @@ TEST_F(RoleRuntimeTest, AFailureAfterAnothersIsLoggedAsItsEcho) {
   EXPECT_EQ(Left().text(), "nn_worker 1: the model is damaged");
 }
 
-// Only the origin says whose failure it is.
+// Whose failure it is depends only on the ending's origin, even if its text names another process.
 TEST_F(RoleRuntimeTest, WordsInTheTextOfAnEndingMakeNoEchoAndNoFailureOfOnesOwn) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                 RETURN_IF_ERROR(runtime.Join());
@@ -337,7 +338,8 @@ TEST_F(RoleRuntimeTest, AProgressSourceIsNotCalledOnceItsRegistrationIsGone) {
               ::testing::ExitedWithCode(0), "");
 }
 
-// How often the threads of this process go to sleep within 300 ms by the runtime's timer.
+// The number of times that threads of this process go to sleep within 300 ms, measured by a timer
+// of the runtime.
 int64_t SleepsIn300Ms(RoleRuntime& runtime) {
   Mutex mutex;
   CondVar changed;
@@ -356,10 +358,10 @@ int64_t SleepsIn300Ms(RoleRuntime& runtime) {
   return after.ru_nvcsw - before.ru_nvcsw;
 }
 
-// Prints "few sleeps" if the threads of this process slept fewer than 100 times in one of five
-// windows of 300 ms, else "many sleeps". A thread that polls each millisecond sleeps more often in
-// every window. What a process does only once, as gRPC does at its start, is only in the first
-// windows.
+// Prints "few sleeps" if the threads of this process slept fewer than 100 times in at least one of
+// five periods of 300 ms, otherwise "many sleeps". A thread that polls each millisecond sleeps more
+// often than that in every period. Work that happens only once, such as gRPC's start, is only in
+// the first periods.
 void PrintWhetherSleepsAreFew(RoleRuntime& runtime) {
   int64_t least = SleepsIn300Ms(runtime);
   for (int i = 1; i < 5 && least >= 100; ++i) least = std::min(least, SleepsIn300Ms(runtime));
@@ -374,7 +376,8 @@ TEST_F(RoleRuntimeTest, DealtPartitionsComeAgainUntilTheyAreKnown) {
                     [&](HeartbeatRequest* request) { request->set_known_partitions(known); });
                 runtime.SetDealtSink([&](const DealtPartition& dealt) {
                   if (dealt.loader() != 1 || dealt.split() != (calls % 2 == 0 ? 2 : 3)) abort();
-                  // The first answer counts as lost: this loader does not report it as known.
+                  // Does not report the partitions of the first two calls as known, as if the first
+                  // answer had been lost.
                   if (++calls > 2) ++known;
                 });
                 coordinator.Deal({2, 3});
@@ -432,7 +435,7 @@ TEST_F(RoleRuntimeTest, ASilentCoordinatorEndsTheProcess) {
   EXPECT_TRUE(IsOf(Left(), NN_WORKER, 0));
 }
 
-// Runs a process whose command line names no coordinator.
+// The case of a process whose command line does not name a coordinator.
 [[noreturn]] void RunWithoutCoordinator() {
   std::string args[] = {"nn_worker", "--role_index=0"};
   char* argv[] = {args[0].data(), args[1].data()};

@@ -1,4 +1,4 @@
-// How signals affect a role's process.
+// Tests how signals affect a role's process.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -59,7 +59,8 @@ TEST_F(RoleRuntimeTest, ARunThatDoesNotStopInTimeIsNotWaitedFor) {
               ::testing::ExitedWithCode(kExitStartAgain), "did not stop within stop_seconds");
 }
 
-// A quota or `ulimit -f` sets such a limit. It applies only to the process of the death test.
+// A quota or `ulimit -f` sets such a limit. The one here applies only to the process of the death
+// test.
 TEST_F(RoleRuntimeTest, AFileAtItsSizeLimitIsAFailedWriteAndNotADeath) {
   EXPECT_EXIT(RunCase([](RoleRuntime& runtime, FakeCoordinator&) {
                 const rlimit limit = {4096, RLIM_INFINITY};

@@ -35,8 +35,8 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
   Rep(Executor* executor, int64_t hold_us, Keeping keeping)
       : executor(executor), hold_us(hold_us), keeping(keeping) {}
 
-  // The sender will not repeat calls below `oldest`, so their answers are dropped. Calls that still
-  // run stay until they finish.
+  // Drops the answers to calls below `oldest`, because the sender will not repeat those calls.
+  // Calls that still run stay until they finish.
   void DropBelow(uint64_t oldest) REQUIRES(mutex) {
     if (oldest <= oldest_open) return;
     oldest_open = oldest;
@@ -45,9 +45,9 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
     }
   }
 
-  // All attempts are held equally long, so one that arrives after the timer was set expires after
-  // it. One timer is therefore enough: when it fires it is set again for the next attempt to
-  // expire.
+  // All attempts wait equally long, so an attempt that arrives after the timer was set expires
+  // after the timer does. One timer is therefore enough: when it fires, it is set again for the
+  // next attempt that expires.
   void SetTimer(int64_t delay_us) REQUIRES(mutex) {
     timer_set = true;
     executor->PostAfter(delay_us, [weak = weak_from_this()] {
@@ -55,7 +55,7 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
     });
   }
 
-  // Answers WAIT to the attempts whose hold has passed.
+  // Answers WAIT to the attempts that have waited for hold_us.
   void AnswerWait() {
     std::vector<Callback> expired;
     {
@@ -86,7 +86,7 @@ struct AnswerWindow::Rep : std::enable_shared_from_this<AnswerWindow::Rep> {
   const Keeping keeping;
   mutable Mutex mutex;
   uint64_t oldest_open GUARDED_BY(mutex) = 1;
-  // Answered calls from oldest_open on, and every call that still runs.
+  // The answered calls from oldest_open on, and all calls that still run.
   absl::btree_map<uint64_t, Call> calls GUARDED_BY(mutex);
   bool timer_set GUARDED_BY(mutex) = false;
 };
@@ -95,9 +95,9 @@ AnswerWindow::AnswerWindow(Executor* executor, int64_t hold_us, Keeping keeping)
     : rep_(std::make_shared<Rep>(executor, hold_us, keeping)) {}
 
 AnswerWindow::~AnswerWindow() {
-  // A timer's task may keep the rep alive for a moment longer, but the responders must be destroyed
-  // with the window. That happens after the lock is released, because destroying a responder may
-  // answer its call.
+  // The responders must be destroyed with the window, but a timer's task may keep the rep alive for
+  // a moment longer. So the responders are moved here. They are destroyed after the lock is
+  // released, because destroying a responder may answer its call.
   absl::btree_map<uint64_t, Rep::Call> calls;
   MutexLock lock(&rep_->mutex);
   calls.swap(rep_->calls);
@@ -145,9 +145,9 @@ void AnswerWindow::Finish(uint64_t number, absl::StatusOr<Message> answer) {
     CHECK(call != rep_->calls.end() && !call->second.answer.has_value())
         << "call " << number << " does not run";
     waiters.swap(call->second.waiters);
-    // If the sender closed the number while the call ran, no attempt follows. An answer for which
-    // no attempt is waiting (all of them were answered WAIT) is kept, whatever `keeping` says, for
-    // the next one.
+    // If the sender closed the number while the call ran, no attempt follows, and the answer is
+    // dropped. If no attempt is waiting for the answer (all were answered WAIT), it is kept for the
+    // next attempt, whatever `keeping` says.
     const bool delivered = rep_->keeping == Keeping::kUntilDelivered && !waiters.empty();
     if (number < rep_->oldest_open || delivered) {
       rep_->calls.erase(call);

@@ -27,7 +27,7 @@ std::string OutcomeText(Outcome outcome) {
 
 class AnswerWindowTest : public testing::Test {
  protected:
-  // One attempt; its answer, once there, is appended to `answers_` as "number:text".
+  // Admits one attempt. When its answer comes, it is appended to `answers_` as "number:text".
   Admission Admit(uint64_t number, uint64_t oldest_open, bool without_payload = false) {
     return window_->Admit(
         number, oldest_open,
@@ -85,7 +85,7 @@ TEST_F(AnswerWindowTest, ARepeatOfARunningCallWaitsForItsAnswer) {
   EXPECT_EQ(TakeAnswers(), (Answers{"1:first", "1:first", "1:first"}));
 }
 
-// Large answers must not pile up in memory because one earlier call stays open.
+// Call 1 stays open. Even so, the large answers of later calls must not pile up in memory.
 TEST_F(AnswerWindowTest, AWindowThatKeepsUntilDeliveredRunsALaterRepeatAgain) {
   window_ = std::make_unique<AnswerWindow>(&executor_, kHoldUs, Keeping::kUntilDelivered);
   Admit(1, 1);
@@ -184,7 +184,7 @@ TEST_F(AnswerWindowTest, AHeldAttemptIsToldToWaitAndTheCallGoesOn) {
   EXPECT_EQ(TakeAnswers(), Answers{});
   executor_.AdvanceBy(1);
   EXPECT_EQ(TakeAnswers(), Answers{"1:" + OutcomeText(OUTCOME_WAIT)});
-  // WAIT was not kept: the repeat attaches to the call, which still runs.
+  // WAIT is not kept as the answer: the repeat waits for the call, which still runs.
   EXPECT_EQ(Admit(1, 1), Admission::kHandled);
   EXPECT_EQ(TakeAnswers(), Answers{});
   window_->Finish(1, Answer("first"));
@@ -245,7 +245,7 @@ TEST_F(AnswerWindowTest, FinishIsForCallsThatRun) {
   EXPECT_DEATH(window_->Finish(2, Answer("never asked")), "call 2 does not run");
 }
 
-// Many threads send attempts of the same calls at once. The hold is 0, so that some of them are
+// Many threads send attempts of the same calls at the same time. hold_us is 0, so some attempts are
 // answered WAIT.
 TEST(AnswerWindowThreadsTest, RunsEachCallOnceAndAnswersEachAttemptOnce) {
   constexpr int kThreads = 4;
@@ -267,7 +267,7 @@ TEST(AnswerWindowThreadsTest, RunsEachCallOnceAndAnswersEachAttemptOnce) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  executor.Stop();  // finishes a WAIT that has begun; a later one would find no attempt
+  executor.Stop();  // a WAIT in progress finishes; a later one would find no attempt
   EXPECT_EQ(answers, kThreads * kCalls);
   for (int number = 1; number <= kCalls; ++number) EXPECT_LE(runs[number], 1) << number;
   EXPECT_EQ(window.num_running(), 0u);

@@ -1,6 +1,6 @@
-// CallNumbers assigns numbers, from 1, to the calls that one sender makes by one method on one
-// stream, and knows which are open. Every attempt carries its call's number and oldest_open(),
-// which tells the receiver which answers it need not keep (answer_window.h).
+// CallNumbers is for the calls that one sender makes by one method on one stream. It assigns
+// numbers to them, from 1, and knows which calls are open. Every attempt carries its call's number
+// and oldest_open(), which tells the receiver which answers it need not keep (answer_window.h).
 //
 // Thread-safe.
 
@@ -22,7 +22,7 @@ class CallNumbers {
   // Closes a call: no further attempt of it will be sent. REQUIRES: `number` is open
   void End(uint64_t number);
 
-  // The smallest open number, or the next one if none is open. Never falls.
+  // The smallest open number, or the next number if none is open. Never decreases.
   uint64_t oldest_open() const;
 
   // The number of open calls.

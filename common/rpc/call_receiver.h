@@ -1,4 +1,4 @@
-// A CallReceiver takes the calls of one method that a NumberedClient makes (numbered_client.h) and
+// A CallReceiver receives the calls of one method that NumberedClients make (numbered_client.h) and
 // runs each once: it parses the header, checks that the call is of this run and of a sender that
 // exists, and admits it to the AnswerWindow of its sender and stream.
 //
@@ -7,8 +7,8 @@
 //                                 ...do the work, now or later, then: call.Finish(answer);
 //                               });
 //
-// A call that is refused before the window (a malformed header, another run, a sender that does not
-// exist) does not use up its number, and no window is made for it.
+// A call that is refused before it reaches a window (a malformed header, another run, a sender that
+// does not exist) does not use up its number, and no window is made for it.
 //
 // Thread-safe.
 
@@ -36,11 +36,11 @@ struct PendingAnswer {
   uint64_t number = 0;
   uint32_t sender = 0;
 
-  // REQUIRES: once
+  // REQUIRES: called once
   void Finish(absl::StatusOr<Message> answer) const { window->Finish(number, std::move(answer)); }
 };
 
-// The stream that a header names. For a method without streams it is 0, so each sender has one
+// The stream that a header names. A method without streams has stream 0, so each sender has one
 // window.
 template <typename Header>
 int StreamOf(const Header& header) {
@@ -57,16 +57,16 @@ class CallReceiver {
     std::string name;          // this process's name in errors: "embedding_ps 3"
     Envelope envelope;         // of this run
     uint32_t num_senders = 0;  // senders are 0 .. num_senders - 1
-    int64_t hold_us = 0;       // as of AnswerWindow
+    int64_t hold_us = 0;       // as for AnswerWindow
     Keeping keeping = Keeping::kUntilClosed;
   };
   // `executor` is not owned and must outlive the receiver.
   CallReceiver(Options options, Executor* executor);
 
-  // One attempt of a call has arrived. If the call has to run, this calls
-  // run(PendingAnswer, Header, Buffer payload), which ends with one PendingAnswer::Finish, now or
-  // later; else `respond` is called, now or by the attempt that runs. INVALID_ARGUMENT: not a
-  // Header, or an unknown sender; FAILED_PRECONDITION: another run.
+  // Call this when one attempt of a call has arrived. If the call has to run, this calls
+  // run(PendingAnswer, Header, Buffer payload), which calls PendingAnswer::Finish once, now or
+  // later. Otherwise `respond` is called, now or by the attempt that runs. INVALID_ARGUMENT for
+  // bytes that are not a Header or for an unknown sender; FAILED_PRECONDITION for another run.
   template <typename Header, typename Run>
   void Receive(Message request, Callback respond, Run run) {
     absl::StatusOr<Header> header = ParseHeader<Header>(request.header);
@@ -77,7 +77,7 @@ class CallReceiver {
   }
 
  private:
-  // Responds, now or later, unless the call has to run.
+  // Responds, now or later, unless the call has to run: then it returns the call's PendingAnswer.
   absl::optional<PendingAnswer> Admit(const Envelope& envelope, const CallId& id, int stream,
                                       Callback respond);
 

@@ -1,4 +1,4 @@
-// The slow calls of the embedding PS (proto/control.proto) as Methods.
+// Method constants for the slow calls of the embedding PS (proto/control.proto).
 
 #ifndef SATRAP_COMMON_RPC_CONTROL_METHODS_H_
 #define SATRAP_COMMON_RPC_CONTROL_METHODS_H_

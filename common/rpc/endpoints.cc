@@ -24,14 +24,15 @@
 namespace satrap::rpc {
 namespace {
 
-// Peers start in any order, and gRPC's own pauses between attempts to connect grow to minutes.
+// Peers start in any order, so the pauses between attempts to connect are short. gRPC's own grow to
+// minutes.
 constexpr int kReconnectMinMs = 100;
 constexpr int kReconnectMaxMs = 1000;
-// A machine that vanishes closes no connection; pings detect that.
+// A machine that vanishes does not close its connections; pings detect that.
 constexpr int kKeepaliveTimeMs = 20000;
 constexpr int kKeepaliveTimeoutMs = 20000;
 
-// The path of "unix:path" and "unix:///path"; none for other addresses.
+// The path in "unix:path" or "unix:///path"; nullopt for other addresses.
 absl::optional<std::string> SocketPath(absl::string_view address) {
   if (!absl::ConsumePrefix(&address, "unix:")) return absl::nullopt;
   if (absl::StartsWith(address, "//")) address.remove_prefix(2);
@@ -55,9 +56,9 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   return absl::OkStatus();
 }
 
-// When its last user is gone, gRPC shuts its library down, which may wait ten seconds for one of
-// its own threads. So each channel and server takes a reference to the library and never returns
-// it.
+// gRPC shuts its library down when the last user has released it, which may wait ten seconds for
+// one of its own threads. So each channel and server takes a reference to the library and never
+// releases it.
 void KeepLibraryUp() { grpc_init(); }
 
 }  // namespace
@@ -90,7 +91,8 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> NewChannel(const std::string& add
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveTimeMs);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kKeepaliveTimeoutMs);
   arguments.SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // ReliableCall repeats attempts. gRPC's own retries would keep a copy of every request.
+  // Retries are off: ReliableCall repeats attempts, and gRPC's own retries would keep a copy of
+  // every request.
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_SERVICE_CONFIG_DISABLE_RESOLUTION, 1);
   return grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments);
@@ -105,7 +107,8 @@ void ListenOn(const std::string& address, const EndpointOptions& options,
   builder->SetMaxReceiveMessageSize(MaxMessageBytes(options));
   builder->SetMaxSendMessageSize(MaxMessageBytes(options));
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // Clients ping every kKeepaliveTimeMs. gRPC's default closes such connections as abusive.
+  // Allows pings every kKeepaliveTimeMs. By default gRPC closes connections with so many pings as
+  // abusive.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kKeepaliveTimeMs / 2);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);

@@ -34,7 +34,7 @@ void AppendField(uint8_t tag, size_t size_bytes, std::string* out) {
   AppendVarint(size_bytes, out);
 }
 
-// Reads the slices as one sequence of bytes. `left` is checked before every read.
+// Reads the slices as one sequence of bytes. Each read requires that enough bytes are left.
 class SliceReader {
  public:
   explicit SliceReader(absl::Span<const absl::string_view> slices) : slices_(slices) {
@@ -51,7 +51,7 @@ class SliceReader {
     while (size_bytes > 0) {
       const absl::string_view rest = slices_[slice_].substr(offset_);
       const size_t part_bytes = std::min(rest.size(), size_bytes);
-      // An empty slice may have no address.
+      // An empty slice may have a null address, which memcpy must not get.
       if (part_bytes > 0) std::memcpy(to, rest.data(), part_bytes);
       to += part_bytes;
       size_bytes -= part_bytes;
@@ -63,7 +63,7 @@ class SliceReader {
     }
   }
 
-  // A field's length. More than the bytes that follow it is an error.
+  // Reads a field's length. It is an error if fewer bytes than that follow.
   absl::StatusOr<size_t> ReadLength() {
     uint64_t length = 0;
     for (int shift = 0; shift < 35; shift += 7) {

@@ -65,7 +65,7 @@ TEST(FrameTest, TheSizeIsCheckedToTheByteBeforeEncoding) {
   }
 }
 
-// The pages of the buffer are never touched, so it takes no memory.
+// The buffer takes address space but no memory, because its pages are never touched.
 TEST(FrameTest, AFieldOfTwoGibIsRefusedByNameWhateverTheLimit) {
   const Message message{"", Buffer(size_t{1} << 31)};
   const absl::Status status =
@@ -91,7 +91,7 @@ TEST(FrameTest, ReadsAPlainMessageFromAnySlices) {
   EXPECT_EQ(DecodeFrame(kPlain, {})->header, "");
 }
 
-// Cuts one message at every possible pair of places, which makes empty slices, too.
+// Cuts one message at every possible pair of places, which also makes empty slices.
 TEST(FrameTest, SlicesMayBeCutAnywhere) {
   const std::string bytes = Encode(kBulk, std::string(130, 'h'), "payload");
   const absl::string_view all = bytes;
@@ -153,8 +153,8 @@ TEST(FrameTest, RefusesWhatNoGeneratedCodeWrites) {
 }
 
 // Decodes frames in which bytes were changed, removed and added. Each slice has a block of exactly
-// its size, so that a sanitizer sees any read outside it. No decoded message is larger than its
-// frame.
+// its size, so that a sanitizer detects any read outside it. No decoded message may be larger than
+// its frame.
 TEST(FrameTest, SurvivesMutatedInput) {
   SplitMix64 random(4);
   int accepted = 0;

@@ -18,7 +18,7 @@
 namespace satrap::rpc {
 
 struct GrpcChannel::Rep {
-  // One call; deletes itself when its callback has returned.
+  // One call. It deletes itself after its callback has returned.
   class UnaryCall;
 
   Rep(std::shared_ptr<grpc::Channel> channel, const EndpointOptions& options)
@@ -34,12 +34,12 @@ struct GrpcChannel::Rep {
     calls.insert(call);
     return true;
   }
-  // The call's callback has returned, so the destructor must no longer cancel the call.
+  // Call this when the call's callback has returned: the destructor must no longer cancel the call.
   void Remove(UnaryCall* call) {
     MutexLock lock(&mutex);
     calls.erase(call);
   }
-  // Call it after a removed call was deleted. The destructor waits for this, not for Remove.
+  // Call this after a removed call was deleted. The destructor waits for this, not only for Remove.
   void Leave() {
     MutexLock lock(&mutex);
     if (--num_open == 0 && closing) all_left.NotifyAll();
@@ -63,8 +63,8 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
   void Start(const Message& request, int64_t timeout_ms) {
     context_.set_wait_for_ready(true);
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
-    // The request is checked before it is encoded, and before gRPC refuses it with a text that
-    // names neither the call nor the cure.
+    // Checks the request before it is encoded, because gRPC would refuse it with a text that names
+    // neither the call nor the cure.
     absl::Status status = CheckFrameSize("request of", method_, request, rep_->max_message_bytes);
     if (status.ok() && !rep_->Add(this)) status = absl::CancelledError("channel is closed");
     if (!status.ok()) {
@@ -82,7 +82,7 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
     context_.TryCancel();
   }
 
-  // The answer's first bytes have come.
+  // gRPC calls this when the first bytes of the answer have come.
   void OnReadInitialMetadataDone(bool ok) override {
     if (ok) answer_begun_ = true;
   }
@@ -91,9 +91,9 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
     done_(Answer(status));
     Rep* const rep = rep_;
     rep->Remove(this);
-    // The call is deleted before the channel's destructor may return. Its context refers to gRPC's
-    // channel, whose last reference must not be dropped on a thread of gRPC, and its callback may
-    // own objects that need the channel.
+    // The call must be deleted before the channel's destructor may return, for two reasons. The
+    // call's context refers to gRPC's channel, whose last reference must not be dropped on a thread
+    // of gRPC. And its callback may own objects that need the channel.
     delete this;
     rep->Leave();
   }
@@ -108,8 +108,8 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
     }
     if (!status.ok()) {
       absl::Status error = FromGrpcStatus(status);
-      // A server that shuts down ends the calls that it has not answered. Nothing is wrong with
-      // such a call: its peer is away, as it is after a broken connection.
+      // A server that shuts down ends the calls that it has not answered. The call itself was not
+      // wrong: its peer is unreachable, as after a broken connection.
       if (absl::IsCancelled(error) && !given_up_) {
         return absl::UnavailableError(
             absl::StrCat("the peer has ended the call: ", error.message()));

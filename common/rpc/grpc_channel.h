@@ -1,7 +1,7 @@
 // The Channel of real processes: unary gRPC calls to one address.
 //
 // A call waits for a connection as long as its timeout allows, so peers may start in any order.
-// Callbacks run on gRPC's threads: they hand their work to an executor and do not block.
+// Callbacks run on gRPC's threads, so they pass their work to an executor and do not block.
 //
 // Thread-safe.
 
@@ -23,15 +23,15 @@ class GrpcChannel final : public Channel {
   static absl::StatusOr<std::unique_ptr<GrpcChannel>> Create(const std::string& address,
                                                              const EndpointOptions& options);
 
-  // Cancels the calls in flight, whose callbacks get CANCELLED, and waits until all callbacks have
-  // returned. REQUIRES: not called from a callback.
+  // Cancels the calls in progress, whose callbacks get CANCELLED, and waits until all callbacks
+  // have returned. REQUIRES: not called from a callback
   ~GrpcChannel() override;
 
-  // A call that the other side ends is UNAVAILABLE; one that this channel gives up is CANCELLED.
-  // Errors besides those of Channel: RESOURCE_EXHAUSTED if the request or the answer is larger than
-  // max_message_bytes, naming the method, the bytes and the fields of the job to change (such a
-  // request is not sent); INTERNAL if the answer is malformed. DEADLINE_EXCEEDED is marked
-  // (MarkAnswerBegun) if the answer had begun to arrive.
+  // A call that the other side ends gets UNAVAILABLE; a call that this channel gives up gets
+  // CANCELLED. Further errors, in addition to those of Channel: RESOURCE_EXHAUSTED if the request
+  // or the answer is larger than max_message_bytes, naming the method, the bytes and the fields of
+  // the job to change (such a request is not sent); INTERNAL if the answer is malformed.
+  // DEADLINE_EXCEEDED is marked (MarkAnswerBegun) if the answer had begun to arrive.
   void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) override;
 
  private:

@@ -1,5 +1,6 @@
-// Errors of a channel: messages that are too large, answers that come too late, calls that either
-// side ends. grpc_test.cc has the rest: channel and server against each other.
+// Tests the errors of a channel: messages that are too large, answers that come too late, calls
+// that either side ends. grpc_test.cc tests everything else, with channel and server against each
+// other.
 
 #include "common/rpc/grpc_channel.h"
 
@@ -33,10 +34,11 @@ constexpr Method kEcho{"/satrap.Test/Echo", true};
 constexpr Method kGrow{"/satrap.Test/Grow", true};
 constexpr Method kMethods[] = {kEcho, kGrow};
 constexpr int64_t kMaxBytes = 100000;
-// Tag and length of the empty header, then of the payload.
+// The bytes of a frame besides its payload: tag and length of the empty header, then tag and length
+// of the payload.
 constexpr int64_t kFrameBytes = 2 + 4;
 
-// Echo answers with its request, Grow with a payload over the limit.
+// Answers Echo with its request, and Grow with a payload that makes the answer too large.
 class GrowingHandler final : public Handler {
  public:
   void Handle(const Method& method, Message request, Callback respond) override {
@@ -123,7 +125,7 @@ TEST_F(GrpcChannelTest, ThePayloadsOfAnswersLieWhereTheChannelIsTold) {
   EXPECT_EQ(allocator->allocated, answer->payload.size());
 }
 
-// The pages of the buffer are never touched, so it takes no memory.
+// The buffer takes address space but no memory, because its pages are never touched.
 TEST_F(GrpcChannelTest, ARequestOfMoreThanAFrameCanHoldIsRefusedInTheSameWay) {
   const absl::Status status = Call(kEcho, (size_t{1} << 31) + 5).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
@@ -142,8 +144,8 @@ TEST_F(GrpcChannelTest, AnAnswerOverTheLimitIsAskedForOnceAndTheErrorNamesCallBy
   EXPECT_EQ(handler_.calls(), 1);
 }
 
-// Starts a server that gives every call to `service`, which must outlive it. Sets *address to its
-// address.
+// Starts a server that passes every call to `service`, which must outlive it. Sets *address to the
+// server's address.
 std::unique_ptr<grpc::Server> StartGeneric(grpc::CallbackGenericService* service,
                                            std::string* address) {
   grpc::ServerBuilder builder;
@@ -156,7 +158,8 @@ std::unique_ptr<grpc::Server> StartGeneric(grpc::CallbackGenericService* service
   return server;
 }
 
-// If `begins`, sends the first bytes of an answer, its metadata. Never finishes a call.
+// Never finishes a call. If `begins`, it sends the metadata of an answer, which are its first
+// bytes.
 class BeginningService final : public grpc::CallbackGenericService {
  public:
   explicit BeginningService(bool begins) : begins_(begins) {}

@@ -15,7 +15,8 @@ namespace {
 // gRPC carries a status in a header list of 8 KiB, percent-encoded.
 constexpr size_t kMaxStatusTextBytes = 2048;
 
-// A slice of the buffer's own bytes; it holds the buffer until gRPC has no more use for it.
+// A slice that refers to the buffer's own bytes. It keeps the buffer alive until gRPC no longer
+// needs them.
 grpc::Slice SliceOf(const Buffer& buffer) {
   auto* owner = new Buffer(buffer);
   return grpc::Slice(

@@ -25,7 +25,8 @@ grpc::ByteBuffer ToByteBuffer(const Method& method, const Message& message);
 absl::StatusOr<Message> FromByteBuffer(const Method& method, const grpc::ByteBuffer& bytes,
                                        const std::shared_ptr<BufferAllocator>& allocator = nullptr);
 
-// Status codes have the same numbers in gRPC and Abseil. A long text is cut to what gRPC can carry.
+// Status codes have the same numbers in gRPC and Abseil. A text that is longer than gRPC can carry
+// is truncated.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 absl::Status FromGrpcStatus(const grpc::Status& status);
 

@@ -26,8 +26,9 @@ struct Route {
 };
 using Routes = absl::flat_hash_map<std::string, Route>;
 
-// One call. gRPC's API for calls of unknown methods is a stream; one message is read and one
-// written. It deletes itself in OnDone, which gRPC calls after Finish and all reactions.
+// One call. gRPC's API for calls of unknown methods is a stream in both directions; one message is
+// read, and one is written. The object deletes itself in OnDone, which gRPC calls after Finish and
+// all reactions.
 class UnaryReactor final : public grpc::ServerGenericBidiReactor {
  public:
   // `route` is null for an unknown method.
@@ -55,16 +56,16 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
   void OnDone() override { delete this; }
 
  private:
-  // The handler and a cancellation race to finish the call. The first one wins; the second must not
-  // touch the reactor, which may be deleted.
+  // The handler and a cancellation race to finish the call. The first of them finishes it. The
+  // second must not touch the reactor, which may be deleted.
   class State {
    public:
     explicit State(UnaryReactor* reactor) : reactor_(reactor) {}
 
     void Finish(absl::StatusOr<Message> answer) {
       if (finished_.exchange(true)) return;
-      // gRPC itself refuses answers above max_message_bytes, but a field above 2 GiB cannot be
-      // encoded.
+      // gRPC itself refuses answers above max_message_bytes, but a field above 2 GiB could not even
+      // be encoded.
       if (answer.ok()) {
         const absl::Status size = CheckFrameSize("answer to", reactor_->route_->method, *answer,
                                                  std::numeric_limits<int64_t>::max());
@@ -83,7 +84,8 @@ class UnaryReactor final : public grpc::ServerGenericBidiReactor {
     UnaryReactor* const reactor_;
   };
 
-  // Owned by the handler's callback: answers the call if the callback is dropped.
+  // Owned by the handler's callback. If the callback is destroyed without being called, answers the
+  // call.
   class Responder {
    public:
     explicit Responder(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -146,8 +148,8 @@ struct GrpcServer::Rep {
   RoutedService service;
   std::string address;
   Mutex mutex;  // a second Shutdown waits for the first
-  // Null after Shutdown. The socket's lock is released after the server is gone, so that nobody
-  // else takes the socket while it is in use.
+  // Both are null after Shutdown. The socket's lock is released after the server is destroyed, so
+  // that no other process takes the socket while it is in use.
   std::unique_ptr<SocketLock> socket_lock GUARDED_BY(mutex);
   std::unique_ptr<grpc::Server> server GUARDED_BY(mutex);
 };

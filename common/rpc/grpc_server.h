@@ -1,6 +1,6 @@
-// The server of real processes: hands gRPC calls to Handlers, by their method.
+// The server of real processes: passes gRPC calls to Handlers, by their method.
 //
-// Handlers are called on gRPC's threads, of which there are few: they hand their work to an
+// Handlers are called on gRPC's threads, of which there are few, so they pass their work to an
 // executor and do not block. If a handler destroys its callback without calling it, the call is
 // answered UNAVAILABLE.
 //
@@ -24,11 +24,11 @@ namespace satrap::rpc {
 class GrpcServer {
  public:
   struct Service {
-    absl::Span<const Method> methods;  // read by Start only
+    absl::Span<const Method> methods;  // only Start reads them
     Handler* handler;                  // not owned; must outlive the server
   };
 
-  // Listens and serves. TCP port 0 lets the system choose: see address().
+  // Listens and serves. With TCP port 0 the system chooses a port, which address() shows.
   // FAILED_PRECONDITION if the address is in use or cannot be bound; INVALID_ARGUMENT if it is
   // malformed (endpoints.h) or two services have the same method.
   static absl::StatusOr<std::unique_ptr<GrpcServer>> Start(const std::string& address,
@@ -38,13 +38,13 @@ class GrpcServer {
   // Calls Shutdown(0) unless Shutdown was called before.
   ~GrpcServer();
 
-  // Where the server listens, the chosen port included.
+  // The address at which the server listens, with the port that was chosen.
   const std::string& address() const;
 
-  // Refuses new calls and waits up to `deadline_ms` for running calls to be answered. Calls left
-  // then are cancelled: their clients see UNAVAILABLE, and later answers of handlers are dropped.
-  // When this returns, no handler is being called and the address is free. Idempotent. REQUIRES:
-  // not called from a handler.
+  // Refuses new calls and waits up to `deadline_ms` for running calls to be answered. Calls that
+  // still run then are cancelled: their clients get UNAVAILABLE, and later answers of handlers are
+  // dropped. When this returns, no handler is being called and the address is free. Idempotent.
+  // REQUIRES: not called from a handler
   void Shutdown(int64_t deadline_ms);
 
  private:

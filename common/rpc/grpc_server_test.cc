@@ -26,7 +26,7 @@ TEST_P(GrpcServerTest, ADroppedCallbackIsAnsweredUnavailable) {
 TEST_P(GrpcServerTest, AMalformedRequestIsRefused) {
   const auto server = StartOrDie(Address(), &handler_);
   const auto channel = ChannelTo(server->address());
-  // The same path, called as a plain method, so that the header's bytes are sent as they are.
+  // Calls the same path as a plain method, so that the bytes below are sent unchanged as the frame.
   const Method raw{kEcho.path, false};
   EXPECT_EQ(CallAndWait(channel.get(), raw, {"\x1a\x01x", {}}).status().code(),
             absl::StatusCode::kInvalidArgument);
@@ -54,7 +54,7 @@ TEST_P(GrpcServerTest, ShutdownNeverHangsOnParkedCalls) {
   for (Outcome& outcome : outcomes) {
     EXPECT_EQ(outcome.Wait().status().code(), absl::StatusCode::kUnavailable);
   }
-  for (Callback& respond : parked) respond(Message());  // goes nowhere
+  for (Callback& respond : parked) respond(Message());  // the answers are dropped
 }
 
 TEST_P(GrpcServerTest, ASecondServerAtTheSameAddressIsRefused) {
@@ -137,7 +137,7 @@ TEST(GrpcServerAddressTest, ACallGoesToTheHandlerOfItsMethod) {
 
 TEST(GrpcServerAddressTest, AnAddressThatIsNotThisMachinesIsRefused) {
   TestHandler handler;
-  // Reserved for documentation (RFC 5737): no machine has it.
+  // An address that no machine has: it is reserved for documentation (RFC 5737).
   const absl::Status status = StartStatus("192.0.2.1:0", &handler);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(status.message(),

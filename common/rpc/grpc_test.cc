@@ -76,7 +76,7 @@ TEST_P(GrpcTest, ACallWithoutAnAnswerEndsAtItsDeadline) {
   const auto channel = ChannelTo(server->address());
   EXPECT_EQ(CallAndWait(channel.get(), kPark, {"x", {}}, 50).status().code(),
             absl::StatusCode::kDeadlineExceeded);
-  // An answer that comes too late is dropped.
+  // The answer comes too late and must be dropped.
   for (Callback& respond : handler_.TakeParked(1)) respond(Message());
   EXPECT_TRUE(CallAndWait(channel.get(), kEcho, {"x", {}}).ok());
 }
@@ -115,7 +115,7 @@ TEST_P(GrpcTest, AChannelFindsItsServerAgain) {
   server = nullptr;
   server = StartOrDie(address, &handler_);
   absl::StatusOr<Message> answer = CallAndWait(channel.get(), kEcho, {"x", {}});
-  // One attempt may still meet the connection that was lost.
+  // One attempt may still fail because it uses the connection that was lost.
   if (absl::IsUnavailable(answer.status())) {
     answer = CallAndWait(channel.get(), kEcho, {"x", {}});
   }

@@ -1,4 +1,4 @@
-// Test support: a server, channels to it and calls that are waited for, over real sockets.
+// Test support: a server, channels to it and calls that wait for their answers, over real sockets.
 
 #ifndef SATRAP_COMMON_RPC_GRPC_TESTING_H_
 #define SATRAP_COMMON_RPC_GRPC_TESTING_H_
@@ -40,7 +40,7 @@ class TempFolder {
   std::string path_;
 };
 
-// Echoes; keeps the callbacks of Park.
+// Answers Echo with its request, and keeps the callbacks of Park until TakeParked.
 class TestHandler final : public Handler {
  public:
   void Handle(const Method& method, Message request, Callback respond) override {
@@ -67,7 +67,7 @@ class TestHandler final : public Handler {
   std::vector<Callback> parked_ GUARDED_BY(mutex_);
 };
 
-// The outcome of one call, to wait for.
+// The outcome of one call. A test can wait for it.
 class Outcome {
  public:
   Callback callback() {
@@ -124,7 +124,7 @@ inline absl::StatusOr<Message> CallAndWait(Channel* channel, const Method& metho
   return outcome.Wait();
 }
 
-// Every test of a suite of these runs over a Unix socket and over TCP: instantiate it with
+// A base for suites whose tests run over a Unix socket and over TCP. Instantiate such a suite with
 // testing::Bool() and SocketKind.
 class SocketTest : public testing::TestWithParam<bool> {
  protected:

@@ -1,5 +1,5 @@
-// What every receiver does first with a call: it parses the header and checks that the call belongs
-// to its own run.
+// The first checks of every receiver of a call: the header must parse, and the call must belong to
+// the receiver's own run.
 //
 // Thread-safe: functions of their arguments.
 
@@ -32,17 +32,17 @@ absl::StatusOr<Header> ParseHeader(const std::string& bytes) {
   return absl::InvalidArgumentError(absl::StrCat("malformed ", header.GetTypeName()));
 }
 
-// How the message of CheckEnvelope begins.
+// The beginning of CheckEnvelope's error message.
 inline constexpr char kOfAnotherRun[] = "the call belongs to another run: ";
 
-// Whether a peer of another run, generation or job has refused a call with CheckEnvelope. Text that
-// callers have put before its message does not matter.
+// Whether `status` comes from a peer of another run, generation or job, which has refused a call
+// with CheckEnvelope. Callers may have put text before its message.
 inline bool IsOfAnotherRun(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), kOfAnotherRun);
 }
 
-// FAILED_PRECONDITION unless `call`, the envelope of a request, names the run, the generation and
-// the job of `own`. `receiver` is the process that checks, as in "embedding_ps 3".
+// FAILED_PRECONDITION unless `call`, the envelope of a request, has the run, the generation and the
+// job of `own`. `receiver` is the name of this process, such as "embedding_ps 3".
 inline absl::Status CheckEnvelope(const Envelope& call, const Envelope& own,
                                   absl::string_view receiver) {
   if (call.run_id() == own.run_id() && call.generation() == own.generation() &&

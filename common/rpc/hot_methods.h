@@ -1,4 +1,4 @@
-// The seven hot RPCs (proto/hot.proto) as Methods, and which role serves which.
+// Method constants for the seven hot RPCs (proto/hot.proto), grouped by the role that serves them.
 
 #ifndef SATRAP_COMMON_RPC_HOT_METHODS_H_
 #define SATRAP_COMMON_RPC_HOT_METHODS_H_

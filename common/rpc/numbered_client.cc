@@ -14,13 +14,13 @@
 namespace satrap::rpc {
 namespace {
 
-// "/satrap.EmbeddingPs/Lookup" -> "Lookup".
+// For "/satrap.EmbeddingPs/Lookup", returns "Lookup".
 absl::string_view ShortName(const Method& method) {
   const absl::string_view path = method.path;
   return path.substr(path.rfind('/') + 1);
 }
 
-// The answer of a call that was done; anything else is an error that names method and peer.
+// The answer, if its outcome is DONE. Anything else becomes an error that names method and peer.
 absl::StatusOr<Message> DoneOrError(absl::StatusOr<Message> answer, const Method& method,
                                     absl::string_view peer) {
   absl::Status error = answer.status();
@@ -33,8 +33,8 @@ absl::StatusOr<Message> DoneOrError(absl::StatusOr<Message> answer, const Method
                       absl::StrCat(ShortName(method), " to ", peer, ": ", error.message()));
 }
 
-// The bytes of a request's header: envelope and call id come first, as fields 1 and 2, and the
-// header's own fields, which do not change, follow as they are.
+// Makes a request whose header has the envelope and the call id first, as fields 1 and 2, and then
+// the header's own fields, whose bytes are the same in every attempt.
 Message RequestOf(const CallPrefix& prefix, const Message& request, bool with_payload) {
   return {absl::StrCat(prefix.SerializeAsString(), request.header),
           with_payload ? request.payload : Buffer()};
@@ -53,7 +53,7 @@ struct NumberedClient::State : std::enable_shared_from_this<NumberedClient::Stat
   State(const Options& options, Executor* executor, std::vector<Peer> peers)
       : options(options), executor(executor), peers(std::move(peers)) {}
 
-  // `number`, one of `numbers`, is closed when the call ends; none for a forwarded call.
+  // `number`, assigned by `numbers`, is closed when the call ends. A forwarded call has none.
   void Start(size_t peer, const CallId& id, absl::optional<uint64_t> number, Message request,
              Callback done) {
     CHECK(peer < peers.size()) << peer << " of " << peers.size();
@@ -63,7 +63,7 @@ struct NumberedClient::State : std::enable_shared_from_this<NumberedClient::Stat
     auto make_request = [self = shared_from_this(), renews = number.has_value(),
                          prefix = std::move(prefix),
                          request = std::move(request)](bool with_payload) mutable {
-      // Read for each attempt, so that the peer can forget the answers to calls that have ended.
+      // Updated for each attempt, so that the peer can forget the answers to calls that have ended.
       if (renews) prefix.mutable_call()->set_oldest_open(self->numbers.oldest_open());
       if (!with_payload && !request.payload.empty()) {
         prefix.mutable_call()->set_without_payload(true);
@@ -82,8 +82,8 @@ struct NumberedClient::State : std::enable_shared_from_this<NumberedClient::Stat
                                                      options.timeouts, std::move(make_request),
                                                      std::move(answered));
     {
-      // Added before the call starts, because it may end in another thread before Start returns.
-      // The pointer is weak, because the call owns this state.
+      // Added before the call starts, because the call may end in another thread before Start
+      // returns. The pointer is weak, because the call owns this State.
       MutexLock lock(&mutex);
       open.emplace(key, call);
     }
@@ -100,7 +100,7 @@ struct NumberedClient::State : std::enable_shared_from_this<NumberedClient::Stat
   Executor* const executor;
   const std::vector<Peer> peers;
   CallNumbers numbers;
-  std::atomic<uint64_t> next_key{0};  // next key in `open`: forwarded calls have no number of ours
+  std::atomic<uint64_t> next_key{0};  // for `open`, because forwarded calls have no number
 
   Mutex mutex;
   std::map<uint64_t, std::weak_ptr<ReliableCall>> open GUARDED_BY(mutex);

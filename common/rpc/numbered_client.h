@@ -6,11 +6,12 @@
 //                         rpc::PeersOf("embedding_worker", channels));
 //   client.Call(worker, {header.SerializeAsString(), payload}, [](auto answer) { ... });
 //
-// The numbers run over all peers of a client. A peer keeps its answers from the sender's oldest
-// open call on, so calls whose answers are large or slow at one peer get a client for each peer.
+// All peers of a client share one sequence of numbers. A peer keeps its answers from the sender's
+// oldest open call on, even if that call is to another peer. So if answers are large, or if they
+// are slow at one peer, make a client for each peer.
 //
 // Thread-safe. The client may be destroyed before its calls are answered; the executor and the
-// channels, which are not owned, must outlive them.
+// channels, which are not owned, must outlive the calls.
 
 #ifndef SATRAP_COMMON_RPC_NUMBERED_CLIENT_H_
 #define SATRAP_COMMON_RPC_NUMBERED_CLIENT_H_
@@ -35,7 +36,7 @@ struct Peer {
   Channel* channel = nullptr;
 };
 
-// Peers of one role, by index: "ROLE 0", "ROLE 1", ...
+// Peers of one role, named by their index: "ROLE 0", "ROLE 1", ...
 std::vector<Peer> PeersOf(absl::string_view role, absl::Span<Channel* const> channels);
 
 class NumberedClient {
@@ -52,16 +53,17 @@ class NumberedClient {
   NumberedClient& operator=(NumberedClient&&) = delete;
 
   // Calls peers[peer] with the next number. The header of `request` has neither envelope nor call
-  // (fields 1 and 2): each attempt gets its own. `done` runs once, on a thread of the executor or
-  // the channel, never inside this call, after the number was closed. It gets an answer whose
-  // outcome is DONE, or an error such as "PutBatch to embedding_worker 2: ...": one of the peer's
-  // or of ReliableCall's, INTERNAL if an open call was answered OLD, or CANCELLED after CancelAll.
+  // (fields 1 and 2), because each attempt gets its own. `done` runs once, on a thread of the
+  // executor or the channel, never inside this call, and after the number was closed. It gets an
+  // answer whose outcome is DONE, or an error such as "PutBatch to embedding_worker 2: ...". Errors
+  // are those of the peer and of ReliableCall, INTERNAL if an open call was answered OLD, and
+  // CANCELLED after CancelAll.
   void Call(size_t peer, Message request, Callback done);
 
-  // As Call, for a call that another process has numbered: `id` is sent unchanged.
+  // Like Call, but for a call that another process has numbered: `id` is sent unchanged.
   void Forward(size_t peer, const CallId& id, Message request, Callback done);
 
-  // Gives up all open calls: no attempt begins any more, and each `done` gets CANCELLED on the
+  // Gives up all open calls: no further attempt begins, and each `done` gets CANCELLED on the
   // executor unless it has its result already. REQUIRES: no Call or Forward at the same time
   void CancelAll();
 

@@ -27,8 +27,8 @@ Message Answer(Outcome outcome) {
   return MessageOf(header);
 }
 
-// Hands attempts to a receiver at once, ends them at their deadlines, and counts the bytes of
-// payload that it carries.
+// Passes attempts directly to a receiver, ends them at their deadlines, and counts the bytes of the
+// payloads.
 class DirectChannel final : public Channel {
  public:
   DirectChannel(ManualExecutor* executor, CallReceiver::Options options)
@@ -57,7 +57,7 @@ class DirectChannel final : public Channel {
         });
   }
 
-  // The receiver forgets all that it knew.
+  // Replaces the receiver by a new one, which knows nothing of earlier calls.
   void Restart() {
     running.clear();
     receiver_ = std::make_unique<CallReceiver>(options_, executor_);

@@ -15,18 +15,19 @@ namespace satrap::rpc {
 
 namespace {
 
-// Values converted at a time by way of f32: small enough for the first-level cache.
+// The number of values that are converted at a time by way of f32. A block fits in the first-level
+// cache.
 constexpr size_t kConvertBlock = 1024;
 
-// The largest magnitude of an F16 section is below 2^kScaledBits: no value of it rounds to
-// infinity, and a sum of two still fits.
+// The values of an F16 section are scaled to magnitudes below 2^kScaledBits, so that no value
+// rounds to infinity, and a sum of two values still fits.
 constexpr int kScaledBits = 15;
 
 absl::Span<const uint16_t> Halves(const WireValues& values) {
   return absl::Span<const uint16_t>(reinterpret_cast<const uint16_t*>(values.bytes), values.count);
 }
 
-// 2^exponent. REQUIRES: `exponent` or its negative is within the range of a scale
+// 2^exponent. REQUIRES: `exponent` or -`exponent` is in the range of Section.scale_exponent
 float PowerOfTwo(int exponent) { return std::ldexp(1.0f, exponent); }
 
 SATRAP_VECTORIZE_SAME_BITS void ScaleValues(float factor, float* values, size_t count) {
@@ -37,7 +38,7 @@ void Scale(float factor, absl::Span<float> values) {
   if (factor != 1) ScaleValues(factor, values.data(), values.size());
 }
 
-// Values of `from` as f32, a block at a time: visit(block, position of its first value).
+// Decodes `from` to f32, a block at a time, and calls visit(block, position of its first value).
 template <typename Visit>
 void ForBlocks(const WireValues& from, Visit visit) {
   float block[kConvertBlock];
@@ -55,7 +56,8 @@ WireValues ViewOf(absl::Span<const float> values) {
 absl::StatusOr<const uint8_t*> CheckedBytes(const Buffer& payload, const Section& section,
                                             uint64_t count, size_t value_bytes,
                                             absl::string_view field) {
-  // Divided, not multiplied: the count comes from the peer, and its product might overflow.
+  // Divides instead of multiplying: the count comes from the peer, and count * value_bytes might
+  // overflow.
   if (section.size_bytes() % value_bytes != 0 || section.size_bytes() / value_bytes != count) {
     return absl::InvalidArgumentError(absl::StrCat(field, ": a section of ", section.size_bytes(),
                                                    " bytes cannot hold ", count, " values of ",
@@ -104,7 +106,7 @@ void PayloadBuilder::Allocate(std::shared_ptr<BufferAllocator> allocator) {
   allocated_ = true;
   if (size_bytes_ == 0) return;
   payload_ = Buffer(size_bytes_, std::move(allocator));
-  // Gaps are zeroed so that equal messages have equal bytes, and no old memory leaves the process.
+  // Zeroes the gaps, so that equal messages have equal bytes and no old memory leaves the process.
   for (const Range& gap : gaps_)
     std::memset(payload_.mutable_data() + gap.from, 0, gap.to - gap.from);
 }

@@ -1,6 +1,6 @@
 // The payload of a hot message: arrays one after another in one Buffer, each at an offset that is a
-// multiple of 64 and that the header states as a Section (proto/hot.proto). Little-endian;
-// docs/formats.md shows one byte by byte.
+// multiple of 64. The header states the position of each array as a Section (proto/hot.proto).
+// Little-endian; docs/formats.md shows a payload byte by byte.
 //
 // A sender reserves all sections, allocates once and fills them in:
 //
@@ -13,10 +13,10 @@
 //   message.payload = builder.Take();
 //
 // A receiver gets each array by SectionView or WireView. These never read outside the payload,
-// whatever the peer sent: a section that lies outside it, is misaligned, or has a size other than
-// its counts imply is INVALID_ARGUMENT.
-// The values of an F16 section are scaled by a power of two that the section states: the largest is
-// in [2^14, 2^15). That is exact except for values under 2^-28 of the largest.
+// whatever the peer sent. INVALID_ARGUMENT if a section lies outside the payload, is misaligned, or
+// has a size other than its counts imply. The values of an F16 section are scaled by a power of two
+// that the section states, so that the largest is in [2^14, 2^15). The scaling is exact except for
+// values under 2^-28 of the largest.
 //
 // Not thread-safe. Different threads may fill different sections.
 
@@ -35,7 +35,7 @@
 
 namespace satrap::rpc {
 
-// Bytes of one value on the wire.
+// The number of bytes of one value on the wire.
 inline size_t WireValueBytes(WireDtype dtype) { return dtype == F32 ? 4 : 2; }
 
 class PayloadBuilder {
@@ -50,11 +50,11 @@ class PayloadBuilder {
     ReserveBytes(count * WireValueBytes(dtype), section);
   }
 
-  // Bytes of the payload with the sections reserved so far.
+  // The size of the payload with the sections reserved so far.
   size_t size_bytes() const { return size_bytes_; }
 
-  // Makes the payload, with bytes of `allocator` unless that is null. Bytes of sections are
-  // uninitialised, those between them zero. REQUIRES: once
+  // Makes the payload, with memory from `allocator` unless that is null. The bytes of sections are
+  // uninitialised; those between sections are zero. REQUIRES: called once
   void Allocate(std::shared_ptr<BufferAllocator> allocator = nullptr);
 
   // The section's values, to be written. REQUIRES: after Allocate; `section` came from Reserve.
@@ -63,7 +63,8 @@ class PayloadBuilder {
     return payload_.MutableView<T>(section.offset_bytes(), section.size_bytes() / sizeof(T));
   }
 
-  // Writes as many values as were reserved, and their scale to `*section`. REQUIRES: as Fill
+  // Writes as many values as were reserved, and stores their scale in `*section`. REQUIRES: as for
+  // Fill
   void Encode(absl::Span<const float> values, WireDtype dtype, Section* section);
 
   // The payload, with all sections filled. The builder is used up. REQUIRES: after Allocate
@@ -88,7 +89,8 @@ absl::StatusOr<const uint8_t*> CheckedSection(const Buffer& payload, const Secti
                                               uint64_t count, size_t value_bytes,
                                               absl::string_view field);
 
-// The `count` values of a section, valid as long as the payload. Errors as CheckedSection.
+// The `count` values of a section, valid as long as the payload. Errors are those of
+// CheckedSection.
 template <typename T>
 absl::StatusOr<absl::Span<const T>> SectionView(const Buffer& payload, const Section& section,
                                                 uint64_t count, absl::string_view field) {
@@ -104,32 +106,32 @@ struct WireValues {
   const uint8_t* bytes = nullptr;
   int scale_exponent = 0;  // F16: the values are those of `bytes` times 2^scale_exponent
 
-  // Values [from, from + n). REQUIRES: within count
+  // Values [from, from + n). REQUIRES: from + n <= count
   WireValues Subrange(size_t from, size_t n) const;
 };
 
-// The range of Section.scale_exponent. It covers what f32 values need, and 2^e and 2^-e are normal
-// floats within it.
+// The range of Section.scale_exponent. It includes every scale that f32 values need. For each e in
+// the range, 2^e and 2^-e are normal floats.
 constexpr int kLeastScaleExponent = -100;
 constexpr int kLargestScaleExponent = 113;
 
-// The `count` values of a section of `dtype`. INVALID_ARGUMENT as CheckedSection, or if the scale
-// is out of range.
+// The `count` values of a section of `dtype`. INVALID_ARGUMENT if CheckedSection returns it, or if
+// the scale is out of range.
 absl::StatusOr<WireValues> WireView(const Buffer& payload, const Section& section, WireDtype dtype,
                                     uint64_t count, absl::string_view field);
 
-// The scale of an F16 section of values whose largest finite magnitude is `largest`. It is
-// kLeastScaleExponent for 0, so that several arrays in one section can take the largest of their
-// scales.
+// The scale for an F16 section whose largest finite magnitude is `largest`; kLeastScaleExponent if
+// `largest` is 0. So several arrays in one section can use the largest of their scales: an array of
+// zeros does not raise it.
 int ScaleExponentOf(float largest);
-// The scale for `values` in a section of `to_dtype`: 0 unless that is F16, and their own if they
-// are F16.
+// The scale for `values` in a section of `to_dtype`: 0 unless `to_dtype` is F16, and the values'
+// own scale if they are F16 already.
 int ScaleExponentFor(const WireValues& values, WireDtype to_dtype);
 void SetScale(WireDtype dtype, int scale_exponent, Section* section);
 
-// Counts of the values that F16 could not hold. Both are 0 for other dtypes.
+// The numbers of values that F16 could not hold. Both are 0 for other dtypes.
 struct WireLosses {
-  uint64_t saturated = 0;    // infinite or too large for the scale: the largest one was written
+  uint64_t saturated = 0;    // infinite or too large for the scale: the largest value was written
   uint64_t underflowed = 0;  // not 0, but too small: 0 was written
 
   void Add(const WireLosses& other) {
@@ -145,7 +147,7 @@ void DecodeWire(const WireValues& from, absl::Span<float> to);
 void EncodeWire(absl::Span<const float> from, WireDtype dtype, int scale_exponent, uint8_t* to);
 // Converts between any two dtypes. Equal dtypes and scales copy the bits.
 void ConvertWire(const WireValues& from, WireDtype to_dtype, int scale_exponent, uint8_t* to);
-// As ConvertWire, for gradients: an F16 output has no infinities.
+// Like ConvertWire, but for gradients: an F16 output has no infinities.
 WireLosses ConvertGradients(const WireValues& from, WireDtype to_dtype, int scale_exponent,
                             uint8_t* to);
 

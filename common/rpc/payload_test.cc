@@ -87,7 +87,7 @@ TEST(SectionView, RefusesAnotherSizeThanTheCountsSay) {
   EXPECT_FALSE(SectionView<uint64_t>(payload, MakeSection(0, 64), 7, "x").ok());
   EXPECT_FALSE(SectionView<uint64_t>(payload, MakeSection(0, 63), 7, "x").ok());
   EXPECT_FALSE(SectionView<uint64_t>(payload, MakeSection(0, 63), 8, "x").ok());
-  // The bytes of this count overflow 64 bits, and what remains is the section's size.
+  // This count times 8 bytes overflows 64 bits, and the result modulo 2^64 is the section's size.
   EXPECT_FALSE(
       SectionView<uint64_t>(payload, MakeSection(0, 8), (uint64_t{1} << 61) + 1, "x").ok());
 }
@@ -113,12 +113,12 @@ std::vector<float> SentAs(WireDtype dtype, const std::vector<float>& values, Sec
 
 TEST(PayloadBuilder, AnF16SectionHoldsValuesOfAnySize) {
   for (int exponent = -80; exponent <= 127; ++exponent) {
-    // Values that need up to all 11 bits of an F16's significand.
+    // Values that need all 11 bits of an F16's significand, or fewer.
     const float unit = std::ldexp(1.0f, exponent);
     const std::vector<float> values = {unit, 0x1.ffcp0f * unit, -0x1.008p0f * unit, 0};
     Section section;
     EXPECT_EQ(SentAs(F16, values, &section), values) << exponent;
-    // The largest value is scaled to just below 2^15, the end of the range.
+    // The largest value is scaled to just below 2^15, the largest magnitude that scaling allows.
     EXPECT_EQ(section.scale_exponent(), exponent - 14);
   }
 }
@@ -192,7 +192,7 @@ TEST(ConvertWire, AnF16KeepsItsScaleAndBitsAsTheScaleThatIsChosenForIt) {
   EXPECT_EQ(copy, bits);
 }
 
-// The losses of `values` on their way to F16, at the scale that suits them or without any.
+// The losses of converting `values` to F16, with the scale that suits them or without a scale.
 WireLosses LossesOf(const std::vector<float>& values, bool scaled) {
   const WireValues view{F32, values.size(), reinterpret_cast<const uint8_t*>(values.data())};
   std::vector<uint8_t> bytes(values.size() * 2);
@@ -200,7 +200,7 @@ WireLosses LossesOf(const std::vector<float>& values, bool scaled) {
 }
 
 TEST(ConvertGradients, TheScaleSavesWhatAnF16CannotHold) {
-  // The gradients of a mean over 64 K samples, and sums over a large part.
+  // `small` is like gradients of a mean over 64 K samples, `large` like sums over a large part.
   const std::vector<float> small = {1e-8f, -3e-9f, 2e-10f, 0}, large = {7e4f, -1e9f, 3.0f};
   EXPECT_EQ(LossesOf(small, /*scaled=*/false).underflowed, 3u);
   EXPECT_EQ(LossesOf(small, /*scaled=*/true).underflowed, 0u);

@@ -12,10 +12,10 @@ namespace {
 
 constexpr int64_t kFirstPauseUs = 20 * 1000;
 constexpr int64_t kLongestPauseUs = 1000 * 1000;
-// A busy machine runs a timer late by milliseconds, not by as much as this.
+// On a busy machine a timer is late by milliseconds. If it is late by more than this, the process
+// was suspended.
 constexpr int64_t kUsualLatenessUs = 1000 * 1000;
-// The limit of one attempt, however slow transfers are. A dead connection is found by gRPC's
-// keepalive.
+// The limit of one attempt, however slow transfers are. gRPC's keepalive detects a dead connection.
 constexpr int64_t kLongestAttemptMs = 600 * 1000;
 
 bool IsPeerAway(const absl::Status& status) {
@@ -60,8 +60,8 @@ void ReliableCall::MakeAttempt() {
     if (done_ == nullptr) return;
     with_payload = !receiver_has_payload_;
   }
-  // Called without the lock, because it takes locks of its owner's. No other attempt is made
-  // meanwhile.
+  // Called without holding mutex_, because the function may take locks of its owner. No other
+  // attempt is made meanwhile.
   Message request = make_request_(with_payload);
   int64_t attempt;
   int64_t timeout_ms;
@@ -71,8 +71,8 @@ void ReliableCall::MakeAttempt() {
     attempt = attempt_;
     attempt_has_payload_ = with_payload;
     timeout_ms = attempt_timeout_ms_ + RpcTimeouts::TransferMs(request.payload.size());
-    // Not timeout_ms: the rest of the attempt's time is for the transfer, during which the peer
-    // need not give a sign of life.
+    // Uses attempt_timeout_ms instead of timeout_ms: the remaining time is for the transfer, during
+    // which the peer need not give a sign of life.
     due_us_ = executor_->NowUs() + timeouts_.attempt_timeout_ms * 1000;
   }
   channel_->Call(method_, std::move(request), timeout_ms,
@@ -96,7 +96,7 @@ void ReliableCall::OnOutcome(int64_t attempt, absl::StatusOr<Message> outcome) {
     if (repeat_at_once || IsPeerAway(outcome.status())) {
       if (attempt != attempt_) return;  // reported twice: the next attempt decides
       if (stated == OUTCOME_RESEND && attempt_has_payload_) {
-        // Every repeat would be answered in the same way.
+        // A repeat would get the same answer.
         outcome = absl::InternalError("answered RESEND, but the request had its payload");
       } else if (repeat_at_once || !IsSilentAfter(outcome.status())) {
         return Repeat(repeat_at_once);
@@ -121,7 +121,8 @@ bool ReliableCall::IsSilentAfter(const absl::Status& lost) {
   absl::optional<int64_t> sign_ago_us = SignOfLifeAgoUs(lost);
   if (!sign_ago_us.has_value() && is_slow) sign_ago_us = 0;
   if (sign_ago_us.has_value()) {
-    // As of a whole attempt, no more of its rest than this counts as silence.
+    // However long the attempt took after the sign, no more than the time of a whole attempt counts
+    // as silence.
     const int64_t silent_us = std::min(*sign_ago_us, timeouts_.attempt_timeout_ms * 1000);
     last_sign_us_ = std::max(last_sign_us_, executor_->NowUs() - silent_us);
   }
@@ -139,7 +140,7 @@ absl::Status ReliableCall::SilenceError(const absl::Status& last) const {
                                    " ms; last: ", last.message()));
 }
 
-// Repeats in a task of its own, so that a channel that answers at once does not deepen the stack.
+// Posts a task for the repeat, so that a channel that answers at once does not deepen the stack.
 void ReliableCall::Repeat(bool at_once) {
   Task task = [self = shared_from_this()] { self->MakeAttempt(); };
   ++attempt_;
@@ -160,8 +161,8 @@ void ReliableCall::PostDone(Callback done, absl::StatusOr<Message> result) {
 }
 
 Outcome OutcomeOf(const Message& answer) {
-  // Field 1, a varint, comes first in every header that states an outcome, so the rest, which may
-  // be long, need not be parsed.
+  // Every header that states an outcome begins with field 1, a varint. So the remaining bytes,
+  // which may be many, need not be parsed.
   constexpr char kOutcomeTag = 0x08;
   const std::string& header = answer.header;
   if (header.size() < 2 || header[0] != kOutcomeTag) return OUTCOME_DONE;

@@ -1,33 +1,33 @@
 // A ReliableCall is one call that is repeated under one number, one attempt at a time, until it is
 // answered. With an AnswerWindow at the receiver it happens once.
 //
-// What an attempt's outcome does:
-//   - an answer {outcome: WAIT}: the next attempt, at once and without limit;
-//   - an answer {outcome: RESEND}: the next attempt, at once, with the payload;
-//   - UNAVAILABLE or DEADLINE_EXCEEDED: the next attempt, after a short pause, until the peer has
-//     given no sign of life for silence_timeout_ms; then that error is the result;
-//   - any other answer, {outcome: OLD} among them, and any other error: it is the result.
+// What happens after an attempt:
+//   - an answer {outcome: WAIT}: the next attempt follows, at once and without limit;
+//   - an answer {outcome: RESEND}: the next attempt follows, at once, with the payload;
+//   - UNAVAILABLE or DEADLINE_EXCEEDED: the next attempt follows, after a short pause, until the
+//     peer has given no sign of life for silence_timeout_ms; then that error is the result;
+//   - any other answer, also {outcome: OLD}, and any other error: it is the result.
 //
 // The payload. A receiver that has answered WAIT has the payload, so from the first WAIT on only
-// the header is sent, however long the call is held. Before the first WAIT the payload goes with
-// every attempt: after a lost attempt nobody knows whether the receiver got it. Losses are rare,
-// and what is lost is usually the request, so finding out first would only add a round trip. A
-// receiver that does not know the number (it was restarted) answers RESEND. INTERNAL is the result
-// if it answers RESEND to an attempt that had the payload.
+// the header is sent, however long the call takes. Before the first WAIT the payload goes with
+// every attempt, because after a lost attempt it is unknown whether the receiver got it. Losses are
+// rare, and usually the request is lost, so asking the receiver first would only add a round trip.
+// A receiver that does not know the number (it was restarted) answers RESEND. INTERNAL is the
+// result if it answers RESEND to an attempt that had the payload.
 //
-// Silence. WAIT and RESEND are signs of life, and so is an attempt whose answer had begun to arrive
-// when its deadline passed (AnswerHadBegun, rpc.h): the peer is alive and the transfer slow, so the
-// attempts that follow get twice the time. A channel may also say how long before its end an
-// attempt that failed had a sign of life (sign_of_life.h): silence counts from there, and the
-// attempts that follow get no more time. A large payload adds to an attempt's time as well
-// (RpcTimeouts::TransferMs). Time in which this process itself was suspended (with its machine, or
-// by a debugger) is not the peer's silence. It shows as an attempt that takes longer than
-// attempt_timeout_ms, or a pause that takes longer than planned; the excess is not counted. So no
-// single lost attempt ends a call, however much time its payload was given.
+// Silence. WAIT and RESEND are signs of life. So is an attempt whose answer had begun to arrive
+// when its deadline passed (AnswerHadBegun, rpc.h): the peer is alive but the transfer is slow, so
+// the attempts that follow get twice the time. For an attempt that failed, a channel may also say
+// how long before the attempt's end the peer gave a sign of life (sign_of_life.h). Silence then
+// counts from that sign, and the attempts that follow get no more time. A large payload adds to an
+// attempt's time as well (RpcTimeouts::TransferMs). Time in which this process itself was suspended
+// (with its machine, or by a debugger) is not the peer's silence. Such time is noticed when an
+// attempt takes longer than attempt_timeout_ms, or a pause takes longer than planned; the excess is
+// not counted. So no single lost attempt ends a call, however much time its payload was given.
 //
-// Only the executor and the channel are used, so it runs on a simulated clock as on a real one. The
-// channel ends each attempt in time. Should it report one attempt twice, first as lost and then
-// answered, the answer counts while the call is open.
+// The call uses only the executor and the channel, so it runs on a simulated clock as on a real
+// one. The channel ends each attempt in time. If the channel reports one attempt twice, first as
+// lost and then as answered, the answer counts while the call is open.
 //
 // Thread-safe.
 
@@ -54,14 +54,13 @@ class ReliableCall : public std::enable_shared_from_this<ReliableCall> {
   using RequestMaker = std::function<Message(bool with_payload)>;
 
   // `done` runs once, on a thread of the executor or the channel, never inside Start or Cancel.
-  // `executor` and `channel` are not owned and must outlive the call, which keeps itself alive from
-  // Start until `done` has run.
-  // REQUIRES: owned by a shared_ptr; the header of answers to `method` has field 1 as in
-  // CallOutcome (proto/hot.proto)
+  // `executor` and `channel` are not owned and must outlive the call. The call keeps itself alive
+  // from Start until `done` has run. REQUIRES: owned by a shared_ptr; the header of answers to
+  // `method` has the same field 1 as CallOutcome (proto/hot.proto)
   ReliableCall(Executor* executor, Channel* channel, const Method& method,
                const RpcTimeouts& timeouts, RequestMaker make_request, Callback done);
 
-  // Makes the first attempt, inside this call. REQUIRES: once
+  // Makes the first attempt before it returns. REQUIRES: called once
   void Start();
 
   // No further attempt begins, and `done` gets CANCELLED on the executor unless it has its result
@@ -90,10 +89,10 @@ class ReliableCall : public std::enable_shared_from_this<ReliableCall> {
   bool starting_ GUARDED_BY(mutex_) = true;
   bool receiver_has_payload_ GUARDED_BY(mutex_) = false;
   bool attempt_has_payload_ GUARDED_BY(mutex_) = false;
-  int64_t attempt_ GUARDED_BY(mutex_) = 0;         // the one that runs or comes next
+  int64_t attempt_ GUARDED_BY(mutex_) = 0;         // the number of the current or next attempt
   int64_t attempt_timeout_ms_ GUARDED_BY(mutex_);  // without the payload's TransferMs
-  // When this attempt, or the pause before it, should end. Time after that is not the peer's
-  // silence.
+  // When this attempt, or the pause before it, should end. Any time after that counts as a
+  // suspension of this process, not as the peer's silence.
   int64_t due_us_ GUARDED_BY(mutex_);
   int64_t last_sign_us_ GUARDED_BY(mutex_);
   int64_t pause_us_ GUARDED_BY(mutex_);

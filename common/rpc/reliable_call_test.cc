@@ -24,7 +24,7 @@ Message WithOutcome(Outcome outcome) {
 
 Message WithText(const std::string& text) { return {text, Buffer()}; }
 
-// Keeps attempts until the test answers them.
+// Keeps attempts open until the test answers them.
 class ScriptedChannel final : public Channel {
  public:
   void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) override {
@@ -177,7 +177,7 @@ TEST_F(ReliableCallTest, AfterWaitOnlyTheHeaderGoes) {
   EXPECT_EQ(
       std::accumulate(channel_.payload_bytes.begin(), channel_.payload_bytes.end(), size_t{0}),
       1000u);
-  // A lost attempt does not change what the receiver has.
+  // The receiver still has the payload after a lost attempt.
   Answer(100, absl::DeadlineExceededError("slow"));
   executor_.AdvanceBy(kSecondUs);
   ASSERT_EQ(channel_.requests.size(), 102u);
@@ -228,7 +228,8 @@ TEST_F(ReliableCallTest, OneLostAttemptWithALargePayloadIsNotSilence) {
   executor_.AdvanceBy(kSecondUs);
   EXPECT_TRUE(results_.empty());
   ASSERT_EQ(channel_.requests.size(), 2u);
-  // This standstill is shorter than the attempt's time, but the connection breaks during it.
+  // The process is suspended for less time than the attempt has, but the connection breaks
+  // meanwhile.
   executor_.JumpBy(36 * kSecondUs);
   Answer(1, absl::UnavailableError("the connection was closed meanwhile"));
   executor_.AdvanceBy(kSecondUs);
@@ -259,7 +260,7 @@ TEST_F(ReliableCallTest, ASignOfLifeDuringAnAttemptCountsFromWhenItCameAndGetsNo
   }
   ASSERT_TRUE(results_.empty());
   EXPECT_EQ(channel_.timeouts_ms, std::vector<int64_t>(11, 10000));
-  // The sign came 5 s ago.
+  // The last sign of life was 5 s ago.
   executor_.AdvanceBy(10 * kSecondUs);
   Answer(attempt++, absl::UnavailableError("gone"));
   executor_.AdvanceBy(11 * kSecondUs);
@@ -292,7 +293,7 @@ TEST_F(ReliableCallTest, ASlowAnswerWithASignOfLifeGetsMoreTime) {
   EXPECT_EQ(channel_.timeouts_ms, (std::vector<int64_t>{10000, 20000}));
 }
 
-// ---- standstills of this process: its clock jumps, and what was due meanwhile comes late
+// ---- this process is suspended: its clock jumps, and everything that was due meanwhile comes late
 
 TEST_F(ReliableCallTest, AStandstillDuringAnAttemptIsNotThePeersSilence) {
   Start();
@@ -337,7 +338,7 @@ TEST_F(ReliableCallTest, SilenceAfterAStandstillStillEndsIt) {
 TEST_F(ReliableCallTest, TheFirstAnswerWinsWhicheverAttemptItIsOf) {
   Start();
   Answer(0, absl::DeadlineExceededError("slow"));
-  Answer(0, WithOutcome(OUTCOME_WAIT));  // during the pause: it makes no attempt of its own
+  Answer(0, WithOutcome(OUTCOME_WAIT));  // during the pause: causes no further attempt
   executor_.AdvanceBy(kSecondUs);
   ASSERT_EQ(channel_.requests.size(), 2u);
   Answer(0, absl::UnavailableError("an error of an earlier attempt decides nothing"));

@@ -2,10 +2,10 @@
 // calls as a Handler; neither knows gRPC. Implementations: grpc_channel.h and grpc_server.h for
 // real processes, tests/simulation for a network that loses, repeats, delays and reorders.
 //
-// A Message is a small protobuf header and bulk bytes, the payload. A bulk method sends it as the
-// protobuf message
+// A Message consists of a small protobuf header and bulk bytes, the payload. A bulk method sends
+// both as the protobuf message
 //   message XRequest { optional XHeader header = 1; optional bytes payload = 2; }
-// so that any generated client can talk to Satrap. A plain method sends the header's bytes alone.
+// so that any generated client can talk to Satrap. A plain method sends only the header's bytes.
 // The payload is never copied through generated code: the receiver gathers it once into a Buffer.
 
 #ifndef SATRAP_COMMON_RPC_RPC_H_
@@ -41,9 +41,9 @@ inline bool operator==(const Method& a, const Method& b) {
 using Callback = absl::AnyInvocable<void(absl::StatusOr<Message>)>;
 
 // Marks the error of an attempt whose deadline passed after its answer had begun to arrive: the
-// peer is alive, but the transfer is slower than the deadline. AnswerHadBegun finds the mark.
-// Marking needs a network that delivers an answer in pieces; a channel that marks no error is
-// correct, too.
+// peer is alive, but the transfer is slower than the deadline. AnswerHadBegun finds the mark. Only
+// a network that delivers an answer in pieces can set the mark; a channel that never sets it is
+// also correct.
 absl::Status MarkAnswerBegun(absl::Status deadline_exceeded);
 bool AnswerHadBegun(const absl::Status& status);
 
@@ -53,12 +53,12 @@ class Channel {
   virtual ~Channel() = default;
 
   // Makes one attempt. `done` gets the answer, the error that the peer answered, DEADLINE_EXCEEDED
-  // after `timeout_ms`, or UNAVAILABLE. After the last two the peer may or may not have received
-  // the call. `done` may run before Call returns.
+  // after `timeout_ms`, or UNAVAILABLE. After DEADLINE_EXCEEDED and UNAVAILABLE the peer may or may
+  // not have received the call. `done` may run before Call returns.
   virtual void Call(const Method& method, Message request, int64_t timeout_ms, Callback done) = 0;
 };
 
-// What a role serves. Thread-safe: calls arrive on any thread, concurrently.
+// Serves the calls of a role. Thread-safe: calls arrive on any thread, concurrently.
 class Handler {
  public:
   virtual ~Handler() = default;

@@ -1,7 +1,7 @@
-// How a channel whose attempts have several exchanges tells a ReliableCall that the peer was alive
-// during an attempt that failed (common/chunk/chunked_channel.h). MarkAnswerBegun (rpc.h) says
-// more: that the attempt needs more time. An error may have both marks; then this one says when the
-// peer gave its last sign.
+// A mark on the error of a failed attempt. It tells a ReliableCall that the peer was alive during
+// the attempt. It is set by channels whose attempts consist of several exchanges
+// (common/chunk/chunked_channel.h). MarkAnswerBegun (rpc.h) says more: that the attempt needs more
+// time. An error may have both marks; then this one says when the peer gave its last sign.
 //
 // Thread-safe: functions of their arguments.
 
@@ -15,10 +15,10 @@
 
 namespace satrap::rpc {
 
-// `lost`, the error of an attempt, with the mark that the peer gave its last sign of life `ago_us`
-// microseconds before the attempt ended. REQUIRES: `lost` is not OK; ago_us >= 0
+// Returns `lost`, the error of an attempt, with the mark: the peer gave its last sign of life
+// `ago_us` microseconds before the attempt ended. REQUIRES: `lost` is not OK; ago_us >= 0
 absl::Status MarkSignOfLife(absl::Status lost, int64_t ago_us);
-// The microseconds of the mark; nullopt if there is none.
+// The microseconds that the mark states; nullopt if there is no mark.
 absl::optional<int64_t> SignOfLifeAgoUs(const absl::Status& status);
 
 }  // namespace satrap::rpc

@@ -1,6 +1,6 @@
-// The answer of an embedding PS to an Update with JobConfig.gradient_clip_norm: the squares of its
-// rows' gradients in the step (UpdateAnswerHeader in proto/hot.proto). The sum travels exactly, so
-// the embedding worker's total has the same bits for any number of PSs.
+// The answer of an embedding PS to an Update if JobConfig.gradient_clip_norm is set: the squares of
+// its rows' gradients in the step (UpdateAnswerHeader in proto/hot.proto). Their sum is sent
+// exactly, so the embedding worker's total has the same bits for any number of PSs.
 
 #ifndef SATRAP_COMMON_RPC_SQUARES_H_
 #define SATRAP_COMMON_RPC_SQUARES_H_
@@ -13,7 +13,7 @@ namespace satrap::rpc {
 
 Message AnswerOfSquares(const ExactSum& squares);
 
-// Adds the squares of an answer to *total. INVALID_ARGUMENT if it has none.
+// Adds the squares in `answer` to *total. INVALID_ARGUMENT if the answer has none.
 absl::Status AddSquares(const Message& answer, ExactSum* total);
 
 }  // namespace satrap::rpc

@@ -1,4 +1,4 @@
-// Test support: the file of a Unix socket that nobody listens on any more.
+// Test support: the file of a Unix socket on which no process listens any more.
 
 #ifndef SATRAP_COMMON_RPC_STALE_SOCKET_H_
 #define SATRAP_COMMON_RPC_STALE_SOCKET_H_
@@ -14,7 +14,7 @@
 
 namespace satrap::rpc {
 
-// Leaves a socket file behind, as a killed process does. REQUIRES: path of at most 107 bytes
+// Leaves a socket file behind, as a killed process does. REQUIRES: `path` has at most 107 bytes
 inline void LeaveSocket(const std::string& path) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
   sockaddr_un name{};

@@ -1,4 +1,4 @@
-// Finds by computation whether the calling thread flushes subnormal numbers to zero.
+// Finds out, by computing, whether the calling thread flushes subnormal numbers to zero.
 
 #ifndef SATRAP_COMMON_TESTING_DENORMAL_PROBE_H_
 #define SATRAP_COMMON_TESTING_DENORMAL_PROBE_H_
@@ -20,7 +20,8 @@ inline uint32_t BitsOfProduct(float a, float b) {
   return bits;
 }
 
-// A subnormal result is zero, and so is a subnormal operand (the product would be normal).
+// True if both of these products become zero: one that is subnormal itself, and one that would be
+// normal but has a subnormal factor.
 inline bool FlushesToZeroHere() {
   return BitsOfProduct(std::numeric_limits<float>::min(), .5f) == 0 &&
          BitsOfProduct(std::numeric_limits<float>::min() / 2, 1024.f) == 0;

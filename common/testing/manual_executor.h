@@ -26,7 +26,7 @@ class ManualExecutor final : public Executor {
   }
   int64_t NowUs() const override { return now_us_; }
 
-  // Runs ready tasks, and those that they post, until none is left. A timer that is due is ready.
+  // Runs ready tasks, and tasks that these post, until none is left. A timer that is due is ready.
   void RunReady() {
     while (true) {
       while (!timers_.empty() && timers_.begin()->first <= now_us_) TakeFirstTimer();
@@ -37,7 +37,7 @@ class ManualExecutor final : public Executor {
     }
   }
 
-  // Runs the task that has been ready longest; false if none is.
+  // Runs the task that has been ready longest; false if no task is ready.
   bool RunOne() {
     if (ready_.empty()) return false;
     Task task = std::move(ready_.front());
@@ -46,8 +46,8 @@ class ManualExecutor final : public Executor {
     return true;
   }
 
-  // Advances the clock by `us`. Stops at each timer on the way and runs everything that is ready
-  // then.
+  // Advances the clock by `us`. At each timer on the way, the clock stops and everything that is
+  // ready runs.
   void AdvanceBy(int64_t us) {
     const int64_t end_us = now_us_ + us;
     RunReady();
@@ -59,7 +59,7 @@ class ManualExecutor final : public Executor {
   }
 
   // Moves the clock by `us` and runs nothing, as if the process had been suspended: timers that
-  // were due meanwhile are run late, by the next RunReady or AdvanceBy.
+  // became due meanwhile run late, in the next RunReady or AdvanceBy.
   void JumpBy(int64_t us) { now_us_ += us; }
 
   size_t num_ready() const { return ready_.size(); }

@@ -1,4 +1,4 @@
-// The clocks and the median of programs that measure something.
+// Clocks, and a median, for programs that measure something.
 //
 // Thread-safe: functions without state.
 
@@ -16,7 +16,7 @@
 
 namespace satrap {
 
-// Elapsed time, from an unspecified moment on.
+// Seconds since some fixed but unspecified moment.
 inline double WallSeconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
@@ -26,7 +26,7 @@ double WallSecondsOf(Work work) {
   work();
   return WallSeconds() - start;
 }
-// The shortest of `runs` runs, after one that warms up.
+// The time of the shortest of `runs` runs, after one more run that warms up.
 template <typename Work>
 double BestSeconds(int runs, Work work) {
   work();
@@ -40,11 +40,13 @@ inline double SecondsOfClock(clockid_t clock) {
   CHECK(clock_gettime(clock, &now) == 0);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
-// Processor time of all threads of the process; on a shared machine it says more than elapsed time.
+// Processor time of all threads of the process. On a shared machine it says more than elapsed time
+// does.
 inline double ProcessCpuSeconds() { return SecondsOfClock(CLOCK_PROCESS_CPUTIME_ID); }
 // Processor time of this thread, so that other processes on the core do not count.
 inline double ThreadCpuSeconds() { return SecondsOfClock(CLOCK_THREAD_CPUTIME_ID); }
-// Processor time of all threads of the process as the kernel accounts for it, its own included.
+// Processor time of all threads of the process according to getrusage, which includes the kernel's
+// work for the process.
 inline double ProcessUsageSeconds() {
   rusage usage;
   CHECK(getrusage(RUSAGE_SELF, &usage) == 0);
@@ -52,7 +54,8 @@ inline double ProcessUsageSeconds() {
          1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
 }
 
-// The upper one of two. REQUIRES: there are values
+// The median; of an even number of values, the upper of the two middle ones. REQUIRES: there are
+// values
 inline double Median(std::vector<double> values) {
   std::nth_element(values.begin(), values.begin() + values.size() / 2, values.end());
   return values[values.size() / 2];

@@ -1,7 +1,7 @@
-// The time of a monotonic clock, for deadlines, pauses and durations. Its zero has no meaning and
-// differs between machines, so such a time is never sent to another process or stored.
+// The time of a monotonic clock, for deadlines, pauses and durations. The clock's zero is arbitrary
+// and differs between machines, so such a time is never sent to another process or stored.
 //
-// Engines must not call it: they use the clock of their Executor (executor.h), which the simulation
+// Engines must not use this clock, but that of their Executor (executor.h), which the simulation
 // replaces. Thread-safe.
 
 #ifndef SATRAP_COMMON_THREAD_CLOCK_H_

@@ -21,16 +21,16 @@ class Executor {
   virtual ~Executor() = default;
 
   // Runs `task` once, later, on some thread of the executor; never inside this call. Tasks of one
-  // executor may run at the same time and in any order. Tasks never block: a request that must wait
-  // is kept as an object until an event posts its task.
+  // executor may run at the same time and in any order. Tasks never block: if a request must wait,
+  // it is kept as an object until an event posts its task.
   virtual void Post(Task task) = 0;
 
-  // As Post, but not before `delay_us` microseconds have passed. A timer cannot be cancelled: its
-  // task checks whether there is still something to do. Timers that are pending when the executor
-  // stops are dropped.
+  // Like Post, but `task` does not run before `delay_us` microseconds have passed. A timer cannot
+  // be cancelled: its task checks whether there is still something to do. Timers that are pending
+  // when the executor stops are dropped.
   virtual void PostAfter(int64_t delay_us, Task task) = 0;
 
-  // Microseconds of a clock that never goes back; its zero has no meaning.
+  // Microseconds of a clock that never goes back; its zero is arbitrary.
   virtual int64_t NowUs() const = 0;
 };
 

@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// About 5 us of spinning before a helper sleeps.
+// A helper spins this many times, about 5 us, before it sleeps.
 constexpr int kSpins = 200;
 
 inline void Pause() {
@@ -23,8 +23,8 @@ inline void Pause() {
 
 }  // namespace
 
-// Each Run has a value of `generation`. A helper enters a Run by incrementing `inside` under the
-// mutex, claims parts from `next` without it, and leaves by decrementing `inside`. The caller ends
+// Each Run increments `generation`. A helper enters a Run by incrementing `inside` under the mutex,
+// claims parts from `next` without the mutex, and leaves by decrementing `inside`. The caller ends
 // a Run by clearing `open` and waiting for `inside` to become 0, so no helper ever calls a function
 // that no longer exists.
 struct ForkJoinPool::Rep {
@@ -45,8 +45,8 @@ struct ForkJoinPool::Rep {
       for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen; ++i) {
         Pause();
       }
-      // Spinning only avoids going to sleep; decisions are made under the mutex. If the helper has
-      // missed a Run altogether, it finds open == nullptr and waits for the next one.
+      // Spinning only avoids going to sleep; decisions are made under the mutex. A helper that has
+      // missed a whole Run finds open == nullptr and waits for the next Run.
       absl::FunctionRef<void(int64_t, int)>* job = nullptr;
       {
         MutexLock lock(&mutex);
@@ -97,7 +97,7 @@ ForkJoinPool::~ForkJoinPool() {
 int ForkJoinPool::num_threads() const { return rep_->num_threads; }
 
 void ForkJoinPool::Run(int64_t parts, absl::FunctionRef<void(int64_t part, int thread)> part) {
-  // The caller runs parts too: it must round as the helpers do, whatever mode it came with.
+  // The caller runs parts, too, so it must round as the helpers do, whatever its own mode is.
   const ScopedFlushToZero flush_to_zero;
   if (parts <= 1 || rep_->num_threads == 1) {
     for (int64_t i = 0; i < parts; ++i) part(i, 0);
@@ -111,8 +111,8 @@ void ForkJoinPool::Run(int64_t parts, absl::FunctionRef<void(int64_t part, int t
     rep_->generation.fetch_add(1, std::memory_order_release);
     rep_->wake.NotifyAll();
   }
-  // When Work returns, every part has been claimed; those of helpers may still run. No helper
-  // enters any more once `open` is null.
+  // When Work returns, every part has been claimed, but helpers may still be running theirs. Once
+  // `open` is null, no more helpers enter.
   rep_->Work(part, 0);
   MutexLock lock(&rep_->mutex);
   rep_->open = nullptr;

@@ -1,8 +1,8 @@
-// A ForkJoinPool runs the parts of one operation on several threads, the caller's among them.
-// Threads claim parts as they become free, so a result must not depend on which thread runs a part,
-// and a helper that wakes late delays nobody: the others have done its share.
+// A ForkJoinPool runs the parts of one operation on several threads, including the caller's.
+// Threads claim parts as they become free, so a result must not depend on which thread runs a part.
+// A helper that wakes late delays nobody, because the other threads have done its share.
 //
-// A helper without work spins for a few microseconds, then sleeps, so that other roles on the
+// A helper without work spins for a few microseconds and then sleeps, so that other roles on the
 // machine get the core.
 //
 // Parts run with subnormal numbers flushed to zero (common/numeric/denormals.h), also in the
@@ -28,8 +28,9 @@ class ForkJoinPool {
 
   int num_threads() const;
 
-  // Runs part(i, thread) once for each i in [0, parts); returns when all have returned. `thread` in
-  // [0, num_threads) is never used by two running parts at once: it may index scratch memory.
+  // Runs part(i, thread) once for each i in [0, parts); returns when all parts have returned.
+  // `thread` is in [0, num_threads). Two parts that run at the same time never have the same
+  // `thread`, so it may index scratch memory.
   void Run(int64_t parts, absl::FunctionRef<void(int64_t part, int thread)> part);
 
  private:

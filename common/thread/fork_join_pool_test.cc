@@ -27,7 +27,7 @@ TEST(ForkJoinPoolTest, PartsFlushDenormalsToZeroInHelpersAndCaller) {
       std::vector<int> flushes(parts, 0);
       std::atomic<int64_t> begun{0};
       pool.Run(parts, [&](int64_t part, int) {
-        // Every thread gets one part: none ends before all have begun.
+        // No part ends before all have begun, so every thread gets exactly one part.
         ++begun;
         while (threads > 1 && parts == threads && begun < parts) {
         }

@@ -1,5 +1,5 @@
 // std::mutex with clang's thread-safety annotations. absl::Mutex is not used because Debian's build
-// of it is not instrumented, and ThreadSanitizer reports false races with it.
+// of it is not instrumented, so ThreadSanitizer reports false races with it.
 //
 //   Mutex mutex_;
 //   int count_ GUARDED_BY(mutex_);
@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <mutex>
 
-// Abseil defines GUARDED_BY and NO_THREAD_SAFETY_ANALYSIS, and its status.h includes them anyway.
+// GUARDED_BY and NO_THREAD_SAFETY_ANALYSIS are Abseil's, because its status.h includes them anyway.
 #include "absl/base/thread_annotations.h"
 
 #if defined(__clang__)
@@ -43,7 +43,7 @@ class CAPABILITY("mutex") Mutex {
   std::mutex mutex_;
 };
 
-// Holds a mutex for its own lifetime.
+// Holds a mutex for as long as this object lives.
 class SCOPED_CAPABILITY MutexLock {
  public:
   explicit MutexLock(Mutex* mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_->Lock(); }

@@ -10,7 +10,7 @@ namespace satrap {
 namespace {
 
 // After this many tasks in a row the thread goes back to the underlying executor, so that a busy
-// SerialExecutor does not starve the others.
+// SerialExecutor does not starve that executor's other tasks.
 constexpr int kTasksPerTurn = 32;
 
 }  // namespace
@@ -37,7 +37,7 @@ struct SerialExecutor::Rep : std::enable_shared_from_this<SerialExecutor::Rep> {
     executor->Post([self = shared_from_this()] { self->RunTurn(); });
   }
 
-  // Returns false if there is nothing to run.
+  // Runs the next task. Returns false if there is none.
   bool RunOne() {
     Task task;
     {
@@ -51,8 +51,8 @@ struct SerialExecutor::Rep : std::enable_shared_from_this<SerialExecutor::Rep> {
       running_on = std::this_thread::get_id();
     }
     task();
-    // Destroying the task's captures may be as sensitive as running it, so both happen before the
-    // next task begins, and before Close may return.
+    // The task is destroyed before the next one begins, and before Close may return, because
+    // destroying its captures may need the same protection as running it.
     task = nullptr;
     MutexLock lock(&mutex);
     running_on = std::thread::id();
@@ -67,7 +67,7 @@ struct SerialExecutor::Rep : std::enable_shared_from_this<SerialExecutor::Rep> {
     executor->Post([self = shared_from_this()] { self->RunTurn(); });
   }
 
-  // Waits for the running task, unless it is this task that closes: it cannot wait for itself.
+  // Waits for the running task. If that task itself calls Close, does not wait.
   void Close() {
     std::deque<Task> dropped;  // outlives the lock, so tasks are destroyed without it
     MutexLock lock(&mutex);

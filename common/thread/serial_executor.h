@@ -19,21 +19,21 @@ class SerialExecutor final : public Executor {
   // `executor` is not owned and must outlive this object and its tasks.
   explicit SerialExecutor(Executor* executor);
 
-  // Drops the tasks that have not started and waits for the running one, unless the destructor is
-  // called from it.
+  // Drops the tasks that have not started and waits for the running task, unless that task itself
+  // calls the destructor.
   ~SerialExecutor() override;
 
   SerialExecutor(const SerialExecutor&) = delete;
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
   void Post(Task task) override;
-  // The task is queued when its time has come, as if it were posted then.
+  // After `delay_us` the task is queued as if it were posted then.
   void PostAfter(int64_t delay_us, Task task) override;
   int64_t NowUs() const override;
 
  private:
   struct Rep;
-  // Shared with the tasks on the executor below, which may outlive this object.
+  // Shared with tasks on the underlying executor, which may outlive this object.
   const std::shared_ptr<Rep> rep_;
 };
 

@@ -21,17 +21,18 @@ struct ThreadPoolExecutor::Rep {
   CondVar timer_changed;
   bool stopping GUARDED_BY(mutex) = false;
   std::deque<Task> tasks GUARDED_BY(mutex);
-  // Due timers run before waiting tasks. Many of them must meet a deadline (an answer WAIT), and
-  // after a long queue they would miss it.
+  // Due timers run before waiting tasks. Many of them must meet a deadline (such as an answer
+  // WAIT), and would miss it if they waited behind a long queue.
   std::deque<Task> due_timers GUARDED_BY(mutex);
   // Ordered by due time; timers due at the same time keep the order of PostAfter.
   std::multimap<int64_t, Task> timers GUARDED_BY(mutex);
-  // Touched by the constructor and Stop only.
+  // Only the constructor and Stop use this.
   std::vector<std::thread> threads;
 
   void RunTasks(int niceness) {
     SetFlushToZero();
-    // Linux keeps the niceness of each thread. It stays as it is where the change is refused.
+    // On Linux each thread has a niceness of its own. If the change is refused, the niceness stays
+    // as it is.
     if (niceness > 0) setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0) + niceness);
     while (true) {
       Task task;
@@ -47,8 +48,8 @@ struct ThreadPoolExecutor::Rep {
     }
   }
 
-  // Moves the tasks of due timers to the queue. The timer thread runs no task itself, so a long one
-  // delays no timer.
+  // Moves the tasks of due timers to the queue. The timer thread runs no tasks itself, so a long
+  // task does not delay timers.
   void RunTimers() {
     MutexLock lock(&mutex);
     while (!stopping) {
@@ -91,7 +92,8 @@ void ThreadPoolExecutor::PostAfter(int64_t delay_us, Task task) {
   MutexLock lock(&rep_->mutex);
   if (rep_->stopping) return;
   const auto timer = rep_->timers.emplace(due_us, std::move(task));
-  // The timer thread sleeps until the earliest timer is due; only a new earliest one must wake it.
+  // The timer thread sleeps until the earliest timer is due, so it is woken only if this timer is
+  // the earliest.
   if (timer == rep_->timers.begin()) rep_->timer_changed.NotifyOne();
 }
 

@@ -16,9 +16,8 @@ namespace satrap {
 
 class ThreadPoolExecutor final : public Executor {
  public:
-  // `niceness` is added to the process's own for these threads, so that the kernel prefers other
-  // ones.
-  // REQUIRES: num_threads >= 1, niceness >= 0
+  // `niceness` is added to the process's own niceness for these threads, so that the kernel prefers
+  // other threads. REQUIRES: num_threads >= 1, niceness >= 0
   explicit ThreadPoolExecutor(int num_threads, int niceness = 0);
   ~ThreadPoolExecutor() override;
 
@@ -26,7 +25,7 @@ class ThreadPoolExecutor final : public Executor {
   void PostAfter(int64_t delay_us, Task task) override;
   int64_t NowUs() const override;
 
-  // Idempotent. REQUIRES: not called from a task of this executor.
+  // Idempotent. REQUIRES: not called from a task of this executor
   void Stop();
 
  private:

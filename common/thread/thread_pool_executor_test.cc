@@ -14,7 +14,7 @@
 namespace satrap {
 namespace {
 
-// Opens once. Test threads wait at it, and so do tasks that play a busy thread.
+// A gate that opens once. Test threads wait at it, and so do tasks that keep a thread busy.
 class Gate {
  public:
   void Open() {

@@ -10,7 +10,8 @@
 namespace satrap {
 namespace {
 
-// The index in the block's order of the first record at or after a place of the permuted order.
+// The number of records that come before `place` in the block's order. (`place` is in the permuted
+// order.)
 uint32_t RecordAt(const Block& block, Position place) {
   if (!block.is_of_topic()) return place.slot;
   const auto at = std::lower_bound(block.positions.begin(), block.positions.end(), place);
@@ -25,7 +26,7 @@ BatchCutter::BatchCutter(const StreamSpec& spec)
 absl::Status BatchCutter::Queue(std::shared_ptr<const Block> block,
                                 const SplitConsumption& consumed) {
   const uint32_t size = block->size();
-  BlockRange left = {block, 0, 0, {}, {}};  // lies between consumed ranges
+  BlockRange left = {block, 0, 0, {}, {}};  // what remains between consumed ranges
   const auto queue_up_to = [&](Position end) {
     left.end = end;
     left.to = RecordAt(*block, end);
@@ -53,8 +54,8 @@ absl::Status BatchCutter::Queue(std::shared_ptr<const Block> block,
   return absl::OkStatus();
 }
 
-// Records that contradict the ledger are found here, where the caller knows the file. If they were
-// sent, the next cut would fail with an error that names no file.
+// Fails if the records contradict the ledger. This is checked here because the caller knows the
+// file; if the records were sent, the next cut would fail with an error that names no file.
 absl::Status BatchCutter::QueueRange(BlockRange range, const SplitConsumption& consumed) {
   ProvenanceRange provenance = ProvenanceOf(range);
   if (consumed.ledger != nullptr) {

@@ -1,9 +1,10 @@
-// A BatchCutter queues the records of blocks, less what is consumed, with riders between them: ends
-// of splits, and slots of topic partitions without records. A batch takes from the front, so it may
-// end in the middle of a block, and a block may feed several batches. A rider goes with the record
-// before it, or with the next part if there is none.
+// A BatchCutter queues the unconsumed records of blocks, and between them riders: provenance
+// without records, such as ends of splits and slots of topic partitions without records. A batch
+// takes records from the front, so it may end in the middle of a block, and a block may feed
+// several batches. A rider is sent with the record before it, or with the next part if there is
+// none.
 //
-// Blocks are held until their last record is cut; parts hold copies.
+// A block is kept in memory until its last record has gone into a batch; parts hold copies.
 //
 // Not thread-safe. Batch makers use it (batch_maker.h).
 
@@ -29,34 +30,35 @@ class BatchCutter {
   // `spec` must outlive the cutter.
   explicit BatchCutter(const StreamSpec& spec);
 
-  // Queues those records of the block that `consumed` does not hold, in the block's order. Slots of
-  // a topic partition are queued with the records around them, or as a rider if no record is left.
-  // Records that are left out are counted in the spec's progress. FAILED_PRECONDITION, saying why,
-  // if the block contradicts the ledger: the data has changed since it was consumed. The caller
-  // names the file or the partition.
+  // Queues those records of the block that are not consumed according to `consumed`, in the block's
+  // order. Slots of a topic partition are queued with the records around them, or as a rider if no
+  // record is left. Consumed records are counted in the spec's progress. FAILED_PRECONDITION,
+  // saying why, if the block contradicts the ledger, because the data has changed since it was
+  // consumed. The caller must add the file or the partition to the message.
   absl::Status Queue(std::shared_ptr<const Block> block, const SplitConsumption& consumed);
   void QueueRider(ProvenanceRange range);
 
-  // Records in the queue.
+  // The number of records in the queue.
   uint64_t rows() const { return rows_; }
   // Whether there are neither records nor riders in the queue.
   bool empty() const { return pending_.empty(); }
-  // Records of all queued blocks that were left out because they are consumed.
+  // The number of records that were left out, in all queued blocks together, because they are
+  // consumed.
   uint64_t skipped_rows() const { return skipped_rows_; }
 
-  // Cuts the next batch: a global batch of records, or all if there are fewer, with the riders
-  // after them. `last` says that the batch is the last of its lane. CutBatch (stream_spec.h) makes
-  // its parts: if the queue is empty, an ordered stream gets parts without samples, and an
-  // unordered one gets no part.
+  // Cuts the next batch: a global batch of records, or all records if there are fewer, with the
+  // riders after them. `last` says that the batch is the last of its lane. CutBatch (stream_spec.h)
+  // makes its parts. If the queue is empty, that gives parts without samples for an ordered stream,
+  // and no parts for an unordered one.
   std::vector<Part> Cut(uint32_t epoch, bool last);
 
  private:
-  // Records, or a rider if `records.block` is null.
+  // A range of records, or a rider if `records.block` is null.
   struct Pending {
     BlockRange records;
     ProvenanceRange rider;
   };
-  // Queues records [from, to) of the block with the slots from `begin` to `end`.
+  // Queues a range, which for a topic partition may consist only of slots without records.
   absl::Status QueueRange(BlockRange range, const SplitConsumption& consumed);
 
   const StreamSpec& spec_;

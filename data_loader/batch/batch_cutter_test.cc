@@ -54,8 +54,8 @@ std::vector<int> RecordsOf(const Part& part) {
   return {values->begin(), values->end()};
 }
 
-// The messages of one partition, each as its lines: the number of a record, kBad or kEmpty. An
-// offset without lines has no message.
+// The messages of one partition by offset. A message is a list of lines, and a line is the number
+// of a record, kBad or kEmpty. An offset that is not in the map has no message.
 constexpr int kBad = -1;
 constexpr int kEmpty = -2;
 struct Messages {
@@ -107,7 +107,7 @@ class BatchCutterTest : public testing::Test {
   std::shared_ptr<const StreamSpec> spec_;
 };
 
-// "block+slots slot.line-slot.line=records" of each range.
+// Each range as "BLOCK+SLOTS FROM_SLOT.LINE-TO_SLOT.LINE=RECORDS".
 std::string ProvenanceText(const Part& part) {
   std::string text;
   for (const ProvenanceRange& range : part.header.part().provenance()) {
@@ -162,7 +162,7 @@ TEST_F(BatchCutterTest, APartMayEndWithinASlotAndEmptySlotsBelongToTheRangeAroun
   block->last_offset = 105;
   block->bad_records = 2;
   block->empty_lines = 1;
-  // Slot 0 and slot 5 have no records.
+  // Slots 0, 3 and 5 have no records.
   OrderBySlots({0, 1, 2, 3, 4, 5}, {{1, 0}, {1, 2}, {2, 0}, {2, 1}, {2, 2}, {4, 0}, {4, 1}},
                block.get());
   BatchCutter cutter(*spec_);
@@ -247,9 +247,9 @@ TEST_F(BatchCutterTest, ABlockThatContradictsTheLedgerIsRefused) {
   EXPECT_TRUE(after.Queue(TopicBlock(messages, 4, 12), consumed).ok());
 }
 
-// A topic partition that is read in several lives. Each life resumes as a loader does, from the
-// contiguous end: it reads open blocks within their own bounds, and what lies between them in new
-// blocks.
+// Simulates a run that reads a topic partition and is restarted several times. After each restart
+// it resumes as a loader does, at the contiguous end: it reads open blocks again with the same
+// bounds, and makes new blocks of what is between them.
 class Lives {
  public:
   explicit Lives(std::mt19937* random) : random_(random) {
@@ -266,7 +266,7 @@ class Lives {
 
   uint32_t Below(uint32_t limit) { return static_cast<uint32_t>((*random_)() % limit); }
 
-  // The bounds of the blocks that this life reads.
+  // The bounds of the blocks to read after this restart.
   std::vector<Ledger::OpenBlock> BlocksToRead() {
     uint64_t at = ledger.ContiguousEnd(0, 0, messages.start);
     std::vector<Ledger::OpenBlock> known = ledger.OpenBlocks(0, 0);
@@ -292,7 +292,7 @@ class Lives {
     return blocks;
   }
 
-  // Trains some of the parts that `cutter` gives, and loses the others.
+  // Adds some of the parts that `cutter` makes to the ledger, as trained. The others are lost.
   void Train(BatchCutter* cutter) {
     while (!cutter->empty()) {
       for (const Part& part : cutter->Cut(0, false)) {
@@ -308,7 +308,7 @@ class Lives {
     }
   }
 
-  // Removes some messages, but never the last one.
+  // Removes some messages, as compaction would, but never the last one.
   void Compact() {
     for (auto at = messages.lines.begin(); at != messages.lines.end();) {
       at = std::next(at) != messages.lines.end() && Below(8) == 0 ? messages.lines.erase(at)

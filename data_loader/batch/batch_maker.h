@@ -1,12 +1,12 @@
-// A BatchMaker turns splits into global batches and cuts each into parts, one per NN worker. There
-// is one for each lane of an ordered stream, or for each parsing thread of an unordered one.
-// Implementations: record_batch_maker.h, cycling_batch_maker.h.
+// A BatchMaker reads splits, makes global batches of their records, and cuts each batch into parts,
+// one per NN worker. An ordered stream has one maker for each lane; an unordered stream has one for
+// each parsing thread. Implementations: record_batch_maker.h, cycling_batch_maker.h.
 //
-// Batches run across blocks and splits: only the last batch of an epoch may be smaller than the
-// global batch.
+// Batches run across the borders of blocks and splits: only the last batch of an epoch may be
+// smaller than the global batch.
 //
-// A maker of an endless stream waits for records itself, for some 50 ms at most, so that a quiet
-// stream neither holds a thread nor keeps it busy.
+// A maker of an endless stream itself waits for records, but for at most about 50 ms, so that a
+// quiet stream neither holds a thread nor keeps it busy.
 //
 // Not thread-safe. It reads files, so it runs on the loader's parsing threads only.
 
@@ -34,15 +34,15 @@ class BatchMaker {
     kEnd,         // the epoch is over
   };
 
-  // REQUIRES: this is the first call, or the last MakeBatch returned kEnd
+  // REQUIRES: this is the first call, or the last call of MakeBatch returned kEnd
   virtual void BeginEpoch(uint32_t epoch) = 0;
   // REQUIRES: split < the spec's number of splits
   virtual void AddSplit(uint32_t split) = 0;
-  // No more splits follow in this epoch.
+  // Call when no more splits follow in this epoch.
   virtual void EndSplits() = 0;
 
-  // On kBatch, `parts` is replaced by the batch's parts, from part 0 on, as CutBatch makes them.
-  // The caller sets lane and seq. Errors name the file.
+  // If the result is kBatch, `parts` is replaced by the batch's parts, in order from part 0, as
+  // CutBatch makes them. The caller sets lane and seq. Errors name the file.
   virtual absl::StatusOr<Result> MakeBatch(std::vector<Part>* parts) = 0;
 };
 

@@ -1,4 +1,4 @@
-// Shared by the tests of batch makers.
+// Helpers that the tests of batch makers share.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_BATCH_MAKER_TESTING_H_
 #define SATRAP_DATA_LOADER_BATCH_BATCH_MAKER_TESTING_H_

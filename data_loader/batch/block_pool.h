@@ -1,5 +1,5 @@
-// A BlockPool hands out blocks and reuses their memory. Parts hold copies, so a block is free as
-// soon as the last range of it is encoded.
+// A BlockPool hands out blocks and reuses their memory. Parts hold copies, so a block can be reused
+// as soon as its last range is encoded.
 //
 // Not thread-safe.
 
@@ -21,7 +21,8 @@ class BlockPool {
   // `schema` must outlive the pool.
   explicit BlockPool(const RecordSchema& schema) : schema_(schema) {}
 
-  // A block that nobody else holds: a used one with its old contents, or a new one.
+  // Returns a block that nobody else holds: a used one that still has its old contents, or a new
+  // one.
   std::shared_ptr<Block> Take() {
     for (const std::shared_ptr<Block>& block : blocks_) {
       if (block.use_count() == 1) return block;

@@ -15,7 +15,7 @@
 
 namespace satrap {
 
-// What is consumed of the split that is read.
+// Which records of a split are consumed, according to a ledger.
 struct SplitConsumption {
   const Ledger* ledger = nullptr;  // null: nothing is consumed
   uint32_t epoch = 0;
@@ -34,12 +34,12 @@ class BlockReader {
  public:
   virtual ~BlockReader() = default;
 
-  // Fills `block->records`, `block->index` and the block's counts with the next block that holds a
-  // record of the stream; false at the end of the split. Blocks that are consumed whole may be left
-  // out. Errors name the file.
+  // Fills `block->records`, `block->index` and the block's counts with the next block that has a
+  // record of the stream; false at the end of the split. May skip blocks that are completely
+  // consumed. Errors name the file.
   virtual absl::StatusOr<bool> Next(Block* block) = 0;
 
-  // Counts the blocks that were left out, too. REQUIRES: the last Next returned false
+  // The result also counts skipped blocks. REQUIRES: the last Next returned false
   virtual SplitEnd End() const = 0;
 };
 

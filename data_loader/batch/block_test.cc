@@ -39,7 +39,8 @@ TEST(BlockTest, TheShuffleIsAPermutationOfSeedEpochSplitAndBlock) {
   EXPECT_NE(order, sorted);
 }
 
-// Golden values from a program in another language: tests/interop/reference_formats.py.
+// The expected values come from tests/interop/reference_formats.py, an implementation in another
+// language.
 TEST(BlockTest, ItsOrderIsPartOfTheFormat) {
   EXPECT_EQ(Order(1, 0, 0, 0, 8), (std::vector<uint32_t>{4, 1, 3, 0, 6, 5, 2, 7}));
   EXPECT_EQ(Order(2, 0, 0, 0, 8), (std::vector<uint32_t>{7, 5, 2, 4, 6, 0, 3, 1}));
@@ -67,7 +68,7 @@ TEST(BlockTest, SlotsArePermutedLikeTheRecordsOfAFile) {
   EXPECT_EQ(SlotOrder(7, 3, 11, 40, 0, 4), (std::vector<uint32_t>{0, 1, 2, 3})) << "not shuffled";
 }
 
-// "row@slot.line" of each record in the order in which it is taken.
+// Each record as "ROW@SLOT.LINE", in the order in which they are taken.
 std::string TextOf(const Block& block) {
   std::string text;
   for (size_t i = 0; i < block.order.size(); ++i) {
@@ -84,7 +85,7 @@ TEST(BlockTest, TheLinesOfASlotStayTogetherAndEmptySlotsShiftNothing) {
     block.records.CommitRow();
   }
   block.end_offset = 6;
-  // Slots 1 and 3 have no record, and line 1 of slot 2 is bad.
+  // Slots 1 and 3 have no record, and line 1 of slot 2 is a bad record.
   const std::vector<Position> places = {{0, 0}, {2, 0}, {2, 2}, {4, 0}, {5, 0}};
   OrderBySlots({4, 3, 2, 5, 1, 0}, places, &block);
   EXPECT_EQ(TextOf(block), "3@0.0 1@2.0 2@2.2 4@3.0 0@5.0");

@@ -1,4 +1,4 @@
-// Which damaged records of Criteo TSV are bad, tested from the file to the quarantine.
+// Checks which damaged records of Criteo TSV are bad, from reading the file to the quarantine.
 
 #include <gtest/gtest.h>
 

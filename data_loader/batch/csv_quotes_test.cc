@@ -1,4 +1,4 @@
-// Quoted CSV, from the file to the parts and to the quarantine.
+// Quoted CSV: from reading the file to the parts and the quarantine.
 
 #include <gtest/gtest.h>
 
@@ -52,7 +52,7 @@ class CsvQuotesTest : public testing::Test {
     EXPECT_TRUE(ParseText(kJob, "job", &job_).ok());
     job_.set_data_root(dir_.path());
   }
-  // Header and payload of every part of one epoch over `text`.
+  // Reads a file with the content `text` for one epoch. Returns header and payload of every part.
   std::vector<std::string> PartsOf(const std::string& text) {
     dir_.Write("data", text);
     ReadProgress::Options options;
@@ -82,7 +82,7 @@ class CsvQuotesTest : public testing::Test {
     num_bad_ = progress.quarantined();
     return parts;
   }
-  // Fields of line `line` of the .tsv.
+  // The fields of line number `line` of the .tsv.
   std::vector<std::string> BadPlace(size_t line) const {
     const std::vector<std::string> lines = absl::StrSplit(
         TempDir::Read(dir_.path() + "/quarantine/g0001-loader-0.tsv"), '\n', absl::SkipEmpty());
@@ -92,7 +92,7 @@ class CsvQuotesTest : public testing::Test {
 
   TempDir dir_;
   JobConfig job_;
-  // Results of the last call of PartsOf.
+  // Set by the last call of PartsOf.
   size_t num_splits_ = 0;
   std::vector<uint64_t> ids_[2];  // of the two features, in the order of the parts
   uint64_t records_ = 0;
@@ -206,7 +206,7 @@ TEST_F(CsvQuotesTest, RandomRecordsAreReadBackAsTheyWere) {
   const std::string alphabet = "\"\",,\n\r\\ ab";
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     SplitMix64 random(seed);
-    // Returns a random field, and in `written` one way to write it in the file.
+    // Returns the value of a random field, and sets `*written` to one way to write it in the file.
     const auto make_field = [&](std::string* written) {
       std::string field;
       const uint64_t size = random.Below(12);

@@ -9,10 +9,10 @@
 namespace satrap {
 namespace {
 
-// Batch n of the stream holds the records of batch n mod cycle_batches. ListSplits lets every split
-// start with a new batch. A split is one block. Parts share their payload with the kept batch, so
-// only headers are copied. If a batch is consumed in part, each run of records that is left is a
-// batch of its own.
+// Batch n of the stream has the records of batch n mod cycle_batches. ListSplits makes every split
+// begin with a new batch. Each split is one block. Parts share their payload with the batch that is
+// kept in memory, so only headers are copied. If a batch is partly consumed, each remaining run of
+// records becomes a batch of its own.
 class CyclingBatchMaker final : public BatchMaker {
  public:
   explicit CyclingBatchMaker(std::shared_ptr<const StreamSpec> spec)
@@ -48,7 +48,7 @@ class CyclingBatchMaker final : public BatchMaker {
     queue_up_to(rows);
     if (skipped.skipped > 0) spec_->progress->Add(spec_->stream, skipped);
     if (ledger.IsSplitEndConsumed(epoch_, split)) return;
-    // The end goes with the last batch of the split, or alone if all of it is consumed.
+    // The end of the split is sent with its last batch, or alone if all its records are consumed.
     if (waiting_.empty() || waiting_.back().split != split)
       waiting_.push_back({split, 0, 0, false});
     waiting_.back().ends_split = true;
@@ -56,7 +56,7 @@ class CyclingBatchMaker final : public BatchMaker {
   void EndSplits() override { splits_ended_ = true; }
 
   absl::StatusOr<Result> MakeBatch(std::vector<Part>* parts) override {
-    // The last batch of a lane is flagged, so one batch is kept back until the splits have ended.
+    // Hold one batch back until the splits have ended, because a lane's last batch must be flagged.
     if (!splits_ended_ && waiting_.size() < 2) return Result::kNeedsSplit;
     if (waiting_.empty()) {
       if (!spec_->ordered || batches_ > 0) return Result::kEnd;
@@ -72,7 +72,7 @@ class CyclingBatchMaker final : public BatchMaker {
   }
 
  private:
-  // Records [from, to) of the split, all of one batch of the stream.
+  // Records [from, to) of the split, all from the same batch of the stream.
   struct Batch {
     uint32_t split;
     uint32_t from;
@@ -91,7 +91,7 @@ class CyclingBatchMaker final : public BatchMaker {
     spec_->progress->Add(spec_->stream, counts);
     const uint64_t row = spec_->splits[batch.split].from + batch.from;
     const uint64_t slot = row / batch_size_ % kept_.size();
-    // The last batch of the stream may be smaller, and is made for this one use.
+    // A smaller batch, such as the stream's last one, is made for this use and not kept.
     std::vector<Part> parts = size < batch_size_ ? Make(slot, row % batch_size_, size) : Kept(slot);
     if (parts.empty()) parts.push_back(EmptyPart(*spec_, epoch_));
     const uint32_t rows = static_cast<uint32_t>(RowsOf(batch.split));
@@ -121,7 +121,7 @@ class CyclingBatchMaker final : public BatchMaker {
     return kept_[slot];
   }
 
-  // The `size` records from number `first` on of the kept batch `slot`.
+  // Makes parts of `size` records of the kept batch `slot`, from its record number `first` on.
   std::vector<Part> Make(uint64_t slot, uint64_t first, uint64_t size) const {
     auto block = std::make_shared<Block>(spec_->schema);
     for (uint64_t i = first; i < first + size; ++i) {

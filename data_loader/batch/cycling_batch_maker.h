@@ -1,5 +1,5 @@
-// The BatchMaker of benchmarks: it encodes the first `cycle_batches` batches of the synthetic click
-// log once and sends them again and again, so that the loader costs next to nothing.
+// A BatchMaker for benchmarks. It encodes the first `cycle_batches` batches of the synthetic click
+// log once, and then sends them again and again, so that the loader costs almost nothing.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_CYCLING_BATCH_MAKER_H_
 #define SATRAP_DATA_LOADER_BATCH_CYCLING_BATCH_MAKER_H_
@@ -10,7 +10,7 @@
 
 namespace satrap {
 
-// REQUIRES: the spec has a click log, and cycle_batches > 0
+// REQUIRES: the spec has a click_log, and cycle_batches > 0
 std::unique_ptr<BatchMaker> NewCyclingBatchMaker(std::shared_ptr<const StreamSpec> spec);
 
 }  // namespace satrap

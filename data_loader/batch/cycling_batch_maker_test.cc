@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// 42 samples in splits of 16 rows, in batches of 8 of which two are kept.
+// 42 samples in splits of 16 rows and batches of 8; the first two batches are repeated.
 JobConfig Job() {
   JobConfig job;
   SyntheticFormat* synthetic = job.mutable_data()->mutable_synthetic();
@@ -71,7 +71,7 @@ TEST_F(CyclingBatchMakerTest, TheLastBatchIsASmallOneOfTheFirstRecordsOfItsKeptO
   EXPECT_EQ(second.header.part().provenance(0).split(), 2u);
   EXPECT_EQ(second.header.part().provenance(0).from(), 9u);
   EXPECT_EQ(second.header.part().provenance(0).to(), 10u);
-  // Batch 5 is batch 1, whose second record is the second id of its first part.
+  // Batch 5 repeats batch 1, and its second record is the second record of that batch's first part.
   EXPECT_EQ(IdsOf(second), (std::vector<uint64_t>{IdsOf(batches[1][0])[1]}));
 }
 

@@ -10,8 +10,9 @@
 namespace satrap {
 namespace {
 
-// Good records are added to the shared counts this many at a time. The limit on the share of bad
-// records is checked against those counts, so they must never be far behind.
+// Good records are added to the shared counts whenever this many have been read. The limit on the
+// fraction of bad records is checked against these counts, so they must always be nearly up to
+// date.
 constexpr uint64_t kCountedRecords = 256;
 
 class FileBlockReader final : public BlockReader {
@@ -26,8 +27,8 @@ class FileBlockReader final : public BlockReader {
 
   absl::StatusOr<bool> Next(Block* block) override {
     block->records.Clear();
-    // A block of a seeded split may hold no record of this stream; such blocks are skipped, and
-    // their lines count as met before the next block.
+    // Skip blocks of a seeded split that have no record of this stream. Their bad and empty lines
+    // count as read before the next block.
     bool more = true;
     while (more && block->records.rows() == 0) {
       block->index = position_ / options_.block_rows;
@@ -48,9 +49,9 @@ class FileBlockReader final : public BlockReader {
 
   SplitEnd End() const override { return end_; }
 
-  // Reads up to the header, the first line of the file that is neither empty nor a comment, and
-  // checks it. A file without such a line has none.
-  // REQUIRES: the header does not lie in an earlier split; before the first Next
+  // Reads up to and including the header, and checks it. The header is the first line of the file
+  // that is neither empty nor a comment; if there is no such line, the file has no header.
+  // REQUIRES: the header is not in an earlier split; Next was not called yet
   absl::Status ReadHeader() {
     const bool reports = options_.report_bad && !options_.consumed.IsBlockBegun(0);
     LineReader::Line line;
@@ -59,7 +60,7 @@ class FileBlockReader final : public BlockReader {
       if (!more) return absl::OkStatus();
       const ParseResult::Kind kind = options_.parser->KindOf(line.text);
       if (kind == ParseResult::kRecord) break;
-      // The name of the first column may begin as a comment does.
+      // A header looks like a comment if its first column's name begins with the comment prefix.
       if (kind == ParseResult::kComment && options_.parser->CheckHeader(line.text).ok()) {
         return absl::OkStatus();
       }
@@ -79,7 +80,7 @@ class FileBlockReader final : public BlockReader {
     return {ParseResult::kBad, too_long_.c_str()};
   }
 
-  // Reads to the end of the block that `position_` lies in; false at the end of the split.
+  // Reads to the end of the block that contains `position_`; false at the end of the split.
   absl::StatusOr<bool> ReadBlock(RecordBlock* records) {
     const uint64_t end = (position_ / options_.block_rows + 1) * options_.block_rows;
     LineReader::Line line;
@@ -96,8 +97,8 @@ class FileBlockReader final : public BlockReader {
           } else {
             records->DropLastRow();
           }
-          // Records of other streams count, too: all streams of a seeded split number the records
-          // of a file in the same way.
+          // Count records of other streams, too, because all streams of a seeded split must number
+          // the records of a file in the same way.
           ++position_;
           if (counts_.scanned == kCountedRecords) Count();
           break;
@@ -117,7 +118,7 @@ class FileBlockReader final : public BlockReader {
     return true;
   }
 
-  // Makes the last record a bad one if the job cannot take it.
+  // If the job cannot use the last record, removes it and makes the result a bad record.
   void Check(RecordBlock* records, ParseResult* result) {
     const RecordCheck::Fault fault = options_.check->Check(*records, &refused_);
     if (fault == RecordCheck::Fault::kNone) return;
@@ -127,16 +128,16 @@ class FileBlockReader final : public BlockReader {
     if (reports_ && options_.watch != nullptr) options_.watch->NoteRefused(fault, path_, refused_);
   }
 
-  // Adds to the loader's counts what was read since the last call.
+  // Adds what was read since the last call to the loader's counts.
   void Count() {
     counts_.disk_bytes = lines_->disk_bytes() - counted_bytes_;
     counted_bytes_ += counts_.disk_bytes;
     options_.progress->Add(options_.stream, std::exchange(counts_, ReadCounts()));
   }
 
-  // `index`: the stream's records in the block so far.
+  // `index` is the number of the stream's records in the block so far.
   absl::Status ReportBad(const LineReader::Line& line, const char* reason, uint64_t index) {
-    Count();  // the good records read before it count towards the share of bad ones
+    Count();  // good records before it count for max_bad_fraction
     return options_.progress->AddBad({path_, line.offset, line.number, options_.stream, reason,
                                       line.text, split_index_, position_ / options_.block_rows,
                                       index, multiline_});
@@ -149,15 +150,15 @@ class FileBlockReader final : public BlockReader {
   const bool multiline_;   // records may span lines
   uint64_t position_ = 0;  // good records of the split read so far, those of other streams included
   bool reports_ = false;   // whether lines of the block that is being read are reported
-  SplitEnd end_;           // of what was read so far; bad and empty lines since the last block
+  SplitEnd end_;           // for all read so far; bad and empty lines only since the last block
   ReadCounts counts_;      // not yet added to the loader's counts
   uint64_t counted_bytes_ = 0;
   std::string too_long_;  // the reason why the last line over 1 MiB is bad
   std::string refused_;   // why the last refused record was refused
 };
 
-// Whether a file's header begins in this split or a later one: the lines before the header may fill
-// whole splits.
+// Whether a file's header is in this split or a later one. (Empty lines and comments before the
+// header may fill whole splits.)
 absl::StatusOr<bool> ComesBeforeHeader(const Split& split, const Parser& parser) {
   if (split.from == 0) return true;
   Split before = split;

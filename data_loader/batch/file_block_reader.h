@@ -1,5 +1,5 @@
-// The BlockReader of text formats: it reads lines, parses them, drops the records of other streams
-// and reports bad ones.
+// The BlockReader of text formats. It reads lines, parses them, drops the records of other streams
+// and reports bad records.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_FILE_BLOCK_READER_H_
 #define SATRAP_DATA_LOADER_BATCH_FILE_BLOCK_READER_H_
@@ -24,20 +24,20 @@ struct FileBlockOptions {
   const RecordFilter* filter = nullptr;
   Parser* parser = nullptr;
   ReadProgress* progress = nullptr;
-  // False when the file was read before: its bad records, empty lines and comments were counted
-  // then, and are now skipped silently.
+  // False if the file was read before: its bad records, empty lines and comments were counted then,
+  // so they are now skipped without a report.
   bool report_bad = true;
-  // Bad lines of a block whose first record is consumed were reported before.
+  // If the first record of a block is consumed, the block's bad lines were reported before.
   SplitConsumption consumed;
-  // Refuses records that can be parsed but not used by the job; they count as bad. Null: refuses
+  // Refuses records that can be parsed but not used by the job; these count as bad. Null refuses
   // none.
   const RecordCheck* check = nullptr;
   ValueWatch* watch = nullptr;  // is told of refused records that are reported; may be null
 };
 
-// Opens split number `split_index` of a text format. What `options` points to must outlive the
-// reader. Fails as LineReader::Open does, or with INVALID_ARGUMENT if the file's header does not
-// match the job's columns.
+// Opens split number `split_index` of a text format. Everything that `options` points to must
+// outlive the reader. Fails as LineReader::Open does, or with INVALID_ARGUMENT if the file's header
+// does not match the job's columns.
 absl::StatusOr<std::unique_ptr<BlockReader>> NewFileBlockReader(const Split& split,
                                                                 uint32_t split_index,
                                                                 const FileBlockOptions& options);

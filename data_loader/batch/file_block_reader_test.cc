@@ -17,7 +17,7 @@
 namespace satrap {
 namespace {
 
-// A job of lines "label,number".
+// A job whose data consists of lines "label,number".
 JobConfig Job() {
   JobConfig job;
   CsvFormat* csv = job.mutable_data()->mutable_csv();
@@ -65,7 +65,7 @@ class FileBlockReaderTest : public testing::Test {
     reader_ = *std::move(reader);
     return absl::OkStatus();
   }
-  // "block: x x x" of the next block, or "end".
+  // Reads the next block. Returns "BLOCK: NUMBER NUMBER ...", or "end".
   std::string Next() {
     const auto more = reader_->Next(&block_);
     if (!more.ok()) return std::string(more.status().message());
@@ -77,7 +77,7 @@ class FileBlockReaderTest : public testing::Test {
     return text;
   }
 
-  // "split block index" of each bad record, as it was kept.
+  // The place of each bad record in the quarantine file, as "SPLIT BLOCK INDEX".
   std::vector<std::string> BadPositions() const {
     std::vector<std::string> positions;
     const std::string places = TempDir::Read(dir_.path() + "/quarantine/g0001-loader-0.tsv");
@@ -248,7 +248,7 @@ TEST_F(FileBlockReaderTest, AFileWithoutRecordsHasNoHeader) {
     ASSERT_TRUE(Open(text, 10).ok()) << text;
     EXPECT_EQ(Next(), "end") << text;
   }
-  // A gzip member without bytes, as writers leave it for an empty partition.
+  // A gzip member without content, such as writers make for an empty partition.
   const std::string member("\x1f\x8b\x08\0\0\0\0\0\0\x03\x03\0\0\0\0\0\0\0\0\0", 20);
   ASSERT_TRUE(Open(member, 10, true, 0, Compression::kGzip).ok());
   EXPECT_EQ(Next(), "end");
@@ -298,7 +298,7 @@ TEST_F(FileBlockReaderTest, TooManyBadRecordsEndTheReading) {
   EXPECT_NE(Next().find("max_bad_fraction"), std::string::npos);
 }
 
-// The job's parser, which also notes at each line how many records the loader has counted.
+// The job's parser; at each line it also records how many records the loader has counted so far.
 class WatchfulParser final : public Parser {
  public:
   explicit WatchfulParser(const ReadProgress* progress) : progress_(progress) {}
@@ -343,8 +343,8 @@ TEST_F(FileBlockReaderTest, OnlyTheSplitThatBeginsTheFileHasAHeader) {
 }
 
 TEST_F(FileBlockReaderTest, AFileThatEndsEarlyIsAnErrorAndItsRecordsAreCounted) {
-  // A frame with the raw block "0,1\n0,2\n", which is not marked as the last, but nothing follows
-  // it.
+  // A frame that is cut off: its raw block "0,1\n0,2\n" is not marked as the last, but nothing
+  // follows.
   const std::string frame(
       "\x28\xb5\x2f\xfd\x00\x58\x40\x00\x00"
       "0,1\n0,2\n",

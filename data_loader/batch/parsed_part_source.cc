@@ -12,8 +12,7 @@ namespace satrap {
 struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Rep> {
   enum class State { kIdle, kRunning, kWaitsForSplit, kEnded };
   struct Maker {
-    // Used without the lock by the task that set the state to kRunning, and by no one else
-    // meanwhile.
+    // While the state is kRunning, only the task that set that state uses this, without the lock.
     std::unique_ptr<BatchMaker> batches;
     State state = State::kEnded;
   };
@@ -42,7 +41,7 @@ struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Re
   absl::Status error GUARDED_BY(mutex);
   bool stopped GUARDED_BY(mutex) = false;
   bool in_epoch GUARDED_BY(mutex) = false;
-  uint32_t epoch GUARDED_BY(mutex);  // the current one, or the next if not in_epoch
+  uint32_t epoch GUARDED_BY(mutex);  // the current epoch, or the next one if not in_epoch
   uint64_t next_seq GUARDED_BY(mutex);
   bool has_left GUARDED_BY(mutex);  // whether the lane has left in `epoch`
 
@@ -57,7 +56,7 @@ struct ParsedPartSource::Rep : std::enable_shared_from_this<ParsedPartSource::Re
   void GotSplit(size_t index, absl::StatusOr<absl::optional<uint32_t>> split);
   void AddBatch(std::vector<Part> parts) REQUIRES(mutex);
   bool AllEnded() const REQUIRES(mutex);
-  // Calls the callback of the open Next if there is a part, an error or the end of the epoch.
+  // If a Next is open, calls its callback once there is a part, an error or the end of the epoch.
   void Answer();
 };
 
@@ -93,8 +92,8 @@ void ParsedPartSource::Rep::StartMakers() {
   }
 }
 
-// Runs on a parsing thread. The batch is made without the lock: it takes milliseconds and may block
-// on the disk.
+// Runs on a parsing thread. Makes the batch without holding the lock, because making it takes
+// milliseconds and may wait for the disk.
 void ParsedPartSource::Rep::RunMaker(size_t index) {
   BatchMaker* batches;
   {
@@ -126,13 +125,13 @@ void ParsedPartSource::Rep::Finished(size_t index, const absl::StatusOr<BatchMak
       needs_split = true;
       of_epoch = epoch;
     } else if (*result == BatchMaker::Result::kNothingYet) {
-      maker.state = State::kIdle;  // Answer posts it again, after the tasks that wait already
+      maker.state = State::kIdle;  // Answer posts it again, after the waiting tasks
     } else {
       maker.state = State::kEnded;
     }
   }
-  // Both calls below run callbacks, perhaps at once and on this thread, so the lock is released
-  // first.
+  // The lock must be released here: both calls below run callbacks, perhaps at once and on this
+  // thread.
   if (needs_split) {
     AskForSplit(index, of_epoch);
   } else {
@@ -190,9 +189,9 @@ void ParsedPartSource::Rep::Answer() {
     MutexLock lock(&mutex);
     StartMakers();
     if (!asked) return;
-    // Evaluation streams have endless passes, and only parts of later passes that wait at their
-    // worker slow a loader down. A loader without records for a pass would race through all of
-    // them, so it sends one part of zero samples.
+    // An evaluation stream repeats its passes without end. A loader is slowed down only by parts of
+    // a later pass that wait at their worker, so a loader without records would race through all
+    // passes. Therefore it sends one part of zero samples in each pass.
     if (spec->stream != TRAIN_STREAM && AllEnded() && next_seq == 0) {
       AddBatch({EmptyPart(*spec, epoch)});
     }
@@ -205,7 +204,7 @@ void ParsedPartSource::Rep::Answer() {
     } else if (!AllEnded()) {
       return;
     } else {
-      in_epoch = false;  // the next call of Next begins the epoch that follows
+      in_epoch = false;  // the next call of Next begins the following epoch
       ++epoch;
       next_seq = 0;
       has_left = false;

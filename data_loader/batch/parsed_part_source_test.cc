@@ -15,7 +15,7 @@
 namespace satrap {
 namespace {
 
-// Answers when the test says so.
+// Keeps each request for a split until the test answers it.
 class SlowSupply final : public SplitSupply {
  public:
   void NextSplit(uint32_t epoch, Callback done) override {
@@ -26,8 +26,8 @@ class SlowSupply final : public SplitSupply {
   std::vector<Callback> open;
 };
 
-// Returns the results it was made with, one per call, and notes its name in `calls`. Its batches
-// have one part of no samples.
+// Returns the given results, one per call, and appends its name to `calls` at each call. Its
+// batches have one part without samples.
 class ScriptedMaker final : public BatchMaker {
  public:
   ScriptedMaker(char name, std::vector<Result> results, std::string* calls)
@@ -75,7 +75,8 @@ class ParsedPartSourceTest : public testing::Test {
     options.new_maker = new_maker_;
     source_ = std::make_unique<ParsedPartSource>(spec_, options, &executor_, supply);
   }
-  // "e0 s1 p0 n5" (epoch, seq, part, samples), "end", "error: ..." or "nothing yet".
+  // Calls Next. Returns "e0 s1 p0 n5" (epoch, seq, part, samples), "end", "error: ..." or "nothing
+  // yet".
   std::string Next() {
     if (!asked_) {
       asked_ = true;
@@ -146,7 +147,8 @@ TEST_F(ParsedPartSourceTest, ReadsAheadUpToItsCapacity) {
   StaticSplits splits(0, 1, 100);
   Make(1000, TRAIN_STREAM, &splits, 4);
   EXPECT_EQ(Next(), "e0 s0 p0 n5");
-  // One of the four parts of two batches was taken and three waited, so a third batch was begun.
+  // Two batches gave four parts. One part was taken, so only three were left in the queue, and a
+  // third batch was made.
   EXPECT_EQ(progress_.Snapshot().records(), 30u);
   EXPECT_EQ(source_->ready_parts(), 5u);
 }

@@ -12,8 +12,8 @@
 namespace satrap {
 namespace {
 
-// Records are copied in tiles of this many, feature by feature: the rows of a tile stay in the L1
-// cache while the id arrays of all features are written.
+// Records are copied feature by feature in tiles of this many rows, so that a tile's rows stay in
+// the L1 cache while the id arrays of all features are written.
 constexpr size_t kTileRows = 64;
 
 }  // namespace
@@ -79,7 +79,8 @@ bool PartEncoder::CrossMisses(const Feature& feature, const Row& row) {
   return false;
 }
 
-// How many ids the feature has in all rows. kId, kNumeric and kCross have exactly one per row.
+// The total number of ids of the feature in all rows. A feature of kind kId, kNumeric or kCross has
+// exactly one per row.
 size_t PartEncoder::CountIds(const Feature& feature, const Rows& rows) const {
   size_t count = 0;
   for (const Row& row : rows) {
@@ -105,8 +106,8 @@ size_t PartEncoder::CountIds(const Feature& feature, const Rows& rows) const {
   return count;
 }
 
-// Shuffled rows lie anywhere in their block, so the rows of the next tile are prefetched while this
-// one is copied.
+// Shuffled rows may be anywhere in their block, so the next tile's rows are prefetched while this
+// tile is copied.
 void PartEncoder::PrefetchIds(const Row& row) const {
   const char* ids = reinterpret_cast<const char*>(row.block->ids(row.row));
   for (size_t at = 0; at < schema_.ids.size() * sizeof(uint64_t); at += 64) {
@@ -164,7 +165,7 @@ void PartEncoder::FillJagged(const Feature& feature, const Rows& rows, absl::Spa
 }
 
 bool PartEncoder::MissesLabels(const Rows& rows) const {
-  // If the job has one label only, every record has it.
+  // With a single label column, every good record has its label.
   if (schema_.labels.size() == 1) return false;
   for (const Row& row : rows) {
     const float* labels = row.block->labels(row.row);
@@ -175,7 +176,7 @@ bool PartEncoder::MissesLabels(const Rows& rows) const {
   return false;
 }
 
-// A missing label is sent as 0, which readers ignore because of the mask.
+// A missing label is sent as 0. Readers ignore it because of the mask.
 void PartEncoder::FillLabels(const Rows& rows, absl::Span<float> labels,
                              absl::Span<uint8_t> mask) const {
   size_t at = 0;
@@ -205,8 +206,8 @@ Part PartEncoder::Encode(absl::Span<const BlockRange> ranges, uint64_t first_sam
   description->set_numerics(static_cast<uint32_t>(dense_.size()));
   description->set_tasks(static_cast<uint32_t>(schema_.labels.size()));
 
-  // The payload is laid out first: every section is reserved with its final size, then all memory
-  // is allocated at once and filled in place. CountIds must therefore agree with FillJagged.
+  // Lay the payload out first: reserve every section with its final size, then allocate all memory
+  // at once and fill it in place. CountIds must therefore agree with FillJagged.
   rpc::PayloadBuilder builder;
   Reserve(rows, &part, &builder);
   builder.Allocate();
@@ -241,7 +242,7 @@ void PartEncoder::Reserve(const Rows& rows, Part* part, rpc::PayloadBuilder* bui
 
 void PartEncoder::FillFeatures(const Rows& rows, const Part& part,
                                rpc::PayloadBuilder* builder) const {
-  // Features with exactly one id a sample are filled together, tile by tile; the others one by one.
+  // Fill features with exactly one id per sample together, tile by tile, and the others one by one.
   std::vector<absl::Span<uint64_t>> single_ids;
   for (size_t f = 0; f < features_.size(); ++f) {
     const FeatureIds& ids = part.header.features(static_cast<int>(f));

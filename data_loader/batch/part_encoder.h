@@ -1,6 +1,6 @@
 // A PartEncoder writes records of blocks as the payload of a PutBatch: the ids of each feature, the
-// numerics, the labels, a mask if the part misses some, and weights, groups and times if the format
-// has them. Each value is copied once, from the block to the buffer that is sent.
+// numerics, the labels, a mask if the part lacks some labels, and weights, groups and times if the
+// format has them. Each value is copied once, from the block to the buffer that is sent.
 //
 // Thread-safe: const and without state of its own.
 
@@ -22,13 +22,13 @@ namespace satrap {
 
 class PartEncoder {
  public:
-  // REQUIRES: `data` is that of a valid job
+  // REQUIRES: `data` comes from a valid job
   explicit PartEncoder(const DataConfig& data);
 
-  // The part that holds the records of `ranges` in order; without ranges it has zero samples.
-  // `first_sample` is the position of its first sample in the global batch. Its provenance is one
-  // range for each of `ranges` that has records; a range that begins at 0 carries the counts of its
-  // block. The caller sets the ids and last_of_lane.
+  // Encodes the records of `ranges`, in order, as a part; without ranges the part has zero samples.
+  // `first_sample` is the position of its first sample in the global batch. Its provenance has an
+  // element for each of `ranges` that has records; if the range begins at 0, the element has the
+  // counts of the block. The caller sets the ids and last_of_lane.
   Part Encode(absl::Span<const BlockRange> ranges, uint64_t first_sample) const;
 
  private:
@@ -54,7 +54,7 @@ class PartEncoder {
   Feature FeatureOf(const FeatureConfig& config);
   // Reserves the sections of the part's payload in the order of the format.
   void Reserve(const Rows& rows, Part* part, rpc::PayloadBuilder* builder) const;
-  // Fill the sections that belong to features, and those with a value or more for each sample.
+  // These two fill the sections of features, and the sections with one or more values per sample.
   void FillFeatures(const Rows& rows, const Part& part, rpc::PayloadBuilder* builder) const;
   void FillSamples(const Rows& rows, const Part& part, rpc::PayloadBuilder* builder) const;
   size_t CountIds(const Feature& feature, const Rows& rows) const;
@@ -63,11 +63,11 @@ class PartEncoder {
   void FillJagged(const Feature& feature, const Rows& rows, absl::Span<uint64_t> ids,
                   absl::Span<uint32_t> offsets, absl::Span<float> values) const;
   bool MissesLabels(const Rows& rows) const;
-  // `mask` is empty if all labels are known.
+  // `mask` is empty if no label is missing.
   void FillLabels(const Rows& rows, absl::Span<float> labels, absl::Span<uint8_t> mask) const;
   uint64_t NumericId(const Feature& feature, const Row& row, bool* missing) const;
   static uint64_t CrossIdOf(const Feature& feature, const Row& row);
-  // Whether one of the columns is missing.
+  // Whether one of the feature's columns is missing in the row.
   static bool CrossMisses(const Feature& feature, const Row& row);
 
   const RecordSchema schema_;

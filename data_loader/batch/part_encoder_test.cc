@@ -12,7 +12,8 @@
 namespace satrap {
 namespace {
 
-// Columns: id "a", list "l" with values, numeric "n"; label, weight, group, time.
+// The columns are an id "a", a list "l" with values, a numeric "n", a label, a weight, a group and
+// a time.
 constexpr char kData[] = R"(
   csv {
     columns { name: "a" kind: ID }
@@ -36,7 +37,8 @@ DataConfig Data() {
   return data;
 }
 
-// Record i: id 100 + i (missing for i % 3 == 2), i list ids, numeric i (missing for i == 4).
+// Record i has the id 100 + i (missing if i % 3 == 2), i list ids, and the numeric i (missing if i
+// is 4).
 std::shared_ptr<Block> MakeBlock(int rows) {
   auto block = std::make_shared<Block>(SchemaOf(Data()));
   block->split = 7;
@@ -169,7 +171,7 @@ TEST(PartEncoderTest, TilesDoNotShowInLongParts) {
   for (uint64_t i = 0; i < 150; ++i) EXPECT_EQ(ids[i], i % 3 == 2 ? kMissingId : 100 + i);
 }
 
-// Records with two labels. With `missing`, every third record lacks the second label.
+// Encodes records with two labels. If `missing`, every third record lacks its second label.
 Part EncodeTwoLabels(bool missing) {
   DataConfig data;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(

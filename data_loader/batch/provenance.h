@@ -1,4 +1,4 @@
-// The provenance of what a part carries (ProvenanceRange in proto/hot.proto).
+// Makes the provenance of a part's contents (ProvenanceRange in proto/hot.proto).
 //
 // Thread-safe: functions of their arguments.
 
@@ -12,16 +12,16 @@
 
 namespace satrap {
 
-// The provenance of a range's records. A range that begins its block carries the block's counts of
-// bad records and empty lines. A range of a topic partition may have no records: then it consumes
-// only slots.
+// The provenance of a range's records. If the range begins its block, the provenance also has the
+// block's counts of bad records and empty lines. A range of a topic partition may have no records;
+// it then only consumes slots.
 ProvenanceRange ProvenanceOf(const BlockRange& range);
 
 // The end of split number `split`, a piece of a file.
 ProvenanceRange EndOfSplit(uint32_t split, const SplitEnd& end);
-// The end of a topic partition that has the offsets [start, end).
+// The end of a topic partition that has the offsets [start, end) in this run.
 ProvenanceRange EndOfPartition(uint32_t split, uint64_t start, uint64_t end);
-// A whole block [first, end) of a topic partition without any message.
+// A whole block [first, end) of a topic partition, in which no offset has a message.
 ProvenanceRange EmptyOffsets(uint32_t split, uint64_t first, uint64_t end);
 
 }  // namespace satrap

@@ -21,10 +21,11 @@
 namespace satrap {
 namespace {
 
-// The fields of a line of the .tsv.
+// The fields of a line in a .tsv file, in order.
 enum Field { kFile, kOffset, kLine, kStream, kReason, kSplit, kBlock, kIndex, kFields };
 
-// A line of a pair, and where it lies in both files. Sizes include the line end.
+// A line to keep, with the pair of files that it is in and its place in each of the two. Sizes
+// include the line end.
 struct Kept {
   int stream;  // 0 train, 1 valid, 2 test
   uint32_t split;
@@ -49,19 +50,20 @@ absl::optional<int> StreamOf(absl::string_view name) {
 }
 
 bool IsConsumed(const Ledger& ledger, uint32_t split, uint64_t block) {
-  // Bad lines are found in epoch 0.
+  // Check epoch 0, because bad lines are only reported in that epoch.
   return ledger.IsSplitDone(0, split) || ledger.IsBlockBegun(0, split, block);
 }
 
-// The next line with its end; false at the end of the file, or if only a piece of a line is left.
+// Reads the next line with its end. False at the end of the file, or if the last line is
+// incomplete.
 bool NextLine(std::ifstream* file, std::string* line) {
   if (!std::getline(*file, *line) || file->eof()) return false;
   *line += '\n';
   return true;
 }
 
-// Adds the lines of the pair `path`.{txt,tsv}. Loaders write to the .txt first, so the .tsv may
-// lack lines at its end.
+// Adds the lines of the files `path`.txt and `path`.tsv. Loaders write to the .txt first, so the
+// last lines may be missing in the .tsv.
 absl::Status AddPair(const std::string& path, size_t pair, const Ledger* ledger,
                      std::vector<Kept>* kept) {
   std::ifstream texts(path + ".txt", std::ios::binary), places(path + ".tsv", std::ios::binary);
@@ -77,7 +79,7 @@ absl::Status AddPair(const std::string& path, size_t pair, const Ledger* ledger,
     const std::vector<absl::string_view> fields =
         absl::StrSplit(absl::string_view(place).substr(0, place.size() - 1), '\t');
     uint64_t block;
-    // Skip lines that a power failure has left incomplete.
+    // Skip a line that a power failure has left incomplete.
     if (fields.size() != kFields || !absl::SimpleAtoi(fields[kSplit], &line.split) ||
         !absl::SimpleAtoi(fields[kOffset], &line.offset) ||
         !absl::SimpleAtoi(fields[kLine], &line.number) ||
@@ -94,8 +96,8 @@ absl::Status AddPair(const std::string& path, size_t pair, const Ledger* ledger,
   return absl::OkStatus();
 }
 
-// Writes to `path` the kept lines of the pairs' files with this suffix. `from` and `bytes` are the
-// members that say where a line lies in its file.
+// Collects the kept lines from the files with this suffix, one of each pair, and writes them to
+// `path`. `from` and `bytes` point to the members of Kept that say where a line is in such a file.
 absl::Status WriteLines(const std::vector<std::string>& pairs, const std::vector<Kept>& kept,
                         const char* suffix, uint64_t Kept::*from, uint32_t Kept::*bytes,
                         const std::string& path) {
@@ -130,7 +132,7 @@ absl::StatusOr<uint64_t> MergeQuarantine(const std::string& run_dir, const Ledge
   for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     const std::string name = entry->path().filename().string();
-    // The .tsv is made first, so a loader may have died before it made the .txt.
+    // Look for .txt files: a loader makes the .tsv first and may have died before it made the .txt.
     if (!absl::StartsWith(name, "g") || !absl::StrContains(name, "-loader-")) continue;
     if (absl::EndsWith(name, ".txt"))
       pairs.push_back(folder + "/" + name.substr(0, name.size() - 4));

@@ -1,9 +1,10 @@
-// The quarantine files of a run (docs/formats.md). Each generation and loader has its own pair,
-// quarantine/gNNNN-loader-I.{txt,tsv} (QuarantineName): the .txt holds bad lines as they were, and
-// line n of the .tsv says where line n of the .txt was found and what is wrong with it.
+// The quarantine files of a run (docs/formats.md). Each loader has its own pair of files in each
+// generation, quarantine/gNNNN-loader-I.{txt,tsv} (QuarantineName). The .txt holds bad lines as
+// they were read; line n of the .tsv says where line n of the .txt was found and what is wrong with
+// it.
 //
-// After a restart a loader reads again what was not trained, so a bad line may be in several pairs,
-// or in a pair although no cut holds it. MergeQuarantine merges all pairs into one,
+// After a restart a loader reads again what was not trained. So a bad line may be in several pairs,
+// or in a pair although no cut includes it. MergeQuarantine merges all pairs into one,
 // quarantine/quarantine.{txt,tsv}, which has each line once.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_QUARANTINE_FILES_H_
@@ -17,17 +18,17 @@
 
 namespace satrap {
 
-// Merges the pairs of all generations and loaders in run_dir/quarantine, by stream, split, offset
-// and line, and returns the number of lines. Replaces an earlier merged pair, or only removes it if
-// there is no line. The pairs stay, so this may be called again.
+// Merges the pairs of all generations and loaders in run_dir/quarantine, sorted by stream, split,
+// offset and line, and returns the number of lines. Replaces an earlier merged pair, or only
+// removes it if there are no lines. The original pairs stay, so this may be called again.
 //
-// With a ledger, lines of the train stream are kept only if what they belong to is consumed: the
-// first record of their block, or the split as a whole. (A line after the last record of a split,
-// or in a block in which a seeded split leaves no train record, belongs to the split as a whole.)
-// Null: all lines are kept.
+// With a ledger, keeps a line of the train stream only if the ledger shows that what the line
+// belongs to is consumed: the first record of its block, or the whole split. (A line belongs to the
+// whole split if it comes after the split's last record, or is in a block in which a seeded split
+// leaves no train record.) If `ledger` is null, keeps all lines.
 //
-// Omits what a killed loader left incomplete at the end of a pair. Errors of the disk name the
-// file. Keeps about 60 bytes per bad line in memory.
+// Omits an incomplete end of a pair, which a killed loader has left. Errors of the disk name the
+// file. Needs about 60 bytes of memory per bad line.
 absl::StatusOr<uint64_t> MergeQuarantine(const std::string& run_dir, const Ledger* ledger);
 
 }  // namespace satrap

@@ -17,8 +17,8 @@ namespace {
 
 class QuarantineFilesTest : public testing::Test {
  protected:
-  // What loader `index` finds in a generation: lines of two blocks of split 0, one after its last
-  // record, one of split 1, one of the test stream.
+  // Writes the quarantine files that loader `index` leaves in a generation if it found these bad
+  // lines.
   void Find(uint64_t generation, int index, std::vector<BadLine> lines) {
     ReadProgress::Options options;
     options.quarantine_dir = dir_.path() + "/quarantine";
@@ -32,7 +32,7 @@ class QuarantineFilesTest : public testing::Test {
     BadLine line = {"f", offset, 0, stream, "bad", "text", split, block, 0};
     return line;
   }
-  // "stream split offset" of each merged line.
+  // Merges the pairs. Returns each line of the result as "STREAM SPLIT OFFSET".
   std::vector<std::string> Merge(const Ledger* ledger) {
     const auto lines = MergeQuarantine(dir_.path(), ledger);
     EXPECT_TRUE(lines.ok()) << lines.status();
@@ -114,7 +114,7 @@ TEST_F(QuarantineFilesTest, TheLinesOfAMessageAreKeptApartAndCutToTheOffsetsThat
   Find(1, 0, {bad(120, 1), bad(120, 3), bad(160, 1)});
   Find(2, 0, {bad(120, 1), bad(120, 3)});
   EXPECT_EQ(Merge(nullptr), (Texts{"train 0 120", "train 0 120", "train 0 160"}));
-  // The first generation had read both messages in one block.
+  // The ledger has consumed offset 120 in a block [100, 150), but not offset 160.
   Ledger ledger;
   ProvenanceRange range;
   range.set_block(100);

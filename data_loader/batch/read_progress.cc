@@ -30,19 +30,19 @@ std::string PathIn(const ReadProgress::Options& options, absl::string_view suffi
                       QuarantineName(options.generation, options.loader_index), suffix);
 }
 
-// A path with tabs and newlines escaped, so that it is one field of one line.
+// Escapes tabs and newlines in a path, so that it is one field of one line.
 std::string OneField(absl::string_view path) {
   return absl::StrReplaceAll(path, {{"\t", "\\t"}, {"\n", "\\n"}});
 }
 
-// Writes a record that may span lines as one line, from which it can be restored.
+// Turns a record that may span lines into one line, from which the record can be restored.
 std::string OneLine(absl::string_view record) {
   return absl::StrReplaceAll(record, {{"\\", "\\\\"}, {"\n", "\\n"}, {"\r", "\\r"}});
 }
 
 const char* Unit(const BadLine& bad) { return bad.is_message ? "offset" : "byte"; }
 
-// The first ten are logged, then those whose count is a power of two.
+// Whether to log bad record number `count`: the first ten are logged, then each power of two.
 bool IsLogged(uint64_t count) { return count <= kLoggedAtFirst || (count & (count - 1)) == 0; }
 
 absl::StatusOr<FILE*> Create(const std::string& path) {
@@ -52,8 +52,7 @@ absl::StatusOr<FILE*> Create(const std::string& path) {
 }
 
 absl::Status Write(FILE* file, absl::string_view text, const std::string& path) {
-  // Flushed after each record: bad records are rare, and a process that is killed must not lose
-  // them.
+  // Flush after each record. Bad records are rare, and none must be lost if this process is killed.
   if (std::fwrite(text.data(), 1, text.size(), file) != text.size() || std::fflush(file) != 0) {
     return FileError("write", path);
   }
@@ -100,7 +99,8 @@ absl::Status ReadProgress::AddBad(const BadLine& bad) {
     options_.log(absl::StrCat("bad record: ", bad.path, " ", Unit(bad), " ", bad.offset, " line ",
                               bad.line, ": ", bad.reason, " (", count, " so far)"));
   }
-  // The record that exceeds the limit is kept, too: the error names the quarantine file.
+  // Also keep the record that exceeds the limit, because the error message names the quarantine
+  // file.
   RETURN_IF_ERROR(Keep(bad));
   return too_many;
 }
@@ -126,7 +126,7 @@ absl::Status ReadProgress::Keep(const BadLine& bad) {
     if (mkdir(options_.quarantine_dir.c_str(), 0755) != 0 && errno != EEXIST) {
       return FileError("make", options_.quarantine_dir);
     }
-    // After a failure of the second Create, the first file is still open and must not be replaced.
+    // If an earlier call failed at the second Create, the first file is already open: keep it.
     if (places_ == nullptr) {
       ASSIGN_OR_RETURN(places_, Create(places_path));
     }
@@ -162,7 +162,7 @@ absl::Status ReadProgress::CheckFraction(Stream stream) const {
                    ")", where, "; the first: ", counts.first_bad));
 }
 
-// consumed_records already counts the records that were read again and left out.
+// Records that were read again and left out are subtracted, because consumed_records counts them.
 uint64_t ReadProgress::GoodOf(Stream stream) const {
   const ReadCounts& read = counts_[stream].read;
   if (stream != TRAIN_STREAM) return read.scanned;
@@ -193,7 +193,7 @@ LoaderProgress ReadProgress::Snapshot() const {
   if (keeps_lines_) progress.set_quarantine_file(PathIn(options_, ".txt"));
   const ReadCounts& train = counts_[TRAIN_STREAM].read;
   uint64_t expected = options_.train_rows;
-  // Records per byte of what was read so far, applied to all bytes.
+  // Estimate: the records per byte read so far, times the bytes of all files.
   if (expected == 0 && train.disk_bytes > 0) {
     expected = static_cast<uint64_t>(static_cast<double>(options_.train_disk_bytes) *
                                      static_cast<double>(train.records) /

@@ -15,27 +15,27 @@
 namespace satrap {
 namespace {
 
-// Reads whole blocks and queues them with the ends of splits between them (BatchCutter).
+// Reads whole blocks and queues them in a BatchCutter, with the ends of splits between them.
 //
-// In an ordered stream batches are the same wherever reading begins: what is consumed is a prefix
-// of the lane, and what a batch holds depends on nothing but its place in the lane. The end of a
-// split goes with the record before it, and is known in time because a batch is made only when one
-// more record is known.
+// In an ordered stream, batches are the same wherever reading begins: the consumed records are a
+// prefix of the lane, and a batch's contents depend only on its place in the lane. The end of a
+// split is sent with the last record before it. That end is known by then, because a batch is made
+// only when one further record is known.
 class RecordBatchMaker final : public BatchMaker {
  public:
   explicit RecordBatchMaker(std::shared_ptr<const StreamSpec> spec)
       : spec_(std::move(spec)),
         batch_size_(static_cast<uint64_t>(spec_->job.global_batch_size())),
-        // The last batch of a lane is flagged. A full batch is emitted only when one more record
-        // is known, which proves that it is not the last.
+        // The last batch of a lane must be flagged. So a full batch is returned only when one
+        // further record is known, which proves that the batch is not the last.
         needed_(batch_size_ + (spec_->ordered ? 1 : 0)),
-        // Only the ledger needs ends of splits, and evaluation has no ledger.
+        // Ends of splits are only for the ledger, and evaluation has no ledger.
         tells_ends_(spec_->stream == TRAIN_STREAM),
         reads_first_(spec_->begin.epoch == 0),
         blocks_(spec_->schema),
         cutter_(*spec_) {
     if (reads_first_) spec_->AddReader();
-    // A stream that the job lacks has no splits. A job that reads topics may have no text format.
+    // Make no parser if there are no splits: the job may read topics and have no text format.
     if (spec_->click_log == nullptr && !spec_->splits.empty()) {
       parser_ = NewParser(spec_->job.data(), spec_->stream);
     }
@@ -56,8 +56,9 @@ class RecordBatchMaker final : public BatchMaker {
   void EndSplits() override { splits_ended_ = true; }
 
   absl::StatusOr<Result> MakeBatch(std::vector<Part>* parts) override {
-    // An unordered stream with a full batch reads on while a split is open. If the split is at its
-    // end, the end goes with this batch, so an epoch seldom needs a part for ends alone.
+    // In an unordered stream, continue to read while exactly one batch is full and a split is open.
+    // If the split has no further record, its end is sent with this batch, so an epoch rarely needs
+    // a part only for ends of splits.
     while (cutter_.rows() < needed_ || (cutter_.rows() == batch_size_ && reader_ != nullptr)) {
       if (reader_ == nullptr && splits_.empty()) {
         if (!splits_ended_) return Result::kNeedsSplit;
@@ -70,9 +71,9 @@ class RecordBatchMaker final : public BatchMaker {
   }
 
  private:
-  // Called when all splits are read: makes the last batch if one is left. A lane has at least one
-  // batch in an epoch, with zero samples if need be, because the ranks wait for its last_of_lane
-  // flag. Ends of splits that no other batch can carry make a batch, too.
+  // Called when all splits are read: makes the last batch, if anything is left. A lane has at least
+  // one batch in an epoch, if necessary with zero samples, because the ranks wait for its
+  // last_of_lane flag. Ends of splits that no earlier batch could carry also make a batch.
   absl::StatusOr<Result> Finish(std::vector<Part>* parts) {
     if (!cutter_.empty() || (spec_->ordered && batches_ == 0)) {
       Emit(true, parts);
@@ -113,19 +114,19 @@ class RecordBatchMaker final : public BatchMaker {
     return absl::OkStatus();
   }
 
-  // Call at the end of a split. Checks that the split has the records that are consumed of it and,
-  // if its end is consumed, as many records as that end says. Rows of the synthetic log cannot
-  // change.
+  // Call at the end of a split. Checks that the split still has all records that were consumed of
+  // it. If the split's end is consumed, too, checks that the split has exactly the number of
+  // records that this end states. Does nothing for the synthetic log, which cannot change.
   absl::Status CheckEnd() const {
     if (spec_->click_log != nullptr) return absl::OkStatus();
     const Ledger::SplitRows known = spec_->begin.consumed.RowsOf(epoch_, split_);
     const uint64_t rows = reader_->End().rows;
     if (known.all.has_value() && *known.all != rows) {
-      return Changed(absl::StrCat("split ", split_, " has ", Counted(rows, "record"), ", and had ",
+      return Changed(absl::StrCat("split ", split_, " has ", Counted(rows, "record"), ", but had ",
                                   *known.all, " before the restart"));
     }
     if (skipped_rows_ == known.consumed) return absl::OkStatus();
-    return Changed(absl::StrCat("split ", split_, " has ", Counted(rows, "record"), ", and only ",
+    return Changed(absl::StrCat("split ", split_, " has ", Counted(rows, "record"), ", but only ",
                                 skipped_rows_, " of the ", known.consumed,
                                 " that were trained before the restart"));
   }
@@ -169,13 +170,13 @@ class RecordBatchMaker final : public BatchMaker {
   const uint64_t batch_size_;
   const uint64_t needed_;
   const bool tells_ends_;
-  bool reads_first_;  // until epoch 0 is read: bad records are counted only then
+  bool reads_first_;  // true until epoch 0 is read, where bad records are counted
   std::unique_ptr<Parser> parser_;
   uint32_t epoch_ = 0;
   std::deque<uint32_t> splits_;
   bool splits_ended_ = false;
-  uint32_t split_ = 0;         // the one that `reader_` reads
-  uint64_t skipped_rows_ = 0;  // records of that split that the ledger holds as consumed
+  uint32_t split_ = 0;         // the split that `reader_` reads
+  uint64_t skipped_rows_ = 0;  // consumed records of that split
   std::unique_ptr<BlockReader> reader_;
   BlockPool blocks_;
   BatchCutter cutter_;

@@ -1,4 +1,4 @@
-// The BatchMaker that reads records: those of files, or rows of the synthetic click log. It
+// The BatchMaker that reads records from files or makes them from the synthetic click log. It
 // shuffles within each block if the spec says so.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_RECORD_BATCH_MAKER_H_

@@ -17,7 +17,7 @@
 namespace satrap {
 namespace {
 
-// A job over a file of `rows` lines "label,number", the number being the line's index.
+// A job that reads a file of `rows` lines "label,number"; the number is the line's index.
 JobConfig FileJob(const TempDir& dir, int rows) {
   std::string text;
   for (int i = 0; i < rows; ++i) absl::StrAppend(&text, i % 2, ",", i, "\n");
@@ -209,7 +209,7 @@ TEST_F(RecordBatchMakerTest, TheProvenanceOfAnEpochCoversEveryRecordOnce) {
   }
 }
 
-// "split:[from,to)/block_rows+bad+empty" and "split:end/rows+bad+empty" of each range of a part.
+// Each range of a part, as "SPLIT:[FROM,TO)/BLOCK_ROWS+BAD+EMPTY" or "SPLIT:end/ROWS+BAD+EMPTY".
 std::string ProvenanceOf(const Part& part) {
   std::string text;
   for (const ProvenanceRange& range : part.header.part().provenance()) {
@@ -286,7 +286,7 @@ TEST_F(RecordBatchMakerTest, AFileThatWentAwayIsAnError) {
   EXPECT_EQ(maker->MakeBatch(&parts).status().code(), absl::StatusCode::kNotFound);
 }
 
-// One maker reads a good file, the other a file of three bad lines. One record in five may be bad.
+// One maker reads a good file, the other a file of three bad lines. max_bad_fraction is 0.2.
 class TwoRecordBatchMakersTest : public testing::Test {
  protected:
   void Make(int good_rows) {
@@ -311,8 +311,8 @@ class TwoRecordBatchMakersTest : public testing::Test {
 
 TEST_F(TwoRecordBatchMakersTest, TheShareOfBadRecordsIsThatOfAllMakersTogether) {
   Make(50);
-  // All that this maker has read is bad, and it ends before the other begins. Its batch carries the
-  // split's end.
+  // This maker reads only bad records and ends before the other begins. That must not be an error
+  // yet. Its batch carries the split's end.
   const auto ends = RunEpoch(*spec_, bad_.get(), 0, 1, 2);
   ASSERT_EQ(ends.size(), 1u);
   EXPECT_EQ(ends[0][0].header.part().samples(), 0u);

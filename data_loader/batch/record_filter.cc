@@ -7,7 +7,8 @@
 namespace satrap {
 namespace {
 
-// Makes the hashes independent of the shuffle's, which has the same seed and arguments.
+// The hashes of the shuffle have the same seed and arguments as those of the filter. This salt
+// makes the two independent of each other.
 constexpr uint64_t kSeededSplitSalt = 0x5eeded5b117ULL;
 
 }  // namespace

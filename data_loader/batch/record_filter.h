@@ -1,5 +1,6 @@
 // A RecordFilter decides which records of a file belong to a stream: all of them, or, if the stream
-// is made by DataConfig.seeded_split, a share chosen by a hash of (seed, split, record's position).
+// is made by DataConfig.seeded_split, a fraction chosen by a hash of (seed, split, position of the
+// record).
 //
 // Thread-safe.
 
@@ -17,7 +18,7 @@ class RecordFilter {
  public:
   RecordFilter(const JobConfig& job, Stream stream);
 
-  // `position` counts the good records of the split.
+  // `position` counts the split's good records.
   bool Keeps(uint32_t split, uint64_t position) const {
     return keeps_all_ || KeepsByHash(split, position);
   }

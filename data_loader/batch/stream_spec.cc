@@ -12,13 +12,13 @@ uint64_t BlockRowsOf(const DataConfig& data, bool shuffled) {
   return shuffled ? static_cast<uint64_t>(data.shuffle_rows()) : kUnshuffledBlockRows;
 }
 
-// The streams of a seeded split read the train files. When the job trains, the train stream counts
-// the bad records of those files, so the others must not count them again.
+// The streams of a seeded split all read the train files. If the job trains, the train stream
+// counts the bad records of these files, so the other streams must not count them again.
 bool ReportsBad(const JobConfig& job, Stream stream) {
   return !IsSeededStream(job.data(), stream) || job.action() != JobConfig::TRAIN;
 }
 
-// The ranges that hold samples [from, to) of `batch`.
+// The ranges with the samples [from, to) of `batch`.
 std::vector<BlockRange> Slice(absl::Span<const BlockRange> batch, uint64_t from, uint64_t to) {
   std::vector<BlockRange> slice;
   uint64_t at = 0;  // the position in the batch of the range's first sample

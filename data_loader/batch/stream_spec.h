@@ -1,5 +1,5 @@
-// A StreamSpec is what the batch makers of one stream share: the job, its splits, and how records
-// are read, filtered, shuffled and encoded. CutBatch uses it to make the parts of a batch.
+// A StreamSpec is shared by the batch makers of one stream: it has the job, its splits, and how
+// records are read, filtered, shuffled and encoded. CutBatch uses it to make the parts of a batch.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_STREAM_SPEC_H_
 #define SATRAP_DATA_LOADER_BATCH_STREAM_SPEC_H_
@@ -50,8 +50,8 @@ struct StreamSpec {
   const bool ordered;  // the train stream in sync mode
   const bool shuffled;
   const uint64_t block_rows;
-  // Whether this stream counts the bad records of its files. Streams of a seeded split read the
-  // same files; only one of them counts.
+  // Whether this stream counts the bad records of its files. If streams of a seeded split read the
+  // same files, only one of them counts.
   const bool reports_bad;
   const StreamBegin begin;
   const std::unique_ptr<const ClickLog> click_log;  // null: a text format
@@ -59,19 +59,19 @@ struct StreamSpec {
   const std::unique_ptr<ValueWatch> watch;
   ReadProgress* const progress;
 
-  // Call when a batch maker begins the first epoch or pass, and when it has read its share of it.
-  // EndReader fails as ReadProgress::EndReader does.
+  // Call AddReader when a batch maker begins the first epoch or pass, and EndReader when it has
+  // read its share of that epoch. EndReader fails as ReadProgress::EndReader does.
   void AddReader() const;
   absl::Status EndReader() const;
 };
 
-// Cuts a batch into one part per NN worker, of sizes that differ by at most one. Stream, epoch and
-// part are set in each, and last_of_lane if the stream is ordered. Parts of zero samples are
-// included only if it is ordered. The last part carries `riders`, provenance without samples; if
-// there would be no part, an empty part 0 carries them.
+// Cuts a batch into one part per NN worker; the sizes differ by at most one. Sets stream, epoch and
+// part in each part, and last_of_lane if the stream is ordered. Includes parts of zero samples only
+// if the stream is ordered. The last part carries `riders` (provenance without samples); if there
+// would be no part, an empty part 0 carries them.
 std::vector<Part> CutBatch(const StreamSpec& spec, absl::Span<const BlockRange> batch,
                            absl::Span<const ProvenanceRange> riders, uint32_t epoch, bool last);
-// Part 0 of a batch without samples.
+// Part 0, without samples.
 Part EmptyPart(const StreamSpec& spec, uint32_t epoch);
 
 }  // namespace satrap

@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// Two splits of Criteo's format.
+// A job with two splits in Criteo's format.
 JobConfig Job(const TempDir& dir) {
   JobConfig job;
   job.set_data_root(dir.path());
@@ -29,7 +29,7 @@ class StreamSpecTest : public testing::Test {
   std::shared_ptr<const StreamSpec> Spec(const JobConfig& job, Stream stream = TRAIN_STREAM) {
     return *StreamSpec::Make(job, stream, &progress_);
   }
-  // A block of `rows` records of a split, in the order of its file.
+  // A block of the first `rows` records of a split, in the order of the file.
   static BlockRange Rows(const StreamSpec& spec, uint32_t split, uint32_t rows) {
     auto block = std::make_shared<Block>(spec.schema);
     block->split = split;
@@ -40,7 +40,7 @@ class StreamSpecTest : public testing::Test {
     KeepOrder(block.get());
     return {block, 0, rows};
   }
-  // "first_sample: split[from,to) ..." of each part.
+  // Each part as "FIRST_SAMPLE: SPLIT[FROM,TO) ...".
   static std::vector<std::string> Describe(const std::vector<Part>& parts) {
     std::vector<std::string> texts;
     for (const Part& part : parts) {

@@ -1,4 +1,4 @@
-// The BlockReader of the synthetic click log: it makes the rows of a split.
+// The BlockReader of the synthetic click log: it generates the rows of a split.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_SYNTHETIC_BLOCK_READER_H_
 #define SATRAP_DATA_LOADER_BATCH_SYNTHETIC_BLOCK_READER_H_
@@ -13,8 +13,8 @@
 
 namespace satrap {
 
-// Makes no rows of blocks that `consumed` holds whole. `log`, `progress` and the ledger must
-// outlive the reader.
+// Does not generate the rows of blocks that are completely consumed. `log`, `progress` and the
+// ledger of `consumed` must outlive the reader.
 std::unique_ptr<BlockReader> NewSyntheticBlockReader(const Split& split, Stream stream,
                                                      uint64_t block_rows, const ClickLog* log,
                                                      ReadProgress* progress,

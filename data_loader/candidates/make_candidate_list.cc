@@ -38,12 +38,12 @@ absl::Status TooMany(const std::string& where, size_t most_items) {
       " different items. Name a list of the most frequent ones (model.candidates.list)"));
 }
 
-// The id that the feature makes of an item's text.
+// Finds the id that the feature makes from an item's text.
 class ItemIds {
  public:
   explicit ItemIds(const JobConfig& job)
       : are_numbers_(job.data().has_synthetic() || job.data().has_record()) {
-    // A vocabulary gives its words numbers in its order, as the parser does.
+    // With a vocabulary, an id is the word's number in the vocabulary, as in the parser.
     const std::string& name = ColumnOf(FeatureOf(job));
     for (const ColumnConfig& column : job.data().csv().columns()) {
       if (column.name() != name) continue;
@@ -53,7 +53,7 @@ class ItemIds {
     }
   }
 
-  // False if the text is not an id.
+  // False if the feature makes no id from the text.
   bool Find(absl::string_view text, uint64_t* id) const {
     if (are_numbers_) return absl::SimpleAtoi(text, id);
     if (vocabulary_.empty()) {
@@ -78,8 +78,8 @@ FileIdentity IdentityOf(const CandidateList& list) {
   return identity;
 }
 
-// The description lies beside the lists of files, because a run must keep its list of candidates as
-// it keeps those.
+// The path of the list's description. It is in the folder of the lists of files, because a run must
+// keep its candidates just as it must keep its files.
 std::string IdentityPath(const JobConfig& job) { return job.run_dir() + "/splits/candidates"; }
 
 absl::Status WriteIdentity(const JobConfig& job, const FileIdentity& identity) {
@@ -98,7 +98,7 @@ absl::Status AnotherList(const std::string& path, const FileIdentity& was, const
                          bool was_removed) {
   return absl::FailedPreconditionError(absl::StrCat(
       path,
-      was_removed ? " was removed, and made anew it is another list"
+      was_removed ? " was removed, and the list that was made again is another one"
                   : " is not the list of items that this run began with",
       ": it had ", was.bytes(), " items and hash ", absl::Hex(was.content(), absl::kZeroPad16),
       ", and now ", is.bytes(), " and ", absl::Hex(is.content(), absl::kZeroPad16),
@@ -126,11 +126,11 @@ absl::StatusOr<std::unique_ptr<BlockReader>> OpenSplit(const StreamSpec& spec, u
 
 absl::StatusOr<CandidateList> ReadItemFile(const JobConfig& job, const std::string& path,
                                            size_t most_items) {
-  // Without this check the compressed bytes would be read as names of items, each a valid id.
+  // Refuse a compressed file: its bytes would be read as names of items, each of them a valid id.
   ASSIGN_OR_RETURN(const Compression compression, SniffFile(path));
   if (compression != Compression::kNone) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, " is compressed; model.candidates.list is a plain file: decompress it"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, " is compressed, but model.candidates.list must be a plain file: decompress it"));
   }
   Split file;
   file.path = path;
@@ -159,7 +159,7 @@ absl::StatusOr<CandidateList> ReadItemFile(const JobConfig& job, const std::stri
           absl::StrCat("a count must be a whole number, got '", line.text.substr(tab + 1), "'"));
     }
     if (!has_count && needs_counts) return refused("FIXED_UNIGRAM needs a count after a tab");
-    // The list is sorted by its counts, and an item without one would count as never seen.
+    // The list is sorted by counts, so an item without a count would seem to be the rarest.
     if (list.size() > 0 && has_count != counted) {
       return refused("either all items have a count or none has");
     }
@@ -169,7 +169,7 @@ absl::StatusOr<CandidateList> ReadItemFile(const JobConfig& job, const std::stri
                                   job.model().candidates().feature(), "'"));
     }
     if (!seen.insert(id).second) return refused(absl::StrCat("the item '", item, "' occurs twice"));
-    // Asked before the item is added: a list of exactly the most items is valid.
+    // Check this before the item is added: a list with exactly `most_items` items is valid.
     if (list.size() == most_items) return TooMany(where, most_items);
     list.ids.push_back(id);
     list.counts.push_back(count);
@@ -183,7 +183,7 @@ absl::StatusOr<CandidateList> CountItems(const StreamSpec& train, size_t most_it
   CHECK(column >= 0);
   const std::unique_ptr<Parser> parser =
       train.click_log == nullptr ? NewParser(train.job.data(), train.stream) : nullptr;
-  // Progress is that of training, which will read the same files again.
+  // Do not report progress here: training reads the same files again, and reports it then.
   ReadProgress unreported{ReadProgress::Options()};
   absl::flat_hash_map<uint64_t, uint64_t> counts;
   Block block(train.schema);
@@ -196,7 +196,7 @@ absl::StatusOr<CandidateList> CountItems(const StreamSpec& train, size_t most_it
       for (size_t row = 0; row < block.records.rows(); ++row) {
         ++counts[block.records.ids(row)[column]];
       }
-      // After each block and not at the end, because memory is bounded by what was counted so far.
+      // Check after each block, not only at the end, in order to bound memory.
       if (counts.size() > most_items) return TooMany(train.splits[split].path, most_items);
     }
   }
@@ -214,7 +214,7 @@ absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
   const std::string path = CandidateListPath(job);
   FileIdentity was;
   // Candidates are drawn by their places in the list, so another list would change what a resumed
-  // run trains. What is found or made is compared with the description, if one was written.
+  // run trains. Therefore compare the list with the description, if there is one.
   const absl::Status known = ReadCheckedText(IdentityPath(job), DiskFileSystem(), &was);
   if (!known.ok() && !absl::IsNotFound(known)) return known;
   absl::StatusOr<CandidateList> list = ReadCandidateList(path);
@@ -223,8 +223,10 @@ absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
     if (absl::IsDataLoss(list.status())) {
       return absl::DataLossError(absl::StrCat(
           list.status().message(),
-          ". Put the file back as it was, or remove it: then it is made again from the ",
-          "items that the run began with, or the run ends and says what is missing"));
+          ". Put the file back as it was, or remove it. If you remove it, it is made again from "
+          "the "
+          "items that the run began with; if that is not possible, the run ends and says what is "
+          "missing"));
     }
     if (!absl::IsNotFound(list.status())) return list.status();
     const std::string& file = job.model().candidates().list();
@@ -244,7 +246,7 @@ absl::Status MakeCandidateList(const JobConfig& job, const StreamSpec* train,
     return AnotherList(path, was, is, !is_there);
   }
   if (!is_there) RETURN_IF_ERROR(WriteCandidateList(path, *list));
-  // Written after the list, because a description must not be there without its list.
+  // Write the description after the list, so that it never exists without the list.
   return known.ok() ? absl::OkStatus() : WriteIdentity(job, is);
 }
 

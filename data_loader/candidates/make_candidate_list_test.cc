@@ -95,7 +95,7 @@ TEST_F(MakeCandidateListTest, ABadFileIsRefusedWithItsLine) {
 
 TEST_F(MakeCandidateListTest, ACompressedFileIsRefusedWithWhatToDo) {
   EXPECT_EQ(RefusalOf("\x1f\x8b\x08 ant"),
-            " is compressed; model.candidates.list is a plain file: decompress it");
+            " is compressed, but model.candidates.list must be a plain file: decompress it");
   EXPECT_EQ(RefusalOf("PK\x03\x04 ant"),
             " is a zip archive or an Excel workbook, which cannot be read: unpack it and name the "
             "files that it holds");
@@ -105,7 +105,7 @@ TEST_F(MakeCandidateListTest, CountsTheGoodRecordsOfTheTrainStream) {
   dir_.Write("train.tsv", "u\tant\t1\nu\tbee\t0\nv\tbee\t1\nu\tcat\tbad\nw\tant\t1\nw\tdog\t1\n");
   const auto list = Count();
   ASSERT_TRUE(list.ok()) << list.status();
-  // The list is sorted by decreasing count, then by id.
+  // The list must be sorted by decreasing count, then by id.
   const uint64_t ant = StringId("ant"), bee = StringId("bee");
   EXPECT_EQ(list->ids,
             (std::vector<uint64_t>{std::min(ant, bee), std::max(ant, bee), StringId("dog")}));
@@ -150,7 +150,7 @@ TEST_F(MakeCandidateListTest, AListThatWasDeletedIsMadeAnewOfTheSameItemsOrNotAt
   ASSERT_TRUE(MakeCandidateList(job_, nullptr, was).ok());
   EXPECT_EQ(ReadCandidateList(path)->size(), 2u);
   EXPECT_EQ(CandidateListHash(*ReadCandidateList(path)), made);
-  // While the list is there, the file may change or be removed.
+  // As long as the list exists, its source file may be changed or removed.
   dir_.Write("items.tsv", "bee\nant\n");
   EXPECT_TRUE(MakeCandidateList(job_, nullptr, was).ok());
   std::filesystem::remove(path);
@@ -218,7 +218,7 @@ TEST_F(MakeCandidateListTest, ACountedListThatWasDeletedIsMadeAnewOnlyIfItIsTheS
   dir_.Write("train.tsv", "u\tant\t1\nu\tcat\t1\n");
   const absl::Status status = make();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  EXPECT_NE(status.message().find("was removed, and made anew it is another list"),
+  EXPECT_NE(status.message().find("was removed, and the list that was made again is another one"),
             absl::string_view::npos)
       << status;
   EXPECT_EQ(ReadCandidateList(path).status().code(), absl::StatusCode::kNotFound)

@@ -47,7 +47,7 @@ absl::Status FirstLabels::CheckSoFar() const {
   return absl::OkStatus();
 }
 
-// "1 (503 times), -1 (497 times), ..."
+// The values as a text: "1 (503 times), -1 (497 times), ...".
 std::string FirstLabels::ValuesText(const Seen& seen) {
   std::vector<std::pair<uint64_t, float>> by_count;
   for (const auto& [value, count] : seen.values) by_count.emplace_back(count, value);
@@ -64,22 +64,22 @@ std::string FirstLabels::ValuesText(const Seen& seen) {
   return absl::StrJoin(shown, ", ");
 }
 
-// The advice at the end of the error.
+// What to do about the labels, for the end of the error message.
 std::string FirstLabels::Cure(const LabelTargets& targets, const Seen& seen) {
   if (targets.loss == TaskConfig::SOFTMAX_CROSS_ENTROPY) {
     return "Number the classes from 0, list their strings as the column's vocabulary, or give the "
            "output of the model as many values as there are classes";
   }
   if (targets.loss == TaskConfig::MSE) return "Scale the labels";
-  // Of two values the larger one probably means "yes". Otherwise nothing is known, so the advice
-  // shows the usual -1 and 1.
+  // If there are exactly two values, the larger one probably means "yes". Otherwise the advice
+  // shows the usual -1 and 1 as an example.
   const bool two = seen.values.size() == 2;
   const float negative = two ? seen.values.begin()->first : -1;
   const float positive = two ? seen.values.rbegin()->first : 1;
   return absl::StrCat(
       "If they stand for no and yes, as -1 and 1 do, give the column positive_values: \"", positive,
       "\" and negative_values: \"", negative,
-      "\" in the place of numeric_label. For other numbers, such as ratings, name another loss in "
+      "\" instead of numeric_label. For other numbers, such as ratings, name another loss in "
       "model.tasks: MSE for numbers, SOFTMAX_CROSS_ENTROPY for classes, BPR for an order");
 }
 

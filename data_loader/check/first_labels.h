@@ -1,7 +1,7 @@
-// The first labels that a loader reads for a run that begins from nothing. A label that no loss of
-// the job takes makes its record bad. But labels of -1 and 1, or of 1 and 5, share the 1 with 0 and
-// 1: half of the records would be good, and from those alone the model would learn "all positive".
-// So a run with such labels ends at once.
+// Checks the first labels that a loader reads in a new run. If no loss of the job accepts a label,
+// its record is bad. But suppose that the labels are -1 and 1, or 1 and 5, instead of 0 and 1. Then
+// half of the records, those with a 1, are good, and from these alone the model would learn "all
+// positive". So a run with such labels must end at once.
 //
 // Thread-safe.
 
@@ -26,21 +26,21 @@ class FirstLabels {
 
   explicit FirstLabels(std::vector<LabelTargets> targets);
 
-  // Takes the labels of a record, one for each LABEL column; NaN is unknown. Ignores all records
+  // Adds the labels of a record, one for each LABEL column; NaN means unknown. Ignores all records
   // after the first kRecords.
   void Add(const float* labels);
-  // Whether it has all the records that it considers.
+  // Whether kRecords records have been added.
   bool full() const { return full_.load(std::memory_order_relaxed); }
 
-  // INVALID_ARGUMENT if the losses of a column refuse more than 1 % of its known labels, and more
-  // than one label: the message names the column, the values and what to do.
+  // INVALID_ARGUMENT if the losses of a column refuse more than one label and more than 1 % of the
+  // column's known labels. The message names the column, the values and what to do.
   absl::Status Check() const;
-  // As Check, while more of the kRecords may come: an error as soon as so many labels are refused
-  // that Check will fail whatever follows.
+  // Like Check, but for use while fewer than kRecords have been added: fails as soon as so many
+  // labels are refused that Check will fail whatever follows.
   absl::Status CheckSoFar() const;
 
  private:
-  // The known labels of a column.
+  // The known labels of a column so far.
   struct Seen {
     uint64_t labels = 0;
     uint64_t refused = 0;

@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// False for NaN, a missing number.
+// False for NaN, which stands for a missing number.
 bool IsBeyond(float number) { return std::fabs(number) > kLargestNumber; }
 
 std::string BeyondText(absl::string_view what, float number) {
@@ -21,7 +21,8 @@ std::string BeyondText(absl::string_view what, float number) {
 }  // namespace
 
 RecordCheck::RecordCheck(const JobConfig& job)
-    // The ledger of a topic counts offsets and lines, whether or not they hold good records.
+    // The check always applies to topics: their ledger counts offsets and lines, whether or not
+    // these hold good records.
     : applies_(job.data().record_rules() > 0 || job.data().has_kafka()),
       labels_(job.action() == JobConfig::PREDICT ? std::vector<LabelTargets>()
                                                  : LabelTargetsOf(job)) {
@@ -41,8 +42,8 @@ RecordCheck::RecordCheck(const JobConfig& job)
 void RecordCheck::AddNumeric(const NumericConfig& config, const RecordSchema& schema) {
   const int column = schema.IndexOfNumeric(ColumnOf(config));
   CHECK(column >= 0) << "numeric " << config.name() << " reads no column";
-  // Every transform ascends, so the numbers that it keeps within the limit are an interval. The
-  // interval is made slightly smaller, because the transform itself rounds.
+  // Every transform is ascending, so the numbers whose transform is within the limit form an
+  // interval. The interval is made slightly smaller, because the transform rounds.
   double middle = 0;
   double reach = 0.999 * static_cast<double>(kLargestNumber);
   switch (config.transform()) {

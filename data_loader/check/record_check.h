@@ -1,12 +1,12 @@
-// A RecordCheck says which parsed records the job's losses and network cannot take: those with a
-// label that its loss does not take, or with a number beyond 1e15 after its transform. Such a
-// record is bad, like one that does not parse (docs/formats.md, "Bad records, everywhere"), so that
-// no record ends a run.
+// A RecordCheck finds parsed records that the job's losses or network cannot use: those with a
+// label that its loss does not accept, or with a number beyond 1e15 after its transform. Such a
+// record is bad, like one that cannot be parsed (docs/formats.md, "Bad records, everywhere"), so
+// that no record ends a run.
 //
-// A run of files that began before this check existed (data.record_rules 0) continues without it,
-// because its ledger counts the records that were good then. For the same reason the check depends
-// on nothing that may change while a run lasts. Records to predict are not checked for their
-// labels.
+// A run that reads files and began before this check existed (data.record_rules 0) continues
+// without it, because its ledger counts the records that were good then. For the same reason the
+// check must depend on nothing that may change during a run. Records to predict are not checked for
+// their labels.
 //
 // Thread-safe: const.
 
@@ -32,8 +32,8 @@ class RecordCheck {
   // REQUIRES: a validated, resolved job
   explicit RecordCheck(const JobConfig& job);
 
-  // Checks the last row. Unless it is good, `*reason` names the column, shows the value and says
-  // what would be accepted. REQUIRES: rows() > 0, and the schema of the job
+  // Checks the last row. Unless it is good, sets `*reason` to a text that names the column, the
+  // value and what would be accepted. REQUIRES: rows() > 0, and `records` has the schema of the job
   Fault Check(const RecordBlock& records, std::string* reason) const;
 
   const std::vector<LabelTargets>& labels() const { return labels_; }
@@ -43,7 +43,7 @@ class RecordCheck {
     size_t column;
     std::string name;
     NumericTransform transform;
-    // Numbers between these are certainly good, so most numbers need no transform here.
+    // Numbers in this interval are certainly good, so most numbers need not be transformed here.
     float low;
     float high;
   };
@@ -56,7 +56,7 @@ class RecordCheck {
   const bool applies_;
   const std::vector<LabelTargets> labels_;
   std::vector<Numeric> numerics_;
-  std::vector<List> lists_;  // those that are weighted and read
+  std::vector<List> lists_;  // weighted lists that a feature reads
   bool has_weight_ = false;
 };
 

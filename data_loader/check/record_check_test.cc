@@ -10,8 +10,8 @@ namespace {
 
 using Fault = RecordCheck::Fault;
 
-// A number `x` with `transform`, a number `z` that becomes an id, a weighted list that is read and
-// one that is not.
+// A job with a number `x` that has `transform`, a number `z` that becomes an id, a weighted list
+// that a feature reads, and another that none reads.
 JobConfig Job(const std::string& transform = "", const std::string& tasks = "") {
   JobConfig job = JobWithData(absl::StrCat(R"(
       record_rules: 1
@@ -36,7 +36,7 @@ struct Record {
   float label = 0, x = 0, z = 0, tag = 1, other = 1, weight = 1;
 };
 
-// The fault of a record, and its reason.
+// The fault of a record, and the reason.
 std::pair<Fault, std::string> Check(const JobConfig& job, const Record& record) {
   RecordBlock block(SchemaOf(job.data()));
   block.BeginRow();
@@ -98,7 +98,8 @@ TEST(RecordCheckTest, NumbersBeyondTheLimitAreRefusedWhereTheyReachTheNetwork) {
             "the weight: 1e+16 is beyond 1e15, the largest number that a model takes");
   const JobConfig regression = Job("", "tasks { name: 'a' loss: MSE }");
   EXPECT_EQ(Check(regression, {.label = 1e16f}).first, Fault::kLabel);
-  // A bucket is an id, so `z` may be large, and nothing reads the other list.
+  // Large numbers are allowed where they do not reach the model: `z` becomes an id (a bucket), and
+  // no feature reads the other list.
   EXPECT_EQ(Check(Job(), {.z = 1e22f, .other = 1e22f}).first, Fault::kNone);
 }
 

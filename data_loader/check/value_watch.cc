@@ -14,7 +14,8 @@ namespace {
 
 constexpr size_t kMostSampled = 8192;
 constexpr uint64_t kFirstJudged = 65536;
-// Columns with fewer numbers are not judged: their 99.9th percentile would be the largest number.
+// A column with fewer numbers is not judged, because its 99.9th percentile would be its largest
+// number.
 constexpr size_t kLeastJudged = 1000;
 constexpr double kFar = 1000;
 
@@ -26,7 +27,7 @@ const char* StreamText(Stream stream) {
 }  // namespace
 
 ValueWatch::ValueWatch(const JobConfig& job, Stream stream) : stream_(stream) {
-  // The synthetic log's model makes its labels and numbers.
+  // The synthetic log needs no watch: its labels and numbers come from a model.
   if (job.data().has_synthetic()) return;
   const RecordSchema schema = SchemaOf(job.data());
   MutexLock lock(&mutex_);
@@ -70,8 +71,8 @@ void ValueWatch::Add(const RecordBlock& records, absl::string_view place) {
   if (rows_ >= std::max(kFirstJudged, 2 * judged_rows_)) JudgeAll();
 }
 
-// Adds values as they are in the data. A transform ascends, so it need only be applied to what is
-// kept.
+// Adds values without their transform. Transforms are ascending, so it is enough to transform the
+// values that are kept.
 void ValueWatch::AddColumn(const RecordBlock& records, absl::string_view place, Column* column) {
   const Extremes before = column->extremes;
   const size_t rows = records.rows();
@@ -102,7 +103,7 @@ void ValueWatch::TakeSample(const RecordBlock& records) {
     for (Column& column : columns_) column.sample.push_back(ValueOf(column, records, row));
     row += stride_;
     if (columns_[0].sample.size() < kMostSampled) continue;
-    // Keeps every second value, and from here on takes only half as many records.
+    // Drop every second value, and from now on sample only half as many records.
     for (Column& column : columns_) {
       for (size_t i = 0; i < kMostSampled / 2; ++i) column.sample[i] = column.sample[2 * i];
       column.sample.resize(kMostSampled / 2);
@@ -118,8 +119,8 @@ void ValueWatch::NoteRefused(RecordCheck::Fault fault, absl::string_view place,
   MutexLock lock(&mutex_);
   if (!told_.insert(fault).second) return;
   Warn(absl::StrCat("records of the ", StreamText(stream_),
-                    " are left out and kept with the bad ones; the first of this kind, in ", place,
-                    ": ", reason));
+                    " are left out and kept with the bad ones; the first of this kind is in ",
+                    place, ": ", reason));
 }
 
 void ValueWatch::AddReader() {
@@ -158,7 +159,7 @@ void ValueWatch::WarnOfOutliers(Column* column) {
   };
   const double above = applied(column->extremes.largest) - median;
   const double below = median - applied(column->extremes.least);
-  // If all but a few numbers are equal, as for a rare flag, the few are compared with 1.
+  // `usual` is 0 if nearly all numbers are equal, as for a rare flag. Then use 1 instead.
   if (std::max(above, below) <= kFar * (usual > 0 ? usual : 1)) return;
   column->told = true;
   const bool is_above = above >= below;
@@ -175,7 +176,7 @@ void ValueWatch::WarnOfOutliers(Column* column) {
                         : ""));
 }
 
-// Call at most once for each column, and once for each kind of fault.
+// Call at most once for each column, and at most once for each kind of fault.
 void ValueWatch::Warn(std::string warning) { warnings_.push_back(std::move(warning)); }
 
 void ValueWatch::Report(LoaderProgress* progress) const {

@@ -1,15 +1,15 @@
-// A ValueWatch looks at the labels and numbers of a stream's records when they are first read. It
-// warns of values that training accepts but will hardly survive:
+// A ValueWatch examines the labels and numbers of a stream's records when they are first read. It
+// warns of values that do not stop training but will probably spoil it:
 //
 //   a record that RecordCheck refused, the first one of each kind
 //   a column with a number whose distance from the median is over 1,000 times the 99.9th percentile
 //   of all distances, after the transform and the clamp
 //
-// The largest and least number of a column are exact. Median and percentile are those of up to
-// 8,192 records, evenly spread over all so far. Columns are judged at the end of the first epoch or
-// pass. Because topics have no end, they are also judged each time that the number of records has
-// doubled, from 65,536 on. Each loader judges what it reads itself. A stream names a column at most
-// once.
+// The largest and least number of a column are exact. The median and the percentile are those of up
+// to 8,192 records, evenly spread over all records so far. Columns are judged at the end of the
+// first epoch or pass. Because topics may have no end, they are also judged at 65,536 records and
+// each time that the number of records has doubled since. Each loader judges only what it reads
+// itself. A stream's warnings name a column at most once.
 //
 // Thread-safe.
 
@@ -39,13 +39,13 @@ class ValueWatch {
   // REQUIRES: a validated job
   ValueWatch(const JobConfig& job, Stream stream);
 
-  // Looks at all rows of a block. `place` is where they come from: a path, or a topic partition.
+  // Examines all rows of a block. `place` says where they come from: a path, or a topic partition.
   void Add(const RecordBlock& records, absl::string_view place);
-  // A record that RecordCheck refused. REQUIRES: fault is not kNone
+  // Adds a warning about a record that RecordCheck refused. REQUIRES: fault is not kNone
   void NoteRefused(RecordCheck::Fault fault, absl::string_view place, absl::string_view reason);
 
   // Call when a reader of the first epoch or pass begins, and when it has ended. Columns are judged
-  // when the last one has ended.
+  // when the last such reader has ended.
   void AddReader();
   void EndReader();
 
@@ -54,19 +54,19 @@ class ValueWatch {
   void Report(LoaderProgress* progress) const;
 
  private:
-  // Covers the numbers that are not missing.
+  // The extremes of all numbers that are not missing.
   struct Extremes {
     uint64_t count = 0;
     float least = std::numeric_limits<float>::infinity();
     float largest = -std::numeric_limits<float>::infinity();
 
-    // A separate loop for each kind of column, because it runs over every record.
+    // A template, so that each kind of column has its own fast loop: it runs over every record.
     template <typename ValueOfRow>
     void Add(size_t rows, ValueOfRow value_of) {
       uint64_t known = 0;
       for (size_t row = 0; row < rows; ++row) {
         const float value = value_of(row);
-        // A comparison with NaN is false.
+        // False if the value is NaN.
         known += value == value;
         least = value < least ? value : least;
         largest = value > largest ? value : largest;
@@ -77,12 +77,12 @@ class ValueWatch {
   struct Column {
     enum Of { kNumeric, kLabel, kWeight };
     Of of;
-    size_t index = 0;  // of a numeric column or a label
+    size_t index = 0;  // the index of a numeric column or a label
     std::string name;
     NumericTransform transform;
     Extremes extremes{};
     std::string least_at{}, largest_at{};  // where they were read
-    std::vector<float> sample{};           // as in the data; NaN is missing
+    std::vector<float> sample{};           // values as in the data; NaN if missing
     bool told = false;
   };
   static float ValueOf(const Column& column, const RecordBlock& records, size_t row);

@@ -27,7 +27,7 @@ JobConfig Job(const std::string& numeric = "") {
 
 class ValueWatchTest : public testing::Test {
  protected:
-  // Adds `rows` records in blocks of 100: record i has the number x(i), and the label i mod 2.
+  // Adds `rows` records in blocks of 100. Record i has the number x(i) and the label i mod 2.
   void Add(ValueWatch* watch, int rows, const std::function<float(int)>& x) {
     for (int from = 0; from < rows; from += 100) {
       block_.Clear();
@@ -40,7 +40,7 @@ class ValueWatchTest : public testing::Test {
       watch->Add(block_, "day.csv");
     }
   }
-  // The warnings of a reader that reads these records.
+  // The warnings after reading `rows` records, which are made as in Add.
   std::vector<std::string> WarningsOf(const JobConfig& job, int rows,
                                       const std::function<float(int)>& x) {
     ValueWatch watch(job, TRAIN_STREAM);
@@ -58,7 +58,7 @@ class ValueWatchTest : public testing::Test {
   RecordBlock block_{SchemaOf(Job().data())};
 };
 
-// A number from -1 to 1.
+// A number in [-1, 1].
 float Usual(int i) { return static_cast<float>(i % 201 - 100) / 100; }
 
 TEST_F(ValueWatchTest, ANumberFarFromAllOthersIsNamedWithItsColumn) {
@@ -71,7 +71,7 @@ TEST_F(ValueWatchTest, ANumberFarFromAllOthersIsNamedWithItsColumn) {
 
 TEST_F(ValueWatchTest, HeavyTailsAndRareValuesAreUsual) {
   EXPECT_THAT(WarningsOf(Job(), 3000, Usual), IsEmpty());
-  // One in 100 is 1,000 times as large as most.
+  // One number in 100 is 1,000 times as large as the others.
   EXPECT_THAT(WarningsOf(Job(), 3000, [](int i) { return i % 100 == 0 ? 1e6f : 1e3f * Usual(i); }),
               IsEmpty());
   EXPECT_THAT(WarningsOf(Job(), 9000, [](int i) { return i == 77 ? 1.0f : 0.0f; }), IsEmpty())
@@ -109,7 +109,8 @@ TEST_F(ValueWatchTest, AStreamWithoutAnEndIsJudgedAsItGrows) {
 }
 
 TEST_F(ValueWatchTest, AValueThatIsOnlyBegunWithIsNoOutlier) {
-  // Most numbers are like the last ones, so the first block must not set the scale.
+  // The first 2,000 numbers are 0 and all later ones are near 1e5, so the first ones must not set
+  // the scale.
   EXPECT_THAT(WarningsOf(Job(), 50000, [](int i) { return i < 2000 ? 0.0f : 1e5f + Usual(i); }),
               IsEmpty());
 }

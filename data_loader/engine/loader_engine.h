@@ -1,6 +1,6 @@
 // The LoaderEngine sends the parts of all streams of one loader to the embedding workers. It is a
-// state machine over an executor, channels and part sources: it knows no gRPC, starts no thread and
-// never blocks, so tests/simulation can run it unchanged.
+// state machine that uses an executor, channels and part sources. It knows nothing of gRPC, starts
+// no threads and never blocks, so tests/simulation can run it unchanged.
 //
 // The caller provides the sources of each stream (LoaderStreams in data_loader/loader_streams.h):
 //   train, sync     one for each lane of this loader (lane mod loaders), ordered
@@ -35,19 +35,19 @@ class LoaderEngine {
   };
   using Options = LoaderOptions;
 
-  // Nothing starts before Start. Nothing passed by pointer is owned: the executor and the channels
-  // must outlive the engine and its open calls, the sources must outlive the engine. `failure` is
-  // called with the first error of each stream: a source failed, or a worker refused a part or did
-  // not answer in time. It must not block.
+  // Does nothing before Start is called. Nothing passed by pointer is owned: the executor and the
+  // channels must outlive the engine and its open calls, and the sources must outlive the engine.
+  // `failure` is called with the first error of each stream: a source failed, or a worker refused a
+  // part or did not answer in time. It must not block.
   LoaderEngine(const Options& options, const std::vector<StreamSources>& streams,
                const std::vector<rpc::Channel*>& workers, Executor* executor,
                const std::function<void(absl::Status)>& failure);
-  // Stops.
+  // Calls Stop.
   ~LoaderEngine();
   LoaderEngine(const LoaderEngine&) = delete;
   LoaderEngine& operator=(const LoaderEngine&) = delete;
 
-  // REQUIRES: once
+  // REQUIRES: called once
   void Start();
 
   struct Counts {
@@ -55,11 +55,11 @@ class LoaderEngine {
     uint64_t samples = 0;   // of these parts
     size_t open_parts = 0;  // taken from the sources and not yet accepted
   };
-  // Summed over all streams.
+  // The counts, summed over all streams.
   Counts counts() const;
 
-  // Sends nothing more and cancels the open calls without a report: their workers may or may not
-  // have received the part. Idempotent.
+  // Sends nothing more, and cancels the open calls without reporting a failure: their workers may
+  // or may not have received the part. Idempotent.
   void Stop();
 
  private:

@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// One part of zero samples an epoch.
+// Gives one part of zero samples in each epoch.
 class OnePart final : public PartSource {
  public:
   explicit OnePart(Stream stream) : stream_(stream) {}
@@ -33,7 +33,7 @@ class OnePart final : public PartSource {
   uint32_t epoch_ = 0;
 };
 
-// Accepts everything until `limit` calls have come.
+// Accepts every part until it has received `limit` calls.
 class GenerousWorker final : public rpc::Channel {
  public:
   void Call(const rpc::Method&, rpc::Message request, int64_t, rpc::Callback done) override {

@@ -1,5 +1,5 @@
-// A PartSource gives the parts of one stream at one loader, epoch after epoch; if the stream is
-// ordered, those of one lane. Implementation: ParsedPartSource
+// A PartSource provides the parts of one stream at one loader, epoch after epoch. If the stream is
+// ordered, a source has the parts of only one lane. Implementation: ParsedPartSource
 // (data_loader/batch/parsed_part_source.h).
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_PART_SOURCE_H_
@@ -18,18 +18,19 @@ class PartSource {
 
   using Callback = absl::AnyInvocable<void(absl::StatusOr<absl::optional<Part>>)>;
 
-  // Requests the next part of the epoch, starting with the one in which the stream begins (0 unless
-  // the run continues from a cut). `done` runs once, on any thread, perhaps before Next returns:
+  // Requests the next part of the current epoch. The first epoch is the one in which the stream
+  // begins (0 unless the run continues from a cut). `done` runs once, on any thread, perhaps before
+  // Next returns:
   //   - with a part;
-  //   - without one at the end of the epoch; the next call then begins the epoch that follows;
+  //   - without one at the end of the epoch; the next call then begins the following epoch;
   //   - with an error, after which Next must not be called again.
   //
-  // The header of a part holds its whole id. The parts of a batch come one after another, from part
-  // 0 on, and batches in the order of seq. In an ordered stream every batch has all its parts, of
-  // zero samples if need be, and last_of_lane is set. An epoch has at least one batch, unless its
-  // last one was trained before the stream began. A stream of endless passes gives at least one
-  // part a pass, of zero samples if need be: such a part waits at its worker until its pass begins,
-  // and that keeps the loader from running ahead.
+  // The header of a part has its whole id. The parts of a batch come one after another, from part 0
+  // on, and batches come in the order of seq. In an ordered stream every batch has all its parts,
+  // if necessary with zero samples, and last_of_lane is set. An epoch has at least one batch,
+  // unless its last one was trained before the stream began. A stream of endless passes has at
+  // least one part in each pass, if necessary with zero samples: such a part waits at its worker
+  // until its pass begins, which keeps the loader from running ahead.
   //
   // REQUIRES: the previous call was answered
   virtual void Next(Callback done) = 0;

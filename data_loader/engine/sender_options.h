@@ -1,5 +1,5 @@
-// The options of a LoaderEngine and of its StreamSenders: those of the loader, which all its
-// streams share, and those of one stream.
+// The options of a LoaderEngine and of its StreamSenders: those that all streams of the loader
+// share, and those of one stream.
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_SENDER_OPTIONS_H_
 #define SATRAP_DATA_LOADER_ENGINE_SENDER_OPTIONS_H_
@@ -17,8 +17,9 @@ struct LoaderOptions {
   uint32_t loader_index = 0;
   Envelope envelope;
   rpc::RpcTimeouts timeouts;
-  // The limit, for each stream, on parts taken from its sources and not yet accepted by a worker.
-  // The sources of a stream share it, but each may have at least one such part.
+  // For each stream, the limit on open parts: parts that were taken from its sources but not yet
+  // accepted by a worker. The sources of a stream share the limit, but each may have at least one
+  // open part.
   size_t max_open_parts = 8;
   KillPoints* kill_points = nullptr;  // not owned; null: none
 };

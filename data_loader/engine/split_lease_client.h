@@ -1,8 +1,9 @@
-// SplitLeaseClient is the SplitSupply of hybrid training: it leases one split after another from
-// the coordinator (LeaseSplit), so that a fast loader reads more splits. A split is leased once in
-// an epoch, even if messages are lost or repeated.
+// SplitLeaseClient is the SplitSupply of hybrid training. It leases one split after another from
+// the coordinator (LeaseSplit), so that a fast loader reads more splits. Each split is leased only
+// once in an epoch, even if messages are lost or repeated.
 //
-// Thread-safe. The executor and the channel are not owned and must outlive it and its open calls.
+// Thread-safe. The executor and the channel are not owned; they must outlive the client and its
+// open calls.
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_SPLIT_LEASE_CLIENT_H_
 #define SATRAP_DATA_LOADER_ENGINE_SPLIT_LEASE_CLIENT_H_
@@ -23,7 +24,7 @@ class SplitLeaseClient final : public SplitSupply {
   struct Options {
     Envelope envelope;
     uint32_t loader_index = 0;
-    uint32_t num_splits = 0;  // of the train stream
+    uint32_t num_splits = 0;  // the number of splits of the train stream
     rpc::RpcTimeouts timeouts;
   };
   SplitLeaseClient(const Options& options, Executor* executor, rpc::Channel* coordinator);

@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// Keeps the calls for the test to answer.
+// Keeps the calls until the test answers them.
 class FakeCoordinator final : public rpc::Channel {
  public:
   void Call(const rpc::Method& method, rpc::Message request, int64_t, rpc::Callback done) override {

@@ -26,7 +26,7 @@ class SplitSupply {
   virtual void NextSplit(uint32_t epoch, Callback done) = 0;
 };
 
-// Splits first, first + step, ... below num_splits, in every epoch.
+// Supplies the splits first, first + step, ... below num_splits, in every epoch.
 class StaticSplits final : public SplitSupply {
  public:
   // REQUIRES: step >= 1
@@ -52,7 +52,7 @@ class StaticSplits final : public SplitSupply {
   const uint64_t step_;
   const uint64_t num_splits_;
   Mutex mutex_;
-  uint32_t epoch_ GUARDED_BY(mutex_) = 0;  // of the last call; the first call may be for any epoch
+  uint32_t epoch_ GUARDED_BY(mutex_) = 0;  // the epoch of the last call
   uint64_t next_ GUARDED_BY(mutex_);
 };
 

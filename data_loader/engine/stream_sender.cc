@@ -21,7 +21,7 @@ StreamSender::StreamSender(const Options& options, Executor* executor,
       workers_({rpc::kPutBatch, options.envelope, options.loader_index, options.timeouts}, executor,
                rpc::PeersOf("embedding_worker", workers)) {
   CHECK(num_workers_ > 0);
-  // Loaders begin at different workers, or all would send to worker 0 first.
+  // Each loader begins at a different worker. Otherwise all of them would send to worker 0 first.
   next_worker_ = options.loader_index % num_workers_;
   epoch_ = options.first_epoch;
   open_at_worker_.assign(num_workers_, 0);
@@ -67,11 +67,12 @@ void StreamSender::BeginEpoch(Effects* effects) {
   EndEpochIfDone();  // a loader without lanes sends nothing but the ends of its epochs
 }
 
-// Requests a part from each source that has fewer open parts than its share. The request itself
-// runs after the lock is released, so that no lock of a source is taken under it.
+// Requests a part from each source that has fewer open parts than its share. The requests
+// themselves run as effects, after this object's lock is released, so that it is not held while a
+// source locks.
 void StreamSender::RequestParts(Effects* effects) {
   if (stopped_ || ending_) return;
-  // Sources share the limit, so that parts of a slow lane cannot use up all of it.
+  // Divide the limit among the sources, so that the parts of a slow lane cannot use up all of it.
   const size_t limit =
       std::max<size_t>(1, options_.max_open_parts / std::max<size_t>(1, sources_.size()));
   for (size_t s = 0; s < sources_.size(); ++s) {
@@ -79,7 +80,7 @@ void StreamSender::RequestParts(Effects* effects) {
     if (source.requested || source.ended || source.open_parts >= limit) continue;
     source.requested = true;
     effects->push_back([self = weak_from_this(), executor = executor_, parts = source.parts, s] {
-      // Posted, because a source may answer inside Next, or on a parsing thread.
+      // Post the answer, because a source may call back inside Next, or on a parsing thread.
       parts->Next([self, executor, s](absl::StatusOr<absl::optional<Part>> part) {
         executor->Post([self, s, part = std::move(part)]() mutable {
           if (auto sender = self.lock()) sender->GotPart(s, std::move(part));
@@ -104,7 +105,7 @@ void StreamSender::GotPart(size_t s, absl::StatusOr<absl::optional<Part>> part) 
     } else {
       ++source.open_parts;
       Entry& entry = source.entries[options_.ordered ? (*part)->header.part().id().part() : 0];
-      // Only ordered parts wait for their entry; unordered ones are sent at once.
+      // Only ordered parts wait for the previous part of their entry; others are sent at once.
       if (options_.ordered && entry.busy) {
         entry.waiting.push_back(std::move(**part));
       } else {
@@ -122,9 +123,9 @@ size_t StreamSender::ChooseWorker(const PartId& id) {
     return static_cast<size_t>(
         WorkerOfPart(id.lane(), id.seq(), id.part(), static_cast<int>(num_workers_)));
   }
-  // A worker whose queue is full holds its PutBatch calls, so its count stays up and others are
-  // chosen; any other worker accepts at once and is chosen again. Strict rotation would run all
-  // workers at the speed of the slowest.
+  // Choose the worker with the fewest open parts. A worker whose queue is full does not answer, so
+  // its number stays high and others are chosen; any other worker answers at once and is chosen
+  // again. If the workers simply took turns, all of them would run at the speed of the slowest.
   size_t chosen = next_worker_;
   for (size_t i = 1; i < num_workers_; ++i) {
     const size_t worker = (next_worker_ + i) % num_workers_;
@@ -150,7 +151,7 @@ void StreamSender::Accepted(const OpenPut& put, Effects* effects) {
   --source.open_parts;
   --open_at_worker_[put.worker];
   if (options_.ordered) {
-    // The entry stays busy if a part waited for this one: that part is sent now.
+    // If a part waits for this one, send it now and leave the entry busy.
     Entry& entry = source.entries[put.part];
     entry.busy = !entry.waiting.empty();
     if (entry.busy) {
@@ -163,9 +164,10 @@ void StreamSender::Accepted(const OpenPut& put, Effects* effects) {
   EndEpochIfDone();
 }
 
-// The end goes out only after every part was accepted: a worker that gets the end treats the epoch
-// as complete for this loader, and a later part of it would be an error. While the ends are open,
-// `ending_` keeps RequestParts from requesting parts of the next epoch.
+// Sends the end of the epoch once every part is accepted. It must not be sent earlier: a worker
+// that receives it treats the epoch as complete for this loader, and a later part would be an
+// error. While the ends are open, `ending_` keeps RequestParts from requesting parts of the next
+// epoch.
 void StreamSender::EndEpochIfDone() {
   if (ending_) return;
   for (const Source& source : sources_) {
@@ -189,9 +191,9 @@ void StreamSender::EndAccepted(Effects* effects) {
 }
 
 void StreamSender::Put(size_t worker, Part part, const OpenPut& put) {
-  // Under the lock, so that no call begins after Stop has returned, when channels may go. The
-  // callback takes the lock too, but never runs inside Call. The header is small and the payload is
-  // not copied.
+  // Call with the lock held, so that no call begins after Stop has returned, when channels may be
+  // destroyed. The callback takes the lock, too, but never runs inside Call. This takes little
+  // time: the header is small and the payload is not copied.
   workers_.Call(worker, {part.header.SerializeAsString(), std::move(part.payload)},
                 [self = weak_from_this(), put](const absl::StatusOr<rpc::Message>& answer) {
                   if (auto sender = self.lock()) sender->PutAnswered(put, answer.status());

@@ -1,17 +1,19 @@
 // A StreamSender takes the parts of one stream from its sources and sends each to an embedding
-// worker, epoch after epoch. It is the loader's half of the rules in docs/consistency.md:
+// worker, epoch after epoch. It implements the loader's half of the rules in docs/consistency.md:
 //
 //   - The worker of a part is chosen before the first attempt and kept. In an ordered stream it is
-//     WorkerOfPart; in an unordered one it is the worker with the fewest parts that were sent to it
-//     and are not accepted yet. A worker whose queue is full does not answer, so it holds at most
-//     its share of the open parts, max_open_parts / workers rounded up, and the others receive all
-//     the rest. The stream stops only while full workers hold all open parts.
-//   - In an ordered stream the next part of a (lane, part) is sent when the one before it was
-//     accepted.
-//   - When every part of an epoch was accepted, each worker gets a PutBatch without a part, which
-//     says so. When all of them have answered, the next epoch begins.
+//     WorkerOfPart. In an unordered one it is the worker with the fewest open parts, that is, parts
+//     sent to it that it has not accepted yet. A worker whose queue is full does not answer, so it
+//     has at most its share of the open parts, max_open_parts / workers rounded up, and the other
+//     workers receive all other parts. The stream stops only while full workers have all open
+//     parts.
+//   - In an ordered stream the parts of one pair (lane, part) are sent one at a time: each when the
+//     previous one has been accepted.
+//   - When every part of an epoch has been accepted, each worker gets a PutBatch without a part,
+//     which ends the epoch. When all workers have answered it, the next epoch begins.
 //
-// Thread-safe. Sources and channels may call back on any thread, even after the sender is gone.
+// Thread-safe. Sources and channels may call back on any thread, even after the sender is
+// destroyed.
 
 #ifndef SATRAP_DATA_LOADER_ENGINE_STREAM_SENDER_H_
 #define SATRAP_DATA_LOADER_ENGINE_STREAM_SENDER_H_
@@ -40,18 +42,19 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   struct Options : LoaderOptions, StreamOptions {};
 
   // Nothing passed by pointer is owned: the executor and the workers must outlive the sender and
-  // its open calls, the sources must outlive the sender. `failure` is called with the first error,
-  // after which nothing more is sent.
+  // its open calls, and the sources must outlive the sender. `failure` is called with the first
+  // error, after which nothing more is sent.
   StreamSender(const Options& options, Executor* executor,
                const std::vector<rpc::Channel*>& workers, const std::vector<PartSource*>& sources,
                std::function<void(absl::Status)> failure);
 
-  // REQUIRES: once
+  // REQUIRES: called once
   void Start();
-  // Cancels the open calls; nothing is sent any more. Idempotent.
+  // Cancels the open calls, and sends nothing more. Idempotent.
   void Stop();
 
-  // Epochs whose end every worker has confirmed, those before the first one included.
+  // The number of epochs whose end every worker has confirmed, including those before the first one
+  // that this sender sends.
   uint32_t epochs_sent() const;
 
   struct Counts {
@@ -62,7 +65,7 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
   Counts counts() const;
 
  private:
-  // The parts of one (lane, part) that wait until the one being sent is accepted.
+  // The queue of one (lane, part): its parts wait until the one being sent is accepted.
   struct Entry {
     bool busy = false;
     std::deque<Part> waiting;
@@ -84,7 +87,7 @@ class StreamSender : public std::enable_shared_from_this<StreamSender> {
     size_t worker = 0;
   };
 
-  // What must run after the lock is released: requests to sources, and the report of a failure.
+  // What to run after the lock is released: requests to sources, and the report of a failure.
   using Effects = std::vector<Task>;
 
   void BeginEpoch(Effects* effects) REQUIRES(mutex_);

@@ -15,7 +15,7 @@
 namespace satrap {
 namespace {
 
-// Returns `batches` batches of `num_parts` parts in each epoch, without delay.
+// Provides `batches` batches of `num_parts` parts in each epoch, without delay.
 class FakeSource final : public PartSource {
  public:
   FakeSource(uint32_t lane, uint64_t batches, uint32_t num_parts, uint32_t first_epoch = 0)
@@ -80,7 +80,7 @@ class FakeWorker final : public rpc::Channel {
   std::deque<Pending> calls;
 };
 
-// "e0 l1 s2 p0" for a part, "end e0" for the end of an epoch.
+// Returns "e0 l1 s2 p0" for a part, or "end e0" for the end of an epoch.
 std::string Describe(const PutBatchHeader& header) {
   if (!header.has_part()) return absl::StrCat("end e", header.epoch());
   const PartId& id = header.part().id();
@@ -141,7 +141,7 @@ TEST_F(StreamSenderTest, UnorderedPartsGoToTheWorkersInTurnUpToTheLimit) {
 TEST_F(StreamSenderTest, AFullWorkerDoesNotHoldUpTheOthers) {
   sources_.emplace_back(0, 100, 1);
   Make(false, 1, 8, 4);
-  // Worker 2 accepts nothing. The others accept whatever they have, one part after another.
+  // Worker 2 accepts nothing. The other workers accept all their parts, one after another.
   size_t accepted = 0;
   for (size_t turn = 0; accepted < 98 && turn < 1000; ++turn) {
     const size_t worker = turn % 4;

@@ -8,10 +8,11 @@
 namespace satrap {
 namespace {
 
-// One wait for acknowledgements, so that a broker that is away does not hold the loader's thread.
+// How long one call waits for acknowledgements. Short, so that a broker that does not answer does
+// not block the loader's thread.
 constexpr absl::Duration kFlushSlice = absl::Milliseconds(50);
-// The broker refuses a batch as a whole. In a small batch, a record that is too large takes few
-// others with it. Most topics accept this size.
+// The broker refuses whole batches. Batches are small, so that a record that is too large takes few
+// others with it. Most topics accept batches of this size.
 constexpr char kBatchBytes[] = "16384";
 
 absl::Status InTopic(const std::string& topic, const absl::Status& status) {

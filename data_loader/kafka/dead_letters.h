@@ -1,6 +1,7 @@
-// DeadLetters write bad records to the job's dead-letter topic, at least once: what a loader reads
-// again after a restart is written again. The key "topic/partition/offset/line" is the same each
-// time, so readers, and the broker if the topic is compacted, can remove repeats.
+// DeadLetters writes bad records to the job's dead-letter topic, each at least once: a record that
+// a loader reads again after a restart is written again. It has the same key each time,
+// "topic/partition/offset/line", so readers can remove repeats, and so can the broker if the topic
+// is compacted.
 //
 // Thread-safe.
 
@@ -25,20 +26,22 @@ namespace satrap {
 class DeadLetterSink {
  public:
   virtual ~DeadLetterSink() = default;
-  // The value is the record as it came; the header "reason" says what is wrong with it. Only the
-  // beginning of a record that is too large for the broker is sent
-  // (KafkaProducer::Message::may_be_shortened). Errors as KafkaProducer::Send.
+  // Sends a record: the value as it was read, with a header "reason" that says what is wrong with
+  // it. If the record is too large for the broker, only its beginning is sent
+  // (KafkaProducer::Message::may_be_shortened). Errors are those of KafkaProducer::Send.
   virtual absl::Status Send(absl::string_view key, absl::string_view value,
                             absl::string_view reason) = 0;
-  // Waits a moment for the broker to acknowledge everything. False if it has not; then call again.
-  // Errors as KafkaProducer::TryFlush, which gives up after broker_wait_seconds.
+  // Waits a moment for the broker to acknowledge everything. Returns false if it has not done so;
+  // then call again. Errors are those of KafkaProducer::TryFlush, which gives up after
+  // broker_wait_seconds.
   virtual absl::StatusOr<bool> Flush() = 0;
   virtual uint64_t acknowledged() const = 0;
 };
 
 class DeadLetters final : public DeadLetterSink {
  public:
-  // Writes to config.dead_letter_topic. Errors as KafkaProducer::Create.
+  // Makes a sink that writes to config.dead_letter_topic. Errors are those of
+  // KafkaProducer::Create.
   static absl::StatusOr<std::unique_ptr<DeadLetterSink>> Create(const KafkaConfig& config,
                                                                 Logger logger);
 

@@ -31,8 +31,8 @@ class FakeTopics::Source final : public MessageSource {
       batch->Add(at->second);
       place.offset = at->first + 1;
     }
-    // The event that a partition has ended comes after its last message, so the place is its end
-    // then.
+    // After its last message a real reader learns where the partition ends, and then moves there,
+    // past offsets without messages.
     if (at == log.messages.end() && batch->size() < most) place.offset = log.end;
     topics_->messages_read += static_cast<int64_t>(batch->size());
     return absl::OkStatus();

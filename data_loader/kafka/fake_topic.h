@@ -1,6 +1,6 @@
-// FakeTopics stand in for a cluster in tests: partitions in memory, which compaction, expiry and a
-// new topic of the same name may change; a clock that moves only while a reader waits, or when the
-// test moves it; and a dead-letter topic.
+// FakeTopics stand in for a cluster in tests. They have partitions in memory, which may be
+// compacted, expire, or be replaced by a new topic of the same name; a clock that moves only while
+// a reader waits or when the test moves it; and a dead-letter topic.
 //
 // Not thread-safe: one thread reads and writes.
 
@@ -31,7 +31,7 @@ class FakeTopics {
     bool is_flushed = false;
   };
 
-  // Writes a message after the end and returns its offset.
+  // Appends a message to the partition and returns its offset.
   int64_t Write(const KafkaPartition& to, std::string value, int64_t time_ms = -1) {
     MessageBatch::Message message;
     message.value = std::move(value);
@@ -44,29 +44,28 @@ class FakeTopics {
     log.messages[message.offset] = message;
     return message.offset;
   }
-  // Leaves `offsets` without messages after the end, as an aborted transaction does.
+  // Appends `offsets` offsets without messages, as an aborted transaction does.
   void Skip(const KafkaPartition& in, int64_t offsets) { logs_[in].end += offsets; }
-  // Removes a message as compaction does. Returns its value; empty if there is no such message.
+  // Removes a message, as compaction does. Returns its value, or "" if there is no such message.
   std::string Remove(const KafkaPartition& in, int64_t offset) {
     auto message = logs_[in].messages.extract(offset);
     return message.empty() ? "" : std::move(message.mapped().value);
   }
-  // Removes what is before `offset`, as retention does.
+  // Removes all messages before `offset`, as retention does.
   void Expire(const KafkaPartition& in, int64_t offset) { logs_[in].begin = offset; }
   void Delete(const KafkaPartition& partition) { logs_.erase(partition); }
   int64_t end(const KafkaPartition& of) { return logs_[of].end; }
-  // Messages at `offset` and after it are in the topic, but do not arrive until this is called
-  // again.
+  // Messages from `offset` on are in the topic, but do not reach readers until the next call.
   void HoldBack(const KafkaPartition& in, int64_t offset) { logs_[in].held_back = offset; }
 
-  // Refers to this object, which must outlive what is opened.
+  // Access to this object, which must outlive everything that is opened with it.
   TopicAccess Access();
 
   int64_t now_ms = 1000;
-  size_t max_read = 1000;  // messages that one Read gives
+  size_t max_read = 1000;  // the most messages that a Read returns
   std::vector<Letter> letters;
   absl::Status letter_error;          // the error that Flush returns
-  int flushes_in_vain = 0;            // this many more calls of Flush find no broker
+  int flushes_in_vain = 0;            // how many more calls of Flush find no broker
   std::vector<int64_t> queue_bytes;   // of each source, in the order in which they were opened
   std::vector<KafkaPlace> opened;     // their places, in the same order
   std::vector<bool> opened_to_train;  // by source: whether the train stream reads it

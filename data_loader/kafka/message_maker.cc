@@ -16,7 +16,7 @@
 namespace satrap {
 namespace {
 
-// The names of the columns of a line, in order; empty if the format has none.
+// The names of a line's columns, in order; empty if the format names none.
 std::vector<std::string> ColumnNames(const DataConfig& data) {
   std::vector<std::string> names;
   if (data.has_csv()) {
@@ -127,13 +127,13 @@ absl::Status MessageMaker::Begin(absl::string_view line) {
   }
   if (time_ < 0) return absl::OkStatus();
   ASSIGN_OR_RETURN(const std::string text, Field(line, time_));
-  // A missing or negative time is refused: the broker would replace a missing time by that of
+  // Refuse a missing or negative time: the broker would replace a missing one by the time of
   // writing, and a negative one has no meaning.
   if (!ParseTime(absl::StripAsciiWhitespace(text), options_.time_unit_ms, &open_.time_ms) ||
       open_.time_ms <= 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("column ", time_ + 1, " holds ", ShownText(text),
-                     " where a time belongs, a number above 0, in the line: ", ShownText(line)));
+                     " where a time belongs (a number above 0) in the line: ", ShownText(line)));
   }
   return absl::OkStatus();
 }

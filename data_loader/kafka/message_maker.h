@@ -1,5 +1,5 @@
-// A MessageMaker turns lines of files into Kafka messages: one line or several of them as they are,
-// or one Record (proto/record.proto) for each line.
+// A MessageMaker turns lines of files into Kafka messages. A message is one or several lines as
+// they are, or one Record (proto/record.proto) made from one line.
 //
 // Not thread-safe.
 
@@ -25,15 +25,16 @@ namespace satrap {
 struct MessageOptions {
   enum Format { kLines, kRecord };
   Format format = kLines;
-  int lines_per_message = 1;  // kLines
-  // Columns of a line: a name of the job's CSV or Criteo columns, or a number from 1. Empty: none.
+  int lines_per_message = 1;  // lines per message, for kLines
+  // The columns of a line that hold key and time: a name among the job's CSV or Criteo columns, or
+  // a number from 1. Empty: none.
   std::string key_column;
   std::string time_column;
   int64_t time_unit_ms = 1000;   // the column counts seconds, or milliseconds if it is 1
-  std::string separator = "\t";  // between columns, if no job names it
+  std::string separator = "\t";  // between columns, if there is no job that says it
 };
 
-// Fills `record` such that RecordParser makes row `row` of `block` of it.
+// Fills `record` so that RecordParser, applied to it, gives row `row` of `block`.
 void RecordOfRow(const RecordSchema& schema, const RecordBlock& block, size_t row, Record* record);
 
 class MessageMaker {
@@ -45,30 +46,30 @@ class MessageMaker {
     uint64_t lines = 0;
   };
 
-  // `data` says what a line is; null if no job was given. INVALID_ARGUMENT for a column that does
-  // not exist, for a Record without a job, and for several lines in one Record.
+  // `data` describes the lines; null if no job was given. INVALID_ARGUMENT for a column that does
+  // not exist, for Records without a job, and for several lines per Record.
   static absl::StatusOr<std::unique_ptr<MessageMaker>> Create(const MessageOptions& options,
                                                               const DataConfig* data);
 
-  // Adds one line, without its end. True if `*message` is now complete: key and time are those of
-  // its first line. Empty lines are left out, and so are comments if Records are made.
-  // INVALID_ARGUMENT for a line without the key or time column and, if Records are made, for one
-  // that is not a good record.
+  // Adds one line, without its line end. Returns whether `*message` is now complete; its key and
+  // time are those of its first line. Empty lines are skipped, and so are comments if Records are
+  // made. INVALID_ARGUMENT for a line without the key or time column and, if Records are made, for
+  // a line that is not a good record.
   absl::StatusOr<bool> Add(absl::string_view line, Message* message);
-  // Completes a message that is not full; false if no line waits.
+  // Completes the message of the lines that were added last. False if there are none.
   bool Finish(Message* message);
 
   const Parser* parser() const { return parser_.get(); }  // null without a job
 
  private:
   MessageMaker(const MessageOptions& options, const DataConfig* data);
-  // Index of a column in a line; -1 if `name` is empty.
+  // The index of a column in a line; -1 if `name` is empty.
   absl::StatusOr<int> FindColumn(const std::string& name, const DataConfig* data) const;
   absl::Status Begin(absl::string_view line);
   absl::StatusOr<std::string> Field(absl::string_view line, int column);
 
   const MessageOptions options_;
-  absl::optional<QuoteRules> quotes_;  // absent: fields are what is between separators
+  absl::optional<QuoteRules> quotes_;  // absent: fields are never quoted
   char separator_ = '\t';
   int key_ = -1;
   int time_ = -1;

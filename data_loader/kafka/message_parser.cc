@@ -58,7 +58,7 @@ void MessageParser::SetColumns(const MessageBatch& batch, size_t i, RecordBlock*
     }
     const auto text =
         column.from == KafkaColumn::KEY ? batch.key(i) : batch.header(i, column.header.c_str());
-    // As in text, an absent or empty string is a missing id.
+    // A missing or empty string is a missing id, as in text formats.
     if (!text.has_value() || text->empty()) {
       records->SetMessageId(column.index, absl::nullopt);
     } else {
@@ -112,8 +112,8 @@ size_t MessageParser::RecordEnd(absl::string_view rest, uint32_t* lines) const {
   size_t begin = 0;
   size_t end = first;
   while (finder.EndsWithinQuotes(rest.substr(begin, end - begin))) {
-    // Quotes that the message does not close would swallow all that follows. So, as in a file, the
-    // first line is taken alone, and is bad.
+    // If the message never closes a quote, the rest of the message would become one record. So, as
+    // in a file, take only the first line, which is then bad.
     if (end == rest.size()) {
       *lines = 1;
       return first;

@@ -1,6 +1,6 @@
-// A MessageParser turns the value of a Kafka message into rows: one line, any number of lines, or a
-// Record (docs/formats.md, "Kafka messages"). The rows also get the columns that the job takes from
-// the message's key, headers and time.
+// A MessageParser turns the value of a Kafka message into rows. The value is one line, any number
+// of lines, or a Record (docs/formats.md, "Kafka messages"). The rows also get the columns that the
+// job takes from the message's key, headers and time.
 //
 // Not thread-safe: it keeps scratch memory.
 
@@ -28,8 +28,9 @@ namespace satrap {
 
 class MessageParser {
  public:
-  // `kafka` is the stream's. `check` refuses some of the records that parse; it may be null, and
-  // must outlive the object. REQUIRES: `data` and `kafka` are those of a valid job
+  // `kafka` is the configuration of the stream. `check` refuses some of the records that can be
+  // parsed; it may be null, and must outlive this object. REQUIRES: `data` and `kafka` come from a
+  // valid job
   MessageParser(const DataConfig& data, const KafkaConfig& kafka, Stream stream,
                 const RecordCheck* check = nullptr);
 
@@ -40,23 +41,23 @@ class MessageParser {
     RecordCheck::Fault fault =
         RecordCheck::Fault::kNone;  // why it was refused; kNone: it does not parse
   };
-  // What a message held, apart from its rows.
+  // What a message contained besides its rows.
   struct Found {
-    std::vector<uint32_t> lines;  // for each appended row its line, from 0; ascending
+    std::vector<uint32_t> lines;  // the line of each appended row, from 0; ascending
     std::vector<BadRecord> bad;
     uint32_t empty_lines = 0;  // an empty message and a tombstone count as one
     uint32_t comments = 0;
   };
-  // Appends the rows of message i to `records` and replaces `*found`. A record without a time in
-  // its text gets that of the message, or 0. REQUIRES: `records` has SchemaOf(data)
+  // Appends the rows of message i to `records` and sets `*found`. If a record's text has no time,
+  // the record gets the message's time, or 0. REQUIRES: `records` has SchemaOf(data)
   void Parse(const MessageBatch& batch, size_t i, RecordBlock* records, Found* found);
 
-  // `first`, which may be null, sees the labels of all records that parse, also of those that the
-  // check refuses, and outlives the object.
+  // `first`, which may be null, receives the labels of all records that can be parsed, even of
+  // those that the check refuses. It must outlive this object.
   void set_first_labels(FirstLabels* first) { first_labels_ = first; }
 
-  // Whether a bad record may contain line ends or bytes that are not text. A message that should be
-  // one line but has several is kept whole, as one bad record.
+  // Whether the text of a bad record may contain line ends or bytes that are not text. (If a
+  // message should be one line but has several, the whole message is one bad record.)
   bool keeps_line_ends() const { return format_ != KafkaConfig::LINES || quotes_.has_value(); }
 
  private:
@@ -68,7 +69,8 @@ class MessageParser {
   void SetColumns(const MessageBatch& batch, size_t i, RecordBlock* records) const;
   void ParseLines(absl::string_view value, RecordBlock* records, Found* found);
   void ParseOne(absl::string_view text, uint32_t line, RecordBlock* records, Found* found);
-  // How many bytes the first record of `rest` has, with its end, and how many lines.
+  // The length in bytes of the first record of `rest`, including its end. Sets `*lines` to the
+  // record's number of lines. REQUIRES: *lines is 1
   size_t RecordEnd(absl::string_view rest, uint32_t* lines) const;
 
   const KafkaConfig::MessageFormat format_;

@@ -14,8 +14,8 @@
 namespace satrap {
 namespace {
 
-// Lines "label,user", and the columns `key`, `device` (a header) and `sent` (the time) from the
-// message.
+// Data of lines "label,user"; the columns `key`, `device` (a header) and `sent` (the time) come
+// from the message.
 DataConfig Data(KafkaConfig::MessageFormat format) {
   DataConfig data;
   for (const auto& [name, kind] :

@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// Slots are counted in 32 bits.
+// The number of slots in a block is a 32-bit number.
 constexpr uint64_t kMaxSlots = std::numeric_limits<uint32_t>::max();
 
 }  // namespace
@@ -77,7 +77,7 @@ void PartitionBlocks::BeginBlock(uint64_t first) {
   const uint64_t limit = Limit();
   end_ = known_ ? *known_end
                 : (limit - first_ > options_.block_rows ? first_ + options_.block_rows : limit);
-  // An earlier life reported what it met in a block that is begun.
+  // If some of the block is consumed, its bad records were reported before the restart.
   reports_ = options_.counts_bad && !options_.consumed.IsBlockBegun(first_);
 }
 
@@ -85,19 +85,19 @@ absl::Status PartitionBlocks::CheckLast(const MessageBatch& batch, size_t i) {
   const uint64_t offset = static_cast<uint64_t>(batch.offset(i));
   if (offset < last_consumed_->offset) return absl::OkStatus();
   const Ledger::LastMessage last = *std::exchange(last_consumed_, absl::nullopt);
-  // Compaction may have removed the last consumed message since.
+  // If the offset is larger, the last consumed message is gone, which compaction may have done.
   if (offset > last.offset || Xxh64(batch.value(i)) == last.hash) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(name_, ", offset ", offset,
                    ": the message is not the one that was trained before the restart; ",
-                   "the topic was made anew, or its log was lost. This run cannot go on with it: "
-                   "begin a new one"));
+                   "the topic was made anew, or its log was lost. This run cannot go on with the "
+                   "topic: begin a new run"));
 }
 
 absl::StatusOr<size_t> PartitionBlocks::Take(const MessageBatch& batch, size_t i) {
-  // A long gap is closed block by block.
+  // After a long gap, blocks must be closed one by one before more messages are taken.
   if (complete()) return i;
-  size_t last = batch.size();  // the last message of the block under way
+  size_t last = batch.size();  // the last message of the current block
   for (; i < batch.size(); ++i) {
     if (last_consumed_.has_value()) RETURN_IF_ERROR(CheckLast(batch, i));
     const uint64_t offset = static_cast<uint64_t>(batch.offset(i));
@@ -106,11 +106,11 @@ absl::StatusOr<size_t> PartitionBlocks::Take(const MessageBatch& batch, size_t i
       reached_ = std::max(reached_, offset);
       break;
     }
-    if (offset < first_) continue;  // consumed whole
+    if (offset < first_) continue;  // completely consumed
     RETURN_IF_ERROR(TakeMessage(batch, i));
     reached_ = offset + 1;
     last = i;
-    // A message may have many lines, so the block is bounded by records, too.
+    // Also limit the block's number of records, because a message may have many lines.
     if (!known_ && block_->records.rows() >= options_.block_rows) end_ = reached_;
     if (reached_ == end_) {
       ++i;
@@ -169,7 +169,8 @@ absl::Status PartitionBlocks::TakeMessage(const MessageBatch& batch, size_t i) {
   return absl::OkStatus();
 }
 
-// Takes rows from `from` on. A time of 0 means that neither the record nor the broker has one.
+// Records the times of the rows from `from` on. A time of 0 means that neither the record nor the
+// broker has one.
 void PartitionBlocks::NoteTimes(size_t from) {
   for (size_t row = from; row < block_->records.rows(); ++row) {
     const int64_t time = block_->records.time(row);
@@ -187,8 +188,8 @@ PartitionBlocks::Closed PartitionBlocks::Close() {
   end_ = std::min(end_, reached_);
   Closed closed{std::exchange(block_, nullptr), first_, end_};
   if (closed.block == nullptr && known_) {
-    // The block has no messages left, but what is left of its slots goes with the next part, as a
-    // rider, which is made from a block.
+    // The block has no messages any more, but its remaining slots must still be consumed. They
+    // become a rider, which is made from a block and sent with the next part.
     closed.block = options_.new_block();
     closed.block->records.Clear();
     closed.block->bad_records = 0;
@@ -205,14 +206,14 @@ PartitionBlocks::Closed PartitionBlocks::Close() {
       options_.watch->Add(block.records, name_);
     }
     const uint32_t slots = static_cast<uint32_t>(end_ - first_);
-    // The seed counts whole blocks from offset 0, so that a topic without gaps is read in the order
-    // of a file.
+    // The seed depends on the number of the block, counted from offset 0 in whole blocks, so a
+    // topic without gaps is read in the same order as a file.
     OrderBySlots(SlotOrder(options_.seed, options_.consumed.epoch, options_.split.split, first_,
                            options_.shuffled ? options_.block_rows : 0, slots),
                  places_, &block);
   } else if (end_ - first_ == options_.block_rows) {
-    // A gap may be far longer than a block. Blocks after it keep the bounds that they would have
-    // had.
+    // A gap may be far longer than a block. So close all whole blocks in the gap at once; the
+    // blocks after them have the same bounds as if these were closed one by one.
     const uint64_t known = std::min({reached_, Limit(), first_ + kMaxSlots});
     closed.end = first_ + (known - first_) / options_.block_rows * options_.block_rows;
   }

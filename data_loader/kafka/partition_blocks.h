@@ -1,12 +1,13 @@
-// PartitionBlocks make blocks of the messages of one topic partition. A block is [first, end) in
-// offsets, which are its slots. It has `block_rows` of them, but ends earlier where the partition
-// ends, where a block of an earlier life begins, after the message with which it has `block_rows`
-// records, or where the caller closes it. Offsets without a message are slots without records.
+// PartitionBlocks makes blocks of the messages of one topic partition. A block covers the offsets
+// [first, end), which are its slots. It has `block_rows` slots, unless one of these ends it
+// earlier: the end of the partition, the beginning of a block from before a restart, the message
+// with which it has `block_rows` records, or the caller, who may close it. Offsets without a
+// message are slots without records.
 //
-// After a restart the ledger decides where blocks lie: reading begins at the first offset that is
-// not consumed whole, blocks that are consumed in part are made again with the same bounds, and
-// what is consumed whole is skipped unparsed. The last message that was consumed must still be the
-// same, if the broker still has it.
+// After a restart the ledger decides where blocks are. Reading begins at the first offset that is
+// not completely consumed, blocks that are partly consumed are made again with the same bounds, and
+// completely consumed messages are skipped without parsing. If the broker still has the last
+// consumed message, it must be unchanged.
 //
 // Pure logic: the caller reads. Not thread-safe.
 
@@ -39,85 +40,88 @@ class PartitionBlocks {
  public:
   struct Options {
     TopicSplit split;
-    uint64_t block_rows = kUnshuffledBlockRows;  // slots of a full block, or records
+    uint64_t block_rows = kUnshuffledBlockRows;  // slots, or records, of a full block
     bool shuffled = false;
     uint64_t seed = 0;
     Stream stream = TRAIN_STREAM;
-    // What is consumed of the split; its ledger must outlive the object.
+    // What is consumed of the split. The ledger in it must outlive this object.
     SplitConsumption consumed;
     // False in epochs and streams that do not count bad records and empty messages.
     bool counts_bad = true;
     MessageParser* parser = nullptr;  // outlives the object
-    // Sees the records of the first epoch or pass, and gets the refused records that are reported.
-    // May be null; must outlive the object.
+    // Receives the records of the first epoch or pass, and the refused records that are reported.
+    // May be null; must outlive this object.
     ValueWatch* watch = nullptr;
-    // Gets the bad records of blocks that are made for the first time. An error ends Take.
+    // Receives the bad records of blocks that are made for the first time. If it fails, so does
+    // Take.
     std::function<absl::Status(const BadLine&)> report;
-    // An empty block with the job's schema.
+    // Makes an empty block with the job's schema.
     std::function<std::shared_ptr<Block>()> new_block;
   };
   explicit PartitionBlocks(Options options);
 
-  // Where a source must begin: at or before the first offset that is not consumed.
+  // The offset from which to read, which is at or before the first unconsumed offset.
   uint64_t read_from() const;
-  // Whether no offset is left. Never true of a partition without an end.
+  // Whether no offset is left. Never true if the partition has no end.
   bool finished() const { return finished_; }
-  // The first offset of the block under way. REQUIRES: !finished()
+  // The first offset of the current block. REQUIRES: !finished()
   uint64_t block_first() const { return first_; }
 
   // What was read since the last TakeNews.
   struct News {
     ReadCounts counts;
-    uint64_t records = 0;  // those with a time
+    uint64_t records = 0;  // records with a time
     int64_t latest_ms = std::numeric_limits<int64_t>::min();
     uint64_t late = 0;
     int64_t newest_ms = -1;  // the broker's time of the newest message
   };
   News TakeNews();
-  // Records with a time below this are late.
+  // Records with a time below `time_ms` count as late.
   void set_late_below(int64_t time_ms) { late_below_ = time_ms; }
 
-  // Takes messages i, i + 1 ... of the batch up to the end of the block and returns the first one
-  // that was not taken: the size of the batch, unless complete(). Offsets grow from call to call.
-  // FAILED_PRECONDITION, naming partition and offset, if a consumed message has been replaced by
-  // another. Otherwise fails as `report` does.
+  // Takes messages i, i + 1 ... of the batch up to the end of the current block. Returns the index
+  // of the first message that was not taken, which is the size of the batch unless complete().
+  // Offsets must ascend from call to call. FAILED_PRECONDITION, naming partition and offset, if a
+  // consumed message has been replaced by another one. Otherwise fails as `report` does.
   absl::StatusOr<size_t> Take(const MessageBatch& batch, size_t i);
-  // Tells the object that offsets below `next` that were not taken hold no message.
+  // Tells this object that all offsets below `next` that were not taken have no message.
   void Reach(uint64_t next);
 
-  // Whether all offsets of the block under way are known.
+  // Whether it is known what each offset of the current block holds.
   bool complete() const { return !finished_ && reached_ >= end_; }
-  // Whether some offset of the block under way is known, and its end does not come from an earlier
-  // life.
+  // Whether the current block may be closed now: at least one of its offsets is known, and its end
+  // was not fixed before a restart.
   bool may_close_early() const { return !finished_ && !known_ && reached_ > first_; }
   bool has_begun() const { return !finished_ && reached_ > first_; }
 
-  // A closed block. `block` is null if no offset has a message: then only the bounds are known.
+  // A closed block. `block` is null if none of the offsets has a message; then only the bounds are
+  // set.
   struct Closed {
     std::shared_ptr<Block> block;
     uint64_t first = 0;
     uint64_t end = 0;
   };
-  // Closes the block under way, after the latest known offset if it is not complete, and begins the
-  // next one. Empty blocks in a row are returned as one. REQUIRES: complete() or may_close_early()
+  // Closes the current block and begins the next one. If the block is not complete, it ends after
+  // the latest known offset. Successive empty blocks are returned as one. REQUIRES: complete() or
+  // may_close_early()
   Closed Close();
 
-  // How many of the offsets [from, to) belong to the run and are not consumed.
+  // The number of offsets in [from, to) that belong to the run and are not consumed.
   uint64_t CountUnconsumed(uint64_t from, uint64_t to) const;
 
   const SplitConsumption& consumed() const { return options_.consumed; }
   const std::string& name() const { return name_; }  // "clicks/3"
 
  private:
-  // Offsets that the ledger knows.
+  // Offsets that the ledger knows: a block that is open or done.
   struct Known {
     uint64_t first;
     uint64_t end;
     bool done;
   };
-  // Sets the bounds of the first block that begins at `first` or after, past blocks that are done.
+  // Sets the bounds of the next block, which begins at `first`, or later if blocks there are done.
   void BeginBlock(uint64_t first);
-  // Where the block under way must end at the latest.
+  // The current block must end at this offset at the latest.
   uint64_t Limit() const;
   absl::Status CheckLast(const MessageBatch& batch, size_t i);
   absl::Status TakeMessage(const MessageBatch& batch, size_t i);
@@ -132,8 +136,8 @@ class PartitionBlocks {
   bool finished_ = false;
   uint64_t first_ = 0;
   uint64_t end_ = 0;
-  bool known_ = false;    // the bounds come from an earlier life
-  uint64_t reached_ = 0;  // everything below is known
+  bool known_ = false;    // the bounds were fixed before a restart
+  uint64_t reached_ = 0;  // all offsets below this are known
   bool reports_ = false;
   std::shared_ptr<Block> block_;  // null: no message yet
   std::vector<Position> places_;  // of each row: its line and its slot, counted from first_

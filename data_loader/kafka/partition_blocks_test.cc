@@ -48,8 +48,8 @@ class PartitionBlocksTest : public testing::Test {
   void Begin() { blocks_ = std::make_unique<PartitionBlocks>(options_); }
   void SetEnd(uint64_t end) { options_.split.partition.set_end(end); }
 
-  // Passes messages of one line each at these offsets, then says that all offsets below `next` are
-  // known. Closes blocks that are complete.
+  // Passes messages of one line each at `offsets`, then reports that all offsets below `next` are
+  // known. Closes blocks that become complete.
   void Give(const std::vector<int64_t>& offsets, uint64_t next) {
     MessageBatch batch;
     for (const int64_t offset : offsets) batch.Add(MessageAt(offset));
@@ -99,7 +99,8 @@ class PartitionBlocksTest : public testing::Test {
     std::sort(ids.begin(), ids.end());
     return ids;
   }
-  // Consumes slots [from, to) of a block whose last message is at `last_`, or at the block's end.
+  // Adds to the ledger that slots [from, to) of a block are consumed. The block's last message is
+  // at `last_`, or at the block's end if that is not set.
   void Consume(uint64_t block, uint64_t end, uint32_t from, uint32_t to, uint32_t records) {
     ProvenanceRange range;
     range.set_split(0);
@@ -121,7 +122,7 @@ class PartitionBlocksTest : public testing::Test {
   MessageParser parser_;
   PartitionBlocks::Options options_;
   std::unique_ptr<PartitionBlocks> blocks_;
-  std::map<int64_t, std::string> values_;  // of messages that are not "1,uOFFSET"
+  std::map<int64_t, std::string> values_;  // values of messages that are not "1,uOFFSET"
   std::vector<PartitionBlocks::Closed> closed_;
   std::vector<std::string> reported_;
   absl::Status status_;
@@ -229,7 +230,7 @@ TEST_F(PartitionBlocksTest, ABlockClosedEarlyEndsWhereReadingStands) {
 TEST_F(PartitionBlocksTest, ALaterLifeMakesOpenBlocksAgainAndTilesTheHolesBetween) {
   SetEnd(60);
   Consume(0, 10, 0, 10, 10);  // done: reading begins at 10
-  Consume(20, 23, 1, 2, 1);   // open, closed early by the life that made it
+  Consume(20, 23, 1, 2, 1);   // open; was closed early
   last_ = 44;
   Consume(30, 45, 0, 15, 15);  // done
   last_ = absl::nullopt;
@@ -266,7 +267,7 @@ TEST_F(PartitionBlocksTest, ABlockIsFullOfRecordsThoughItsMessagesAreFew) {
   EXPECT_EQ(ClosedBounds(), Bounds({{0, 4}, {4, 10}, {10, 20}}));
   EXPECT_EQ(closed_[0].block->records.rows(), 12u);
   EXPECT_EQ(closed_[1].block->records.rows(), 10u) << "two messages of three, four of one";
-  // A block of an earlier life keeps its bounds.
+  // A block that was begun before the restart keeps its bounds.
   last_ = absl::nullopt;
   Consume(0, 10, 0, 1, 0);
   closed_.clear();

@@ -1,6 +1,6 @@
-// A PartitionFeed holds the topic partitions that one source of a loader reads: those that it
-// begins with, and those that are dealt to it while the run trains. Batch makers divide them by
-// position, so that no partition is read twice.
+// A PartitionFeed has the topic partitions that one source of a loader reads: those that it begins
+// with, and those that it receives while the run trains. Batch makers divide them by their
+// positions in the feed, so that no partition is read twice.
 //
 // Thread-safe.
 
@@ -36,8 +36,8 @@ class PartitionFeed {
     grown_.NotifyAll();
   }
 
-  // The partitions of maker `maker` of `makers`, from its n-th on, in the order in which they came.
-  // The maker has every position p with p mod makers == maker.
+  // The partitions of maker number `maker` of `makers`, from its n-th on, in the order in which
+  // they were added. A maker reads the positions p with p mod makers == maker.
   std::vector<TopicSplit> From(size_t n, size_t maker, size_t makers) const {
     MutexLock lock(&mutex_);
     std::vector<TopicSplit> splits;
@@ -47,7 +47,8 @@ class PartitionFeed {
     return splits;
   }
 
-  // Waits, at most `limit`, until all makers together have more than `size` partitions.
+  // Waits, for at most `limit`, until the feed has more than `size` partitions, counting all
+  // makers.
   void WaitForMore(size_t size, absl::Duration limit) {
     MutexLock lock(&mutex_);
     if (splits_.size() <= size) grown_.WaitFor(&mutex_, absl::ToInt64Milliseconds(limit));

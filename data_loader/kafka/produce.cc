@@ -21,16 +21,17 @@ namespace satrap {
 namespace {
 
 constexpr absl::Duration kFlushLimit = absl::Seconds(60);
-// How many lines are read between two checks of the clock.
+// The number of lines that are read between two checks of the clock.
 constexpr uint64_t kLinesPerLook = 64;
 
-// The files as one split each, with their sizes and how they are compressed.
+// Each file as one split, with its size and compression.
 absl::StatusOr<std::vector<Split>> WholeFiles(const ProduceOptions& options) {
   JobConfig job;
-  // A format whose files are never cut into several splits.
+  // Use a format whose files are never cut into several splits.
   job.mutable_data()->mutable_csv()->set_multiline(true);
   for (const std::string& file : options.files) {
-    // Checked here, because ListSplits would blame a job's field for what is an argument here.
+    // Check this here, because ListSplits would blame a field of the job, but the file is a
+    // command-line argument.
     std::error_code error;
     if (!std::filesystem::is_regular_file(file, error) || access(file.c_str(), R_OK) != 0) {
       return absl::NotFoundError(absl::StrCat("'", file, "' is not a file that can be read"));
@@ -81,14 +82,15 @@ class Sender {
 }  // namespace
 
 absl::StatusOr<size_t> FindTopic(const KafkaConfig& kafka, const std::string& topic) {
-  // Less than the 15 s in which a command with a wrong address must have ended with its message.
+  // Less than 15 s: within that time a command with a wrong address must have ended with its
+  // message.
   constexpr absl::Duration kLimit = absl::Seconds(12);
   KafkaConfig config = kafka;
   config.add_topics(topic);
   ASSIGN_OR_RETURN(const auto cluster, KafkaCluster::Connect(config, kLimit));
   ASSIGN_OR_RETURN(const std::vector<KafkaPartition> partitions, cluster->Partitions(config));
-  // Only the partitions' own brokers can answer this. A producer would find out after minutes that
-  // one of them cannot be reached although the brokers of `kafka` can.
+  // Only the partitions' own brokers can answer this call. If one of them cannot be reached
+  // although the brokers of `kafka` can, a producer would need minutes to notice.
   RETURN_IF_ERROR(cluster->Ranges(partitions).status());
   return partitions.size();
 }
@@ -115,7 +117,7 @@ absl::Status Produce(const ProduceOptions& options,
     for (;;) {
       ASSIGN_OR_RETURN(const bool more, reader->Next(&line));
       if (!more) break;
-      // As for a loader, empty lines and comments may come before the header.
+      // As in a loader, empty lines and comments may precede the header.
       if (header && parser->KindOf(line.text) == ParseResult::kRecord) {
         header = false;
         continue;

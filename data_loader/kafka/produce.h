@@ -1,6 +1,6 @@
 // Writes the lines of files to a Kafka topic, for `satrap produce`, the demo and benchmarks.
 //
-// Thread-safe: a function of its arguments. It blocks until all is acknowledged.
+// Thread-safe: a function of its arguments. It blocks until everything is acknowledged.
 
 #ifndef SATRAP_DATA_LOADER_KAFKA_PRODUCE_H_
 #define SATRAP_DATA_LOADER_KAFKA_PRODUCE_H_
@@ -33,17 +33,18 @@ struct ProduceOptions {
 struct ProduceProgress {
   uint64_t lines = 0;     // handed to the producer
   uint64_t messages = 0;  // also handed to the producer
-  double fraction = 0;    // of the files' bytes, in [0, 1]
+  double fraction = 0;    // fraction of the files' bytes that are read
 };
 
-// How many partitions the topic has. Fails within 15 s if messages cannot be written to it, and
-// says why: errors as KafkaCluster (common/kafka/cluster.h), also for the partitions' own brokers.
+// The number of the topic's partitions. If messages cannot be written to the topic, even if only
+// because a partition's own broker does not answer, fails within 15 s and says why. Errors are
+// those of KafkaCluster (common/kafka/cluster.h).
 absl::StatusOr<size_t> FindTopic(const KafkaConfig& kafka, const std::string& topic);
 
 // Writes all lines in order; lines with equal keys, or of one partition, keep their order. `show`
-// is called often, on this thread; if it returns false, nothing more is read, but what was read is
-// still flushed. Header lines that the job's format has are left out. The first error names file
-// and line, or topic and broker; what was sent before it may have been written.
+// is called often, on this thread; if it returns false, nothing more is read, but the lines already
+// read are still flushed. Header lines are left out if the job's format has them. The first error
+// names file and line, or topic and broker; what was sent before it may have been written.
 absl::Status Produce(const ProduceOptions& options,
                      const std::function<bool(const ProduceProgress&)>& show);
 

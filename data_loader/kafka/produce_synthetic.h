@@ -1,7 +1,7 @@
 // Writes the synthetic click log to a Kafka topic as Records (proto/record.proto), for demos and
 // measurements: `satrap produce --synthetic`.
 //
-// Thread-safe: a function of its arguments. It blocks until all is acknowledged.
+// Thread-safe: a function of its arguments. It blocks until everything is acknowledged.
 
 #ifndef SATRAP_DATA_LOADER_KAFKA_PRODUCE_SYNTHETIC_H_
 #define SATRAP_DATA_LOADER_KAFKA_PRODUCE_SYNTHETIC_H_
@@ -26,16 +26,18 @@ struct SyntheticProduceOptions {
   double records_per_second = 0;  // 0: as fast as the broker takes them
 };
 
-// The records of a partition when `records` of them are written: record i goes to partition
-// i mod `partitions`, so that the end of each partition is known before it is written.
+// The number of records in a partition after `records` records are written. Record i goes to
+// partition i mod `partitions`, so the end of each partition is known before it is written.
 uint64_t RecordsOfPartition(uint64_t records, int32_t partition, int32_t partitions);
 
-// How many records to write between two calls of `show` and checks of the rate: such that there are
-// 20 a second, but from 1 to 64, because looking at the clock costs time.
+// The number of records to write between two calls of `show`, each with a check of the rate. It is
+// chosen for 20 checks a second, and then limited to [1, 64]. There is no check at each record,
+// because reading the clock costs time.
 uint64_t RecordsPerLook(double records_per_second);
 
 // Writes records 0, 1, ... of the stream. `show` is called often, on this thread, with the number
-// of records so far; if it returns false, no more are made, but those already made are flushed.
+// of records so far; if it returns false, no more records are made, but those already made are
+// flushed.
 absl::Status ProduceSynthetic(const SyntheticProduceOptions& options,
                               const std::function<bool(uint64_t)>& show);
 

@@ -5,7 +5,8 @@
 namespace satrap {
 namespace {
 
-// Writing itself is tested against a broker (tests/kafka/produce_test.cc).
+// Tests only the division among partitions. tests/kafka/produce_test.cc tests writing with a
+// broker.
 TEST(RecordsOfPartition, AreThoseOfEveryRecordInTurn) {
   for (const uint64_t records : {0, 1, 4, 10, 11}) {
     uint64_t counted[4] = {};

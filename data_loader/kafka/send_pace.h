@@ -1,4 +1,4 @@
-// Keeps a producer to a rate: message or line n is due n / rate after the start, so the producer
+// Keeps a producer at a rate: message or line n is due n / rate after the start. So the producer
 // catches up after a pause of the broker.
 //
 // Thread-compatible.
@@ -16,10 +16,10 @@ namespace satrap {
 
 class SendPace {
  public:
-  // Starts now. With a `per_second` of 0 or less nobody waits.
+  // Starts now. If `per_second` is not positive, WaitFor never waits.
   explicit SendPace(double per_second) : per_second_(per_second) {}
 
-  // Microseconds until number `n`, from 0, is due; at most 0 if it is due already.
+  // The microseconds until number `n`, counted from 0, is due; 0 or negative if it is due already.
   int64_t UsUntil(uint64_t n, int64_t now_us) const {
     if (per_second_ <= 0) return 0;
     const double due_us = static_cast<double>(n) / per_second_ * 1e6;

@@ -5,16 +5,16 @@
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checked_text.h"
-#include "common/file/file_system.h"
+#include "common/file/durable_file.h"
 #include "proto/topic_anchors.pb.h"
 
 namespace satrap {
 namespace {
 
 constexpr char kName[] = "loader-";
-constexpr char kDraft[] = ".partial";
 
-// Another loader may be writing its draft just now, and a user may have put a file aside.
+// Whether a loader wrote the file `name`. Others may be a draft that a loader is just writing, or a
+// file that a user has put aside.
 bool IsOfALoader(absl::string_view name) {
   int loader = 0;
   return absl::ConsumePrefix(&name, kName) && absl::SimpleAtoi(name, &loader);
@@ -26,7 +26,8 @@ bool IsSame(const PartitionAnchor& a, const PartitionAnchor& b) {
          (a.message->offset == b.message->offset && a.message->hash == b.message->hash);
 }
 
-// Whether retention removes the message of `a` later than that of `b`, if both anchors are valid.
+// Whether retention removes the message of `a` later than the message of `b`, provided that both
+// anchors are valid.
 bool IsLater(const PartitionAnchor& a, const PartitionAnchor& b) {
   const int64_t of_a = a.message.has_value() ? a.message->offset : -1;
   const int64_t of_b = b.message.has_value() ? b.message->offset : -1;
@@ -54,9 +55,10 @@ absl::StatusOr<std::shared_ptr<TopicAnchors>> TopicAnchors::Open(const std::stri
   return self;
 }
 
-// A damaged file ends the run, as damage to a cut does. It could be left out, but then a topic that
-// was made anew might be read without a word from the old one's offsets on, and lose its first
-// messages. Only a person can know that it was not.
+// Reads an anchor file. A damaged file ends the run, as a damaged cut does. If it were ignored and
+// a topic had been deleted and made anew, the new topic would be read from the old one's offsets
+// on, and its first messages would be lost without a warning. Only a person can know that no topic
+// was made anew.
 absl::Status TopicAnchors::Read(const std::string& name) {
   TopicAnchorsFile file;
   const absl::Status read_file = ReadCheckedText(absl::StrCat(folder_, "/", name), disk_, &file);
@@ -75,8 +77,8 @@ absl::Status TopicAnchors::Read(const std::string& name) {
       read.message = MessageMark{static_cast<int64_t>(anchor.offset()), anchor.hash()};
     }
     if (anchor.has_earliest()) read.earliest = static_cast<int64_t>(anchor.earliest());
-    // Partitions that another loader, or nobody, reads now stay in the file: nobody else may have
-    // their anchors.
+    // Keep partitions in this loader's file that it does not read now: no other file may have their
+    // anchors.
     if (name == name_) own_[partition] = read;
     const auto [at, is_new] = known_.try_emplace(partition, read);
     if (!is_new && IsLater(read, at->second)) at->second = read;
@@ -93,7 +95,7 @@ absl::optional<PartitionAnchor> TopicAnchors::Of(const KafkaPartition& partition
 
 void TopicAnchors::Keep(const std::vector<std::pair<KafkaPartition, PartitionAnchor>>& anchors) {
   bool any = false;
-  // From before the anchors change, so that an older file never replaces a newer one.
+  // Lock before the anchors change, so that an older state is never written after a newer one.
   MutexLock write_lock(&write_mutex_);
   {
     MutexLock lock(&mutex_);
@@ -108,10 +110,9 @@ void TopicAnchors::Keep(const std::vector<std::pair<KafkaPartition, PartitionAnc
   if (!any) return;
   const absl::Status written = Write();
   if (written.ok() || std::exchange(warned_, true)) return;
-  logger_.Warning(
-      absl::StrCat("what tells the topics from others of the same names cannot be "
-                   "kept: ",
-                   written.message()));
+  logger_.Warning(absl::StrCat(
+      "the messages by which the run recognises its topics cannot be written to its folder: ",
+      written.message()));
 }
 
 absl::Status TopicAnchors::Write() {
@@ -129,11 +130,10 @@ absl::Status TopicAnchors::Write() {
       if (anchor.earliest >= 0) to->set_earliest(static_cast<uint64_t>(anchor.earliest));
     }
   }
-  const std::string path = absl::StrCat(folder_, "/", name_);
-  RETURN_IF_ERROR(disk_->Remove(path + kDraft));
-  RETURN_IF_ERROR(WriteCheckedText(path + kDraft, file, disk_));
-  RETURN_IF_ERROR(disk_->Rename(path + kDraft, path));
-  return disk_->SyncFolder(folder_);
+  ASSIGN_OR_RETURN(const std::unique_ptr<DurableFile> written,
+                   DurableFile::Create(absl::StrCat(folder_, "/", name_), disk_));
+  RETURN_IF_ERROR(written->Append(CheckedText(file)));
+  return written->Commit();
 }
 
 }  // namespace satrap

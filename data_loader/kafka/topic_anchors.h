@@ -1,10 +1,12 @@
 // The anchors of the topic partitions that the loaders of a run read (common/kafka/partition.h),
-// kept in the run's folder. With them a run that continues detects a topic that was deleted and
-// made anew while the run stood still, even if nothing of it was trained yet. An anchor moves on
-// only after a look that has found the topic to be the same. So a run does not continue either from
-// a cut that was taken after the old topic was gone but before a look detected that.
+// kept in the run's folder. With them, a run that continues detects that a topic was deleted and
+// made anew while the run was stopped, even if nothing of the topic was trained yet. An anchor
+// changes only after a check has found that the topic is still the same. So the run also refuses to
+// continue from a cut that was taken after the old topic was deleted, but before a check detected
+// that.
 //
-// Thread-safe. Open and Keep wait for the disk. Of does not, whatever another thread does.
+// Thread-safe. Open and Keep wait for the disk. The method Of never waits, even while another
+// thread waits for the disk.
 
 #ifndef SATRAP_DATA_LOADER_KAFKA_TOPIC_ANCHORS_H_
 #define SATRAP_DATA_LOADER_KAFKA_TOPIC_ANCHORS_H_
@@ -26,9 +28,9 @@ namespace satrap {
 
 class TopicAnchors {
  public:
-  // Reads what loaders of earlier generations have left in RUN_DIR/topic_anchors. Errors are those
-  // of the disk; DATA_LOSS, naming the file and what to do, if one is damaged.
-  // `disk` is not owned.
+  // Reads what the loaders of earlier generations have left in RUN_DIR/topic_anchors. Errors are
+  // those of the disk; DATA_LOSS, naming the file and what to do, if a file is damaged. `disk` is
+  // not owned.
   static absl::StatusOr<std::shared_ptr<TopicAnchors>> Open(const std::string& run_dir, int loader,
                                                             Logger logger,
                                                             FileSystem* disk = DiskFileSystem());
@@ -36,8 +38,8 @@ class TopicAnchors {
   // The partition's anchor; absent if none is known.
   absl::optional<PartitionAnchor> Of(const KafkaPartition& partition) const;
 
-  // Takes the anchors of a look and writes this loader's file, if something is new. What the file
-  // has of other partitions stays. A disk that does not take it is warned of once.
+  // Stores the anchors that a check has returned, and writes this loader's file if an anchor is
+  // new. The file's anchors of other partitions stay. If the file cannot be written, warns once.
   void Keep(const std::vector<std::pair<KafkaPartition, PartitionAnchor>>& anchors);
 
  private:
@@ -46,14 +48,14 @@ class TopicAnchors {
   absl::Status Write() REQUIRES(write_mutex_);
 
   const std::string folder_;
-  const std::string name_;  // of this loader's file
+  const std::string name_;  // the name of this loader's file
   const Logger logger_;
   FileSystem* const disk_;
-  // Held while the file is written; taken before mutex_, which is held for moments.
+  // Held while the file is written. Locked before mutex_, which is held only briefly.
   Mutex write_mutex_;
   mutable Mutex mutex_;
   std::map<KafkaPartition, PartitionAnchor> known_ GUARDED_BY(mutex_);
-  std::map<KafkaPartition, PartitionAnchor> own_ GUARDED_BY(mutex_);  // those of the file
+  std::map<KafkaPartition, PartitionAnchor> own_ GUARDED_BY(mutex_);  // the anchors in the file
   bool warned_ GUARDED_BY(write_mutex_) = false;
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "common/file/testing/memory_file_system.h"
 #include "data_loader/testing/temp_dir.h"
@@ -69,7 +70,8 @@ TEST_F(TopicAnchorsTest, TheAnchorsOfSeveralReadersOfALoaderAreInOneFile) {
   EXPECT_EQ(OffsetOf(*Open(), views_), 5);
 }
 
-// A reader that opens its partitions asks for them while the guard of another one writes.
+// While one thread writes the anchors to a disk that hangs, another thread that opens partitions
+// must still be able to read them.
 TEST_F(TopicAnchorsTest, NobodyWaitsForADiskThatHangsToHearOfAnAnchor) {
   MemoryFileSystem disk;
   ASSERT_TRUE(disk.CreateFolders("/runs/a").ok());
@@ -93,17 +95,38 @@ TEST_F(TopicAnchorsTest, NobodyWaitsForADiskThatHangsToHearOfAnAnchor) {
   EXPECT_EQ(offset.get(), 70);
 }
 
+TEST_F(TopicAnchorsTest, AFileThatCannotBeReplacedStaysAsItIsAndNoDraftIsLeft) {
+  MemoryFileSystem disk;
+  ASSERT_TRUE(disk.CreateFolders("/runs/a").ok());
+  const auto anchors = TopicAnchors::Open("/runs/a", 0, Logger(), &disk);
+  ASSERT_TRUE(anchors.ok()) << anchors.status();
+  // What a loader that was killed has left.
+  disk.Put("/runs/a/topic_anchors/loader-0.partial", "anchors {");
+  (*anchors)->Keep({{clicks_, Message(70, 1)}});
+  const std::string kept = disk.ContentOf("/runs/a/topic_anchors/loader-0");
+  for (const std::string failing : {"append ", "sync ", "rename "}) {
+    disk.SetHook([&](const std::string& operation) {
+      return operation.rfind(failing, 0) == 0 ? absl::ResourceExhaustedError("no space left")
+                                              : absl::OkStatus();
+    });
+    (*anchors)->Keep({{clicks_, Message(71, failing.size())}});
+    EXPECT_EQ(disk.List("/runs/a/topic_anchors").value(), std::vector<std::string>{"loader-0"})
+        << failing;
+    EXPECT_EQ(disk.ContentOf("/runs/a/topic_anchors/loader-0"), kept) << failing;
+  }
+}
+
 TEST_F(TopicAnchorsTest, WhatALoaderDoesNotReadNowStaysInItsFile) {
   Open()->Keep({{clicks_, Message(70, 1)}, {views_, Message(5, 3)}});
-  // In this generation the partition is another loader's, which may have opened nothing yet, or
-  // nobody's.
+  // In this generation loader 0 does not read `clicks_`. Perhaps another loader reads it but has
+  // not opened it yet, or no loader reads it.
   Open()->Keep({{views_, Message(6, 4)}});
   EXPECT_EQ(OffsetOf(*Open(), clicks_), 70);
   EXPECT_EQ(OffsetOf(*Open(1), clicks_), 70);
   EXPECT_EQ(OffsetOf(*Open(), views_), 6);
 }
 
-// Without the file, the loss of a new topic's first messages might not be noticed.
+// If the file were ignored, the loss of a new topic's first messages might not be noticed.
 TEST_F(TopicAnchorsTest, ADamagedFileIsNamedWithWhatToDo) {
   Open()->Keep({{clicks_, Message(70, 1)}});
   dir_.Write("topic_anchors/loader-0", "anchors { topic: 'clicks' }\n# crc32c 00000000\n");

@@ -17,12 +17,12 @@
 namespace satrap {
 namespace {
 
-// One Read returns at most this many messages: enough to hide its cost, few enough for the cache.
+// The most messages that a Read returns: enough to hide its cost, and few enough for the cache.
 constexpr size_t kReadMessages = 1000;
 constexpr int64_t kWaitMs = 50;
-// A block stays open this many times max_wait_ms while the broker has more than has arrived.
+// While the broker has further messages, a block may stay open for this many times max_wait_ms.
 constexpr int64_t kWaitsWithLag = 10;
-// At most this many blocks without records wait for a part; then they get a batch of their own.
+// The most blocks without records that wait for the next part. Beyond that, they get a batch.
 constexpr size_t kMaxRiders = 256;
 
 class TopicBatchMaker final : public BatchMaker {
@@ -34,8 +34,8 @@ class TopicBatchMaker final : public BatchMaker {
         trains_(spec_.stream == TRAIN_STREAM),
         max_wait_ms_(trains_ ? stream_.config.max_wait_ms() : 0),
         by_turns_(spec_.ordered && max_wait_ms_ == 0),
-        // A lane that ends gives a full batch only when one more record is known, which proves that
-        // the batch is not the last.
+        // A lane that has an end gives a full batch only when one further record is known, which
+        // proves that the batch is not the last.
         needed_(static_cast<uint64_t>(spec_.job.global_batch_size()) +
                 (spec_.ordered && !stream_.endless ? 1 : 0)),
         reads_first_(spec_.begin.epoch == 0),
@@ -71,7 +71,7 @@ class TopicBatchMaker final : public BatchMaker {
       const int64_t now_ms = stream_.access.now_ms();
       if (IsDue(now_ms)) break;
       if (wait_until_ms < 0) wait_until_ms = now_ms + kWaitMs;
-      // A trickle of messages must not hold this thread.
+      // Return after kWaitMs even if messages trickle in, in order not to hold this thread.
       if (now_ms >= wait_until_ms || !Wait(absl::Milliseconds(wait_until_ms - now_ms))) {
         NoteOpenBlocks();
         return Result::kNothingYet;
@@ -89,11 +89,11 @@ class TopicBatchMaker final : public BatchMaker {
     size_t index = 0;  // in `source`
     MessageBatch batch;
     size_t at = 0;          // the first message of `batch` that is not taken
-    int64_t begun_ms = -1;  // when the first slot of the block under way was known
+    int64_t begun_ms = -1;  // when the current block's first slot was known
     bool over = false;      // its end was reached and is queued, too
   };
 
-  // Begins to read those of this maker's partitions that it does not read yet.
+  // Starts to read partitions that this maker has received but does not read yet.
   absl::Status TakeDealt() {
     bool any = false;
     for (TopicSplit& split : options_.feed->From(taken_, options_.maker, options_.makers)) {
@@ -109,7 +109,7 @@ class TopicBatchMaker final : public BatchMaker {
         any = true;
       }
     }
-    // A new partition makes the shares of the others smaller, even if another maker reads it.
+    // A new partition reduces the others' shares of queue_bytes, even if another maker reads it.
     const bool shared_anew = shared_by_ != stream_.progress.partitions();
     return any || shared_anew ? OpenAll() : absl::OkStatus();
   }
@@ -130,8 +130,8 @@ class TopicBatchMaker final : public BatchMaker {
     return options;
   }
 
-  // Opens one source for all partitions, each at the offset up to which it is read. Open sources
-  // are closed first, to make room: what waits in them is read again.
+  // Opens one source for all partitions, each at the offset up to which it was read. Closes the old
+  // sources first, to free memory, so the messages waiting in them are received again.
   absl::Status OpenAll() {
     shared_by_ = stream_.progress.partitions();
     std::vector<Partition*> all;
@@ -153,7 +153,7 @@ class TopicBatchMaker final : public BatchMaker {
     return absl::OkStatus();
   }
 
-  // The partitions of the loader share queue_bytes.
+  // Opens a source whose queue has these partitions' shares of the loader's queue_bytes.
   absl::StatusOr<MessageSource*> OpenSource(std::vector<KafkaPlace> places) {
     KafkaConfig config = stream_.config;
     const int64_t all =
@@ -165,7 +165,7 @@ class TopicBatchMaker final : public BatchMaker {
     return sources_.back().get();
   }
 
-  // The first offset that the partition's blocks do not know of yet.
+  // The first offset that the partition's blocks have not seen yet.
   static uint64_t NextOffset(const Partition& partition) {
     if (partition.source == nullptr) return partition.blocks->read_from();
     return static_cast<uint64_t>(partition.at < partition.batch.size()
@@ -187,8 +187,8 @@ class TopicBatchMaker final : public BatchMaker {
                        [](const auto& partition) { return partition->over; });
   }
 
-  // Reads what has arrived, partition after partition, until a block is queued. So at most one
-  // complete block waits beside those that are being filled. False if everything was read.
+  // Reads what has arrived, partition after partition, until a block is queued, so only one
+  // complete block waits besides those being filled. Returns false if everything was read.
   absl::StatusOr<bool> ReadRound() {
     flush_tried_ = false;
     if (by_turns_) {
@@ -205,9 +205,9 @@ class TopicBatchMaker final : public BatchMaker {
     return false;
   }
 
-  // The partition whose block has the least number, counted from the partition's start; the first
-  // of them if there are several. So the turns are the same wherever reading begins. Null if all
-  // are finished.
+  // The partition to read next: the first of those whose current block has the lowest number.
+  // Blocks are numbered from a partition's start, so the order is the same wherever reading begins.
+  // Null if none.
   Partition* OfTurn() const {
     Partition* least = nullptr;
     uint64_t least_block = 0;
@@ -223,7 +223,8 @@ class TopicBatchMaker final : public BatchMaker {
     return least;
   }
 
-  // Reads until a block, or the rest of an empty one, is queued. False if all was read before that.
+  // Reads until a block is queued, even one without records. False if there was nothing more to
+  // read.
   absl::StatusOr<bool> ReadPartition(Partition* partition) {
     if (partition->over) return false;
     PartitionBlocks& blocks = *partition->blocks;
@@ -241,7 +242,7 @@ class TopicBatchMaker final : public BatchMaker {
       const int64_t now_ms = stream_.access.now_ms();
       blocks.set_late_below(stream_.progress.LateBelow());
       const absl::StatusOr<size_t> taken = blocks.Take(partition->batch, partition->at);
-      if (!taken.ok()) RETURN_IF_ERROR(stream_.CheckFirstLabels());  // they may be its cause
+      if (!taken.ok()) RETURN_IF_ERROR(stream_.CheckFirstLabels());  // which may be the cause
       ASSIGN_OR_RETURN(partition->at, taken);
       if (partition->at == partition->batch.size()) {
         partition->batch.Clear();  // gives the memory back to the queue
@@ -257,9 +258,9 @@ class TopicBatchMaker final : public BatchMaker {
     return CloseBlock(partition);
   }
 
-  // Whether the block under way must be closed though it is not full. While the broker has more,
-  // which a slow connection may deliver more slowly than it is parsed, small blocks would shuffle
-  // badly and gain nothing: it is the lag that makes the messages late.
+  // Whether the current block must be closed although it is not full. Waits longer while the broker
+  // has more messages, which may arrive more slowly than they are parsed. Closing blocks early
+  // would not help then: messages are late because of the lag, and small blocks are shuffled badly.
   bool HasWaited(const Partition& partition) const {
     if (max_wait_ms_ == 0 || partition.begun_ms < 0) return false;
     const bool at_end = partition.source->at_end(partition.index);
@@ -267,7 +268,7 @@ class TopicBatchMaker final : public BatchMaker {
            max_wait_ms_ * (at_end ? 1 : kWaitsWithLag);
   }
 
-  // Call after OUT_OF_RANGE: continues after what is lost, if the job says so.
+  // Call after OUT_OF_RANGE: if the job allows it, continues after the lost messages.
   absl::Status SkipLost(Partition* partition, const absl::Status& status) {
     const absl::optional<MessageSource::Lost> lost = partition->source->lost(partition->index);
     const bool is_gap =
@@ -275,9 +276,9 @@ class TopicBatchMaker final : public BatchMaker {
     if (!is_gap) return status;
     const uint64_t count = partition->blocks->CountUnconsumed(static_cast<uint64_t>(lost->wanted),
                                                               static_cast<uint64_t>(lost->found));
-    // Messages that were consumed may expire.
+    // It does not matter if only consumed messages have expired.
     if (count > 0 && stream_.config.on_lost_offsets() != KafkaConfig::SKIP) {
-      // Reading may begin at the last consumed message, to compare it; the loss begins after it.
+      // Reading may have begun at the last consumed message: name the first lost offset after it.
       const auto first = static_cast<int64_t>(partition->blocks->block_first());
       absl::optional<MessageSource::Lost> same;
       return OffsetRefused(PlaceOf(*partition, 0).partition, std::max(lost->wanted, first),
@@ -292,7 +293,7 @@ class TopicBatchMaker final : public BatchMaker {
     return absl::OkStatus();
   }
 
-  // Closes the sources that no partition is read from.
+  // Closes sources that are not used by any partition.
   void CloseUnused() {
     sources_.erase(std::remove_if(sources_.begin(), sources_.end(),
                                   [this](const std::unique_ptr<MessageSource>& source) {
@@ -304,8 +305,8 @@ class TopicBatchMaker final : public BatchMaker {
                    sources_.end());
   }
 
-  // Returns false and leaves the block open if dead letters are not acknowledged yet: no cut may
-  // hold bad records that are not written.
+  // Returns false and leaves the block open if the broker has not acknowledged all dead letters
+  // yet: no cut may include bad records that are not written.
   absl::StatusOr<bool> CloseBlock(Partition* partition) {
     RETURN_IF_ERROR(stream_.CheckFirstLabels());
     ASSIGN_OR_RETURN(const bool flushed, FlushLetters());
@@ -317,8 +318,8 @@ class TopicBatchMaker final : public BatchMaker {
     if (closed.block == nullptr) {
       if (trains_) {
         cutter_.QueueRider(EmptyOffsets(partition->split.split, closed.first, closed.end));
-        // How many blocks of a gap come as one depends on what has arrived. Batches of lanes that
-        // are read by turns must not depend on that.
+        // Do not count this rider if partitions are read by turns: how many blocks of a gap come as
+        // one rider depends on what has arrived, and the batches must not depend on that.
         if (!by_turns_) ++riders_;
       }
     } else if (trains_ || closed.block->records.rows() > 0) {
@@ -336,7 +337,7 @@ class TopicBatchMaker final : public BatchMaker {
 
   absl::StatusOr<bool> FlushLetters() {
     if (!unflushed_) return true;
-    // Once per round, because it waits, and each partition may have a block to close.
+    // Wait only once per round, although each partition may have a block to close.
     if (std::exchange(flush_tried_, true)) return false;
     ASSIGN_OR_RETURN(const bool flushed, stream_.dead_letters->Flush());
     unflushed_ = !flushed;
@@ -347,9 +348,8 @@ class TopicBatchMaker final : public BatchMaker {
                               const absl::Status& why) {
     return absl::FailedPreconditionError(absl::StrCat(
         blocks.name(), ", offsets ", closed.first, " to ", closed.end, ": ", why.message(),
-        "; the topic has changed since the run began: messages are there that were not, or "
-        "others. ",
-        "Begin a new run"));
+        "; the topic has changed since the run began: it now has messages there that it did not ",
+        "have, or other ones. Begin a new run"));
   }
 
   // Call when the partition has been read to its end.
@@ -382,7 +382,7 @@ class TopicBatchMaker final : public BatchMaker {
   }
 
   absl::Status ReportBad(Partition* partition, const BadLine& bad) {
-    // The good records read before it count towards the share of bad ones.
+    // Add the good records that were read before this one, which count for max_bad_fraction.
     NoteNews(partition, stream_.access.now_ms());
     if (stream_.dead_letters == nullptr) return spec_.progress->AddBad(bad);
     RETURN_IF_ERROR(stream_.dead_letters->Send(
@@ -393,17 +393,17 @@ class TopicBatchMaker final : public BatchMaker {
     return spec_.progress->AddBad(counted);
   }
 
-  // Whether a batch must be given though it is not full.
+  // Whether a batch must be made although it is not full.
   bool IsDue(int64_t now_ms) const {
     if (max_wait_ms_ == 0) return false;
     if (!cutter_.empty() && now_ms - pending_since_ms_ >= max_wait_ms_) return true;
     if (!spec_.ordered || now_ms - emitted_ms_ < max_wait_ms_) return false;
-    // A lane that has messages need not hurry: it is about to close the block that holds them.
+    // If the lane has messages, wait: the block that holds them is about to be closed.
     return std::none_of(partitions_.begin(), partitions_.end(),
                         [](const auto& partition) { return partition->blocks->may_close_early(); });
   }
 
-  // Waits until one of the partitions that are read has news; false if none had.
+  // Waits until a partition that is being read has news. False if none had.
   bool Wait(absl::Duration limit) {
     const Partition* const only = by_turns_ ? OfTurn() : nullptr;
     std::vector<std::pair<MessageSource*, std::vector<size_t>>> waits;
@@ -416,12 +416,12 @@ class TopicBatchMaker final : public BatchMaker {
       if (!indices.empty()) waits.emplace_back(source.get(), std::move(indices));
     }
     if (waits.empty()) {
-      // If there is nothing to read, perhaps nothing was dealt yet.
+      // There is nothing to read, perhaps because the feed has no partition yet: wait for one.
       const size_t known = options_.feed->size();
       options_.feed->WaitForMore(known, limit);
       return false;
     }
-    // Every source is polled at least once. The limit is for all of them together.
+    // Poll every source at least once. `limit` is for all of them together.
     bool any = false;
     for (const auto& [source, indices] : waits) {
       any = source->Wait(indices,
@@ -431,8 +431,8 @@ class TopicBatchMaker final : public BatchMaker {
     return any;
   }
 
-  // Called when all partitions have ended. The ranks wait for the last batch of a lane, and ends
-  // that no record follows need a batch, too.
+  // Call when all partitions have ended. Makes the last batch of a lane, for which the ranks wait.
+  // If no record follows the ends of some partitions, makes a batch that carries these ends.
   absl::StatusOr<Result> Finish(std::vector<Part>* parts) {
     if (!cutter_.empty() || (spec_.ordered && !last_given_)) {
       Emit(true, parts);
@@ -472,10 +472,10 @@ class TopicBatchMaker final : public BatchMaker {
   const int64_t max_wait_ms_;  // 0: blocks and batches are always filled
   const bool by_turns_;
   const uint64_t needed_;
-  bool reads_first_;  // until epoch 0 is read
+  bool reads_first_;  // true until epoch 0 is read
   MessageParser parser_;
   uint32_t epoch_ = 0;
-  bool last_given_ = false;  // the batch that ends the epoch was made
+  bool last_given_ = false;  // whether the epoch's last batch was made
   size_t taken_ = 0;         // partitions taken from the feed
   size_t turn_ = 0;          // the position of the partition that is read first
   size_t shared_by_ = 0;     // how many partitions the loader had when the source was opened
@@ -484,7 +484,7 @@ class TopicBatchMaker final : public BatchMaker {
   std::vector<std::unique_ptr<Partition>> partitions_;  // hold messages of the sources
   BatchCutter cutter_;
   size_t riders_ = 0;             // queued since the last batch
-  int64_t pending_since_ms_ = 0;  // since when the cutter holds something
+  int64_t pending_since_ms_ = 0;  // since when the cutter has had something
   int64_t emitted_ms_ = 0;        // when the last batch was made
   bool unflushed_ = false;        // dead letters are not acknowledged yet
   bool flush_tried_ = false;      // in this round of reading a flush was tried

@@ -1,23 +1,23 @@
-// The BatchMaker of streams from topics. It reads its partitions of a PartitionFeed side by side
-// and makes blocks of their messages (partition_blocks.h), which it queues as they become ready. It
-// asks for no splits.
+// The BatchMaker of streams that read topics. It reads its share of the partitions of a
+// PartitionFeed in parallel and makes blocks of their messages (partition_blocks.h), which it
+// queues as they become ready. It asks for no splits.
 //
-// In an ordered stream without max_wait_ms the partitions are read by turns, block by block, and a
-// finished one drops out: the order of a lane's records is a function of the topics alone.
-// Otherwise a block that is not full is closed once its partition is read to its end and its first
-// message has waited max_wait_ms, or ten times as long while the broker has more, and a batch that
-// is not full is made then. A lane that has had nothing for that long makes a batch of zero
-// samples: without it neither a cut nor a stop could come.
+// In an ordered stream without max_wait_ms the partitions take turns, block by block, until each is
+// finished. So the order of a lane's records depends only on the topics. In all other streams, a
+// block that is not full is closed when its first message has waited too long: max_wait_ms if its
+// partition is read to its end, or ten times as long while the broker has more messages. Then a
+// batch that is not full is made. A lane that has had no messages for that time makes a batch of
+// zero samples, without which neither a cut nor a stop would be possible.
 //
 // Back-pressure: messages are read only within MakeBatch.
 //
 // The partitions of the loader share queue_bytes. A maker reads with one client, which it reopens
-// when partitions are dealt to the loader, and with one more for each partition whose lost offsets
-// were skipped.
+// when the loader receives further partitions, and with one more client for each partition of which
+// it has skipped lost offsets.
 //
 // Threads: as BatchMaker. MakeBatch waits at most about 50 ms for messages, and as long for the
-// broker to take dead letters, then returns kNothingYet. Reopening clients takes up to a second,
-// and a lost offset 5 s (partition_reader.h).
+// broker to acknowledge dead letters, and then returns kNothingYet. Reopening clients takes up to a
+// second, and asking for offsets after a loss up to 5 s (partition_reader.h).
 
 #ifndef SATRAP_DATA_LOADER_KAFKA_TOPIC_BATCH_MAKER_H_
 #define SATRAP_DATA_LOADER_KAFKA_TOPIC_BATCH_MAKER_H_
@@ -36,13 +36,13 @@ struct TopicBatchMakerOptions {
   std::shared_ptr<const StreamSpec> spec;
   std::shared_ptr<TopicStream> stream;
   std::shared_ptr<PartitionFeed> feed;
-  // This is batch maker number `maker` of the `makers` that share the feed.
+  // This is maker number `maker` of the `makers` that share the feed.
   size_t maker = 0;
   size_t makers = 1;
 };
-// MakeBatch fails as MessageSource::Read does (OUT_OF_RANGE only if lost offsets are not to be
-// skipped), as ReadProgress::AddBad and DeadLetterSink do, or with FAILED_PRECONDITION if a topic
-// has changed since the run began. Its errors name the partition and offsets.
+// MakeBatch fails as MessageSource::Read, ReadProgress::AddBad and DeadLetterSink do, but with
+// OUT_OF_RANGE only if lost offsets must not be skipped. It fails with FAILED_PRECONDITION if a
+// topic has changed since the run began. Errors of MakeBatch name the partition and offsets.
 std::unique_ptr<BatchMaker> NewTopicBatchMaker(TopicBatchMakerOptions options);
 
 }  // namespace satrap

@@ -8,7 +8,7 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::min();
-// A partition holds the watermark until it has had no new record for this long.
+// A partition without new records still counts for the watermark for at least this long.
 constexpr int64_t kLeastIdleMs = 10000;
 
 bool IsCaughtUp(uint64_t next_offset, const absl::optional<uint64_t>& end_offset) {
@@ -37,7 +37,7 @@ void TopicProgress::Note(uint32_t split, const News& news, int64_t now_ms) {
   const auto found = partitions_.find(split);
   CHECK(found != partitions_.end()) << "split " << split;
   Partition& partition = found->second;
-  // What was there when the end was last reported may have been cut into parts meanwhile.
+  // Since the end was last reported, the messages up to it may have been put into parts.
   if (IsCaughtUp(partition.next_offset, partition.end_offset)) {
     partition.caught_up_ms = partition.noted_ms;
   }

@@ -1,9 +1,9 @@
-// A TopicProgress says how far a loader has read the topic partitions of one stream: offsets, lag,
-// the records' times, and the watermark, below which a record is late.
+// A TopicProgress knows how far a loader has read the topic partitions of one stream: offsets, lag,
+// times of records, and the watermark; a record with a time below the watermark is late.
 //
 // The watermark is the least of the partitions' latest record times. A partition that is read to
-// its end and has had no new record for a while is left out; otherwise it would hold the watermark
-// back for ever. A partition that waits while others are read is not left out.
+// its end and has had no new record for a while is left out, because otherwise it would stop the
+// watermark for ever. A partition that only waits while others are read is not left out.
 //
 // Thread-safe.
 
@@ -26,44 +26,45 @@ class TopicProgress {
  public:
   explicit TopicProgress(const KafkaConfig& kafka);
 
-  // The loader reads this partition, from `offset` on.
+  // Call when the loader begins to read a partition, from `offset` on.
   void AddPartition(uint32_t split, uint64_t offset);
   size_t partitions() const;
 
-  // What a batch maker has learned of a partition since the last call.
+  // What a batch maker has learned about a partition since its last call of Note.
   struct News {
-    int64_t end_offset = -1;  // the partition's; -1: not known
+    int64_t end_offset = -1;  // the partition's end; -1: not known
     bool at_end = false;      // everything below end_offset is read
     int64_t newest_ms = -1;   // the broker's time of the newest message; -1: no message
     uint64_t records = 0;
-    // The latest time of these records, and how many are late. REQUIRES: both are set if there are
-    // records
+    // The latest time of these records, and the number of late ones. REQUIRES: both are set if
+    // there are records
     int64_t latest_ms = std::numeric_limits<int64_t>::min();
     uint64_t late = 0;
   };
-  // `now_ms` is from a monotonic clock, the same in all calls. REQUIRES: the partition was added
+  // Adds `news` about a partition. `now_ms` comes from the same monotonic clock in all calls.
+  // REQUIRES: the partition was added
   void Note(uint32_t split, const News& news, int64_t now_ms);
-  // The partition was read to its end, so the watermark no longer depends on it.
+  // Call when a partition was read to its end, so that the watermark no longer depends on it.
   void NoteFinished(uint32_t split);
-  // Offsets below `offset` are in parts. Ignores partitions that were not added.
+  // Call when all offsets below `offset` are in parts. Ignores partitions that were not added.
   void NoteCut(uint32_t split, uint64_t offset);
   void AddLost(uint64_t messages);
   void AddOpenBlocks(int64_t blocks);
 
-  // Records with a time below this are late. Without a watermark it is the least int64, so that
-  // none is late.
+  // The time below which a record is late. If there is no watermark, the least int64, so that no
+  // record is late.
   int64_t LateBelow() const;
 
-  // Fills in partitions, late_records, lost_messages and watermark_ms. `wall_ms` is since 1970.
+  // Sets partitions, late_records, lost_messages and watermark_ms. `wall_ms` counts from 1970.
   void Report(int64_t now_ms, int64_t wall_ms, LoaderProgress* progress) const;
   uint64_t lost() const;
 
   struct Lag {
     uint64_t messages = 0;  // offsets that are not in parts yet, of partitions whose end is known
-    // For how long messages may have waited, in the partition that is furthest behind: the time
-    // since the newest message that was read, or since all was read, whichever is shorter.
+    // For how long messages may have waited in the partition that is furthest behind: the time
+    // since the newest message that was read, or since everything was read, whichever is shorter.
     double seconds = 0;
-    int64_t open_blocks = 0;  // blocks that are read in part, or are not all in parts yet
+    int64_t open_blocks = 0;  // blocks that are not yet completely in parts
   };
   Lag LagAt(int64_t now_ms, int64_t wall_ms) const;
 
@@ -76,11 +77,11 @@ class TopicProgress {
     int64_t record_at_ms = 0;  // when the last record came
     bool idle = false;
     int64_t noted_ms = 0;                  // when end_offset was last reported
-    absl::optional<int64_t> caught_up_ms;  // when there was last nothing left to read
+    absl::optional<int64_t> caught_up_ms;  // when nothing was left to read, most recently
   };
   absl::optional<int64_t> Watermark() const REQUIRES(mutex_);
-  // The time (since 1970) since which messages may have waited: no message has waited longer.
-  // Absent: nothing is known.
+  // The moment since which messages may have been waiting, counted from 1970; no message has waited
+  // longer. Absent if nothing is known.
   static absl::optional<int64_t> WaitsSince(const Partition& partition, int64_t now_ms,
                                             int64_t wall_ms);
 

@@ -9,7 +9,7 @@ namespace satrap {
 
 TopicAccess AccessToBrokers(const Logger& logger, std::shared_ptr<TopicAnchors> anchors) {
   TopicAccess access;
-  // One object for all streams and threads of the loader.
+  // All streams and threads of the loader share this object.
   const auto outage = std::make_shared<BrokerOutage>();
   AnchorSink keep;
   if (anchors != nullptr) keep = [anchors](const auto& of_look) { anchors->Keep(of_look); };

@@ -1,5 +1,6 @@
-// A TopicStream is what the batch makers of one stream from topics share at a loader, apart from
-// the StreamSpec: how brokers are reached, dead letters, progress.
+// A TopicStream stands for one stream that reads topics, and is shared by a loader's batch makers
+// of that stream. In addition to what the StreamSpec has, it holds the access to brokers, the sink
+// of dead letters, and the progress.
 //
 // Thread-safe, as its members are.
 
@@ -24,9 +25,9 @@
 
 namespace satrap {
 
-// What a loader needs from outside to read topics. Tests replace it.
+// The functions by which a loader reads topics. Tests replace them.
 struct TopicAccess {
-  // As PartitionReader::Open. `trains` is whether the train stream reads the source.
+  // Like PartitionReader::Open. `trains`: the source is for the train stream.
   std::function<absl::StatusOr<std::unique_ptr<MessageSource>>(
       const KafkaConfig&, std::vector<KafkaPlace>, bool trains)>
       open_source;
@@ -34,9 +35,10 @@ struct TopicAccess {
       open_dead_letters;
   std::function<int64_t()> now_ms;  // the time of a monotonic clock
 };
-// With `anchors`, if it is not null, a topic of the train stream that was made anew while the run
-// was stopped is noticed (topic_anchors.h). Evaluation streams have none: they may read the same
-// topic names of another cluster, and are read from their start each time.
+// Reads topics from brokers. With `anchors`, which may be null, notices if a topic of the train
+// stream was deleted and made anew while the run was stopped (topic_anchors.h). Evaluation streams
+// have no anchors: they may read topics with the same names from another cluster, and are read from
+// their start each time.
 TopicAccess AccessToBrokers(const Logger& logger, std::shared_ptr<TopicAnchors> anchors = nullptr);
 
 struct TopicStream {
@@ -45,16 +47,17 @@ struct TopicStream {
 
   const KafkaConfig config;
   const TopicAccess access;
-  // Some partition of the stream never ends, so the stream has one epoch and may grow.
+  // Whether some partition has no end. Then the stream has only one epoch, and may get further
+  // partitions.
   bool endless = false;
   std::unique_ptr<DeadLetterSink> dead_letters;  // null: bad records go to the quarantine files
-  // The first labels, in a train stream whose run begins from nothing; else null. They are checked
-  // before any block that was read can be sent.
+  // The first labels, if this is the train stream of a new run; otherwise null. They are checked
+  // before any block is sent.
   std::unique_ptr<FirstLabels> first_labels;
   TopicProgress progress;
 
-  // An error if the losses do not take the labels that were read so far. Call before a block is
-  // sent, so that nothing is trained with such labels.
+  // Fails if the losses do not accept the labels that were read so far. Call before each block is
+  // sent, so that nothing is trained with labels that are not accepted.
   absl::Status CheckFirstLabels() const {
     return first_labels == nullptr ? absl::OkStatus() : first_labels->CheckSoFar();
   }

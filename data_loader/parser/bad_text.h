@@ -1,5 +1,5 @@
-// How a reason shows the bytes of a bad record: only a few, and always printable, so that a reason
-// is one line in a terminal, a log and a quarantine file.
+// Shows the bytes of a bad record in a reason: only a few of them, and always printable, so that a
+// reason is one line in a terminal, a log and a quarantine file.
 //
 // Thread-safe: functions of their arguments.
 
@@ -13,16 +13,16 @@
 
 namespace satrap {
 
-// 'text': the first 40 bytes, escaped as in C; "..." if there are more.
+// Returns 'text': its first 40 bytes, escaped as in C, and "..." if there are more.
 std::string ShownText(absl::string_view text);
 
-// 'a', 'b', 'c': the first three; "and 5 more" if there are more.
+// Returns the first three texts, and how many more there are: 'a', 'b', 'c' and 5 more
 std::string ShownTexts(const std::vector<std::string>& texts);
 
-// column 'name' holds 'text'
+// Returns: column 'name' holds 'text'
 std::string ColumnHolds(absl::string_view column, absl::string_view text);
 
-// Why a line of more than 1 MiB is bad, given its beginning.
+// The reason why a line of more than 1 MiB is bad. `line` is its beginning.
 std::string LineTooLong(absl::string_view line);
 
 // The part of a reason that says what a number must look like (number.h).

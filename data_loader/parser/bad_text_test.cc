@@ -50,7 +50,7 @@ TEST(BadTextTest, WhateverALineHoldsTheReasonOfEachParserIsOneShortPrintableLine
                 record_rules: 1)"),
       Parsed("criteo_tsv {}"), Parsed("libsvm { qid: true } record_rules: 1"),
       Parsed("libffm { num_fields: 2 classes: 1 classes: 2 } record_rules: 1")};
-  // Bytes that have a meaning in some format are frequent.
+  // Bytes that have a meaning in some format occur often in this text.
   const std::string meaning("01.,;:|\t \"#-e\0\n", 15);
   for (const DataConfig& data : formats) {
     const std::unique_ptr<Parser> parser = NewParser(data, TRAIN_STREAM);

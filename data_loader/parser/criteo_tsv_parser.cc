@@ -20,16 +20,16 @@ constexpr int kNumerics = 13;
 constexpr int kIds = 26;
 constexpr int kColumns = 1 + kNumerics + kIds;
 
-// The positions of a line's tabs, found in one pass that also looks for NUL bytes. Fields are then
-// parsed by position, so no byte is searched twice: this is the benchmark's hot path.
+// The positions of a line's tabs. One pass finds them, and also checks for NUL bytes. Fields are
+// then parsed by position, so no byte is searched twice: this is the benchmark's hot path.
 struct Tabs {
   bool has_nul = false;
   int count = 0;  // may be more than kColumns; then only the first kColumns positions are kept
   uint32_t positions[kColumns + 64];
 };
 
-// Scans 16 bytes that begin at position `from` of the line. `valid`: a bit for each byte that
-// belongs to the line.
+// Scans the 16 bytes that begin at position `from` of the line. `valid` has a bit for each byte
+// that belongs to the line.
 inline void ScanBlock(__m128i bytes, uint32_t from, uint32_t valid, Tabs* tabs) {
   const __m128i tab = _mm_cmpeq_epi8(bytes, _mm_set1_epi8('\t'));
   const __m128i nul = _mm_cmpeq_epi8(bytes, _mm_setzero_si128());
@@ -52,7 +52,7 @@ inline void ScanLine(const char* line, uint32_t size, Tabs* tabs) {
     ScanBlock(_mm_loadu_si128(reinterpret_cast<const __m128i*>(line + at)), at, 0xffff, tabs);
   }
   if (at < size) {
-    // A load of 16 bytes could cross the end of the reader's buffer.
+    // Copy the last bytes, because a load of 16 bytes could cross the end of the reader's buffer.
     char last[16] = {0};
     std::memcpy(last, line + at, size - at);
     ScanBlock(_mm_loadu_si128(reinterpret_cast<const __m128i*>(last)), at,
@@ -82,7 +82,7 @@ class CriteoTsvParser final : public Parser {
         return BadNumeric(i, line.substr(from, field_size));
       }
     }
-    // There are kColumns - 1 tabs, so this slot is free; the last field ends with the line.
+    // There are only kColumns - 1 tabs, so this element is free. The last field ends with the line.
     tabs.positions[kColumns - 1] = size;
     uint64_t* ids = block->row_ids();
     for (int i = 0; i < kIds; ++i) {
@@ -94,8 +94,9 @@ class CriteoTsvParser final : public Parser {
     return nullptr;
   }
 
-  // --- reasons. Not inlined, so that good lines run through less code ---
-  // The name of a column, from 0.
+  // --- Reasons. Not inlined, so that good lines run through less code ---
+  //
+  // The name of a column; columns are counted from 0.
   static std::string NameOf(int column) {
     if (column == 0) return "label";
     if (column <= kNumerics) return absl::StrCat("I", column);
@@ -116,7 +117,7 @@ class CriteoTsvParser final : public Parser {
   ABSL_ATTRIBUTE_NOINLINE const char* BadLabel(absl::string_view field) {
     return Bad(absl::StrCat(ColumnHolds("label", field), " where a label belongs: '0' or '1'"));
   }
-  // `numeric`: from 0.
+  // `numeric` is the column's number among the numerics, counted from 0.
   ABSL_ATTRIBUTE_NOINLINE const char* BadNumeric(int numeric, absl::string_view field) {
     return Bad(
         absl::StrCat(ColumnHolds(NameOf(1 + numeric), field),

@@ -9,7 +9,8 @@
 namespace satrap {
 namespace {
 
-// `number`: 1 or 0. Pandas writes a column of integers as floats if some are missing.
+// The spellings of the label `number`, 1 or 0. By default they include "1.0" or "0.0", because
+// pandas writes a column of integers as floats if some of its values are missing.
 std::vector<std::string> SpellingsOf(int number,
                                      const google::protobuf::RepeatedPtrField<std::string>& given,
                                      RecordRules rules) {
@@ -19,7 +20,7 @@ std::vector<std::string> SpellingsOf(int number,
   return spellings;
 }
 
-// The end of a reason: how the data can say that a field is missing.
+// The end of a reason: how a field of this column can say that it is missing.
 std::string OrMissing(const CsvColumn& column) {
   std::vector<std::string> missing(column.missing_values.begin(), column.missing_values.end());
   if (missing.empty()) return "; if it means missing, name it in the column's missing_values";

@@ -1,4 +1,4 @@
-// A column of a CSV file as its parser uses it, and the reasons the parser gives for bad fields.
+// A column of a CSV file in the form that its parser uses, and the parser's reasons for bad fields.
 // Thread-safe.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_CSV_COLUMN_H_
@@ -20,7 +20,7 @@
 
 namespace satrap {
 
-// One column of the schema, with its defaults filled in and its strings in sets that look up fast.
+// A column of the schema, with its defaults filled in and its strings in sets for fast look-up.
 struct CsvColumn {
   std::string name;
   ColumnConfig::Kind kind = ColumnConfig::IGNORE;
@@ -50,15 +50,16 @@ struct CsvColumn {
   }
 };
 
-// Leaves `index` unset: the caller counts.
+// Makes a column without its `index`, which the caller must set.
 CsvColumn MakeCsvColumn(const ColumnConfig& config, Stream stream, RecordRules rules);
 
-// Reasons (Parser::Bad) of a field that the column cannot take.
+// The reasons (Parser::Bad) why the column cannot accept a field.
 std::string BadNumeric(const CsvColumn& column, absl::string_view field);
 std::string BadLabel(const CsvColumn& column, absl::string_view field);
 std::string BadWeight(const CsvColumn& column, absl::string_view field);
 std::string BadTime(const CsvColumn& column, absl::string_view field);
-// For an element of a list whose ids have values: it has none, or `value` is not a number.
+// The reason for an element of a list whose ids have values: the element has no value, or its value
+// is not a number.
 std::string NoValue(const CsvColumn& column, absl::string_view element);
 std::string BadValue(const CsvColumn& column, absl::string_view value);
 

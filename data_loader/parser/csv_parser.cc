@@ -22,7 +22,7 @@
 namespace satrap {
 namespace {
 
-// Linear, because labels have one or two spellings.
+// A linear search, because labels have only one or two spellings.
 bool Contains(const std::vector<std::string>& values, absl::string_view value) {
   for (const std::string& candidate : values) {
     if (candidate == value) return true;
@@ -40,8 +40,8 @@ absl::string_view Trim(absl::string_view text, absl::optional<char> kept = absl:
 
 constexpr size_t kMaxPrintableBytes = 200;
 
-// The names, escaped and cut short for an error message: a file may hold any bytes, and any number
-// of names.
+// The names for an error message, escaped and shortened: a file may contain any bytes, and any
+// number of names.
 std::string Printable(const std::vector<std::string>& names) {
   std::string text;
   for (const char c : absl::StrJoin(names, ", ")) {
@@ -85,7 +85,7 @@ class CsvParser final : public Parser {
     }
     size_t equal = 0;  // how many of the first columns are equal
     for (size_t i = 0; i < columns_.size(); ++i) {
-      // A column that is ignored need not be named.
+      // An ignored column without a name matches any name.
       const bool any = columns_[i].kind == ColumnConfig::IGNORE && columns_[i].name.empty();
       expected.push_back(any ? "(any)" : columns_[i].name);
       if (equal == i && i < got.size() && (any || got[i] == columns_[i].name)) ++equal;
@@ -115,8 +115,9 @@ class CsvParser final : public Parser {
     const char* end = at + line.size();
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (at == nullptr) return Bad(TooFewColumns(i, line));
-      // Only the first byte of a field can open quotes, so a record without them costs one
-      // comparison per field. From the first quoted field on, the separators within quotes matter.
+      // Quotes can only open at the first byte of a field, so a record without quotes costs one
+      // comparison per field. Once there is a quoted field, separators within quotes must be
+      // recognised.
       if (quotes_ && OpensQuotes(at, end)) return ParseQuotedFields(line, at, i, block);
       const void* found = std::memchr(at, separator_, static_cast<size_t>(end - at));
       const char* field_end = found == nullptr ? end : static_cast<const char*>(found);
@@ -130,7 +131,7 @@ class CsvParser final : public Parser {
     return Bad(TooManyColumns(absl::string_view(at, static_cast<size_t>(end - at))));
   }
 
-  // Whether the field at `at` is quoted.
+  // Whether the field that begins at `at` is quoted.
   bool OpensQuotes(const char* at, const char* end) const {
     if (trim_) {
       while (at != end && (*at == ' ' || *at == '\t')) ++at;
@@ -138,7 +139,7 @@ class CsvParser final : public Parser {
     return at != end && *at == '"';
   }
 
-  // The rest of ParseFields from column `first` on. That column is the first that is quoted, and
+  // Does the work of ParseFields from column `first` on, which is the first quoted column and
   // begins at `at`.
   const char* ParseQuotedFields(absl::string_view line, const char* at, size_t first,
                                 RecordBlock* block) {
@@ -156,7 +157,7 @@ class CsvParser final : public Parser {
     return fields.done() ? nullptr : Bad(TooManyColumns(fields.rest()));
   }
 
-  // Reads the names in a header line. Returns nothing, or why they cannot be read.
+  // Reads the names in a header line. Returns "", or the reason why they cannot be read.
   std::string HeaderNames(absl::string_view line, std::vector<std::string>* names) const {
     if (!quotes_) {
       for (absl::string_view name : absl::StrSplit(line, separator_)) {
@@ -177,8 +178,9 @@ class CsvParser final : public Parser {
     return "";
   }
 
-  // --- reasons. Only bad records pay for them ---
-  // Ignored columns may have no name.
+  // --- Reasons. Only bad records pay for them ---
+  //
+  // The name of a column, or its number, because ignored columns may have no name.
   std::string NameOf(size_t column) const {
     const std::string& name = columns_[column].name;
     return name.empty() ? absl::StrCat("number ", column + 1) : ShownText(name);
@@ -193,7 +195,7 @@ class CsvParser final : public Parser {
     return absl::StrCat("too many columns: the job names ", columns_.size(), ", and after column ",
                         NameOf(columns_.size() - 1), " there is ", ShownText(rest));
   }
-  // `where` names the field, and `text` begins with it.
+  // `where` says which field it is, and `text` begins with that field.
   std::string BadQuotes(QuotedFields::Result result, absl::string_view where,
                         absl::string_view text) const {
     const std::string in = absl::StrCat(" in ", where, ": ", ShownText(text));
@@ -209,7 +211,7 @@ class CsvParser final : public Parser {
   std::string NulByte(absl::string_view line, size_t at) const {
     size_t column = 0;
     std::string scratch;
-    // Finds the last field before `at`, whether it is whole or not.
+    // Find the column of the NUL byte by counting the fields before it.
     const absl::string_view before = line.substr(0, at);
     if (quotes_) {
       QuotedFields fields(before, &rules_, &scratch);
@@ -231,8 +233,8 @@ class CsvParser final : public Parser {
                         names.size() == 1 ? " is missing" : " are all missing");
   }
 
-  // ParseField and ParseList return null, or the reason why the record is bad. Inlined into both
-  // callers: a call would take some 5 % of the time of a whole record.
+  // ParseField and ParseList return null, or the reason why the record is bad. They are inlined
+  // into both callers, because a call would take about 5 % of the time of a whole record.
   ABSL_ATTRIBUTE_ALWAYS_INLINE inline const char* ParseField(const CsvColumn& column,
                                                              absl::string_view field,
                                                              RecordBlock* block) {
@@ -284,7 +286,7 @@ class CsvParser final : public Parser {
     return nullptr;
   }
 
-  // The label is a number, or else one of the spellings of its class.
+  // Reads a label, which is either a number or one of the spellings of its class.
   const char* ParseLabel(const CsvColumn& column, absl::string_view field, float* label) {
     if (column.IsMissing(field)) {
       *label = kMissingLabel;

@@ -1,5 +1,5 @@
-// Separated values by a declared schema. docs/formats.md, "CSV and TSV", says which records are bad
-// and what quotes mean.
+// Parses separated values by a declared schema. docs/formats.md, "CSV and TSV", says which records
+// are bad and how quotes are treated.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_CSV_PARSER_H_
 #define SATRAP_DATA_LOADER_PARSER_CSV_PARSER_H_
@@ -12,7 +12,7 @@
 
 namespace satrap {
 
-// REQUIRES: a valid format; it is copied
+// Copies `format`. REQUIRES: `format` is valid
 std::unique_ptr<Parser> NewCsvParser(const CsvFormat& format, Stream stream,
                                      RecordRules rules = RecordRules::kNewest);
 

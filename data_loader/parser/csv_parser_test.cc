@@ -15,7 +15,7 @@
 namespace satrap {
 namespace {
 
-// A parser with its block, from a CsvFormat's text.
+// A parser made from a CsvFormat in text format, with its block.
 struct Csv {
   explicit Csv(const std::string& format_text, Stream stream = TRAIN_STREAM,
                RecordRules rules = RecordRules::kNewest)
@@ -34,7 +34,7 @@ struct Csv {
     return SchemaOf(data);
   }
   ParseResult::Kind Parse(absl::string_view line) { return parser->Parse(line, &block).kind; }
-  // Why the record is bad; empty if it is not.
+  // The reason why the record is bad; empty if it is good.
   std::string ReasonOf(absl::string_view line) {
     const ParseResult result = parser->Parse(line, &block);
     return result.kind == ParseResult::kBad ? result.reason : "";

@@ -1,5 +1,5 @@
-// libffm: "label field:index:value ...". docs/formats.md, "libsvm and libffm", says which records
-// are bad.
+// Parses libffm: "label field:index:value ...". docs/formats.md, "libsvm and libffm", says which
+// records are bad.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_LIBFFM_PARSER_H_
 #define SATRAP_DATA_LOADER_PARSER_LIBFFM_PARSER_H_
@@ -12,7 +12,7 @@
 
 namespace satrap {
 
-// REQUIRES: a valid format; it is copied
+// Copies `format`. REQUIRES: `format` is valid
 std::unique_ptr<Parser> NewLibffmParser(const LibffmFormat& format,
                                         RecordRules rules = RecordRules::kNewest);
 

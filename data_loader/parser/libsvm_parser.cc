@@ -47,7 +47,7 @@ class LibsvmParser final : public Parser {
     return nullptr;
   }
 
-  // Whether `token` is the record's query and the first one.
+  // Whether `token` is a query, and the record's first one.
   bool TakeQuery(absl::string_view token, bool* has_query, RecordBlock* block) const {
     if (*has_query || !absl::ConsumePrefix(&token, kQuery) || token.empty()) return false;
     *has_query = true;
@@ -57,7 +57,8 @@ class LibsvmParser final : public Parser {
 
   std::string BadToken(absl::string_view token) const {
     if (newest_ && absl::StartsWith(token, kQuery)) {
-      return absl::StrCat("there is ", ShownText(token), " where one qid:QUERY may stand");
+      return absl::StrCat("there is ", ShownText(token),
+                          ", but a record has at most one token qid:QUERY, and QUERY is not empty");
     }
     return absl::StrCat(
         "there is ", ShownText(token),

@@ -1,5 +1,5 @@
-// libsvm: "label index:value ...". docs/formats.md, "libsvm and libffm", says which records are
-// bad.
+// Parses libsvm: "label index:value ...". docs/formats.md, "libsvm and libffm", says which records
+// are bad.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_LIBSVM_PARSER_H_
 #define SATRAP_DATA_LOADER_PARSER_LIBSVM_PARSER_H_
@@ -12,7 +12,7 @@
 
 namespace satrap {
 
-// REQUIRES: a valid format; it is copied
+// Copies `format`. REQUIRES: `format` is valid
 std::unique_ptr<Parser> NewLibsvmParser(const LibsvmFormat& format = LibsvmFormat(),
                                         RecordRules rules = RecordRules::kNewest);
 

@@ -64,7 +64,7 @@ TEST_F(LibsvmParserTest, ARunThatBeganBeforeKeepsItsRecords) {
   EXPECT_EQ(parser->Parse("+1 3:1", &block_).kind, ParseResult::kRecord);
 }
 
-// A parser with a format of its own, and a block with its columns.
+// A parser with its own format, and a block with the columns of that format.
 struct Libsvm {
   explicit Libsvm(const LibsvmFormat& format)
       : parser(NewLibsvmParser(format)), block(SchemaOf(DataOf(format))) {}
@@ -73,7 +73,7 @@ struct Libsvm {
     *data.mutable_libsvm() = format;
     return data;
   }
-  // Why the record is bad; empty if it is not.
+  // The reason why the record is bad; empty if it is good.
   std::string ReasonOf(absl::string_view line) {
     const ParseResult result = parser->Parse(line, &block);
     return result.kind == ParseResult::kBad ? result.reason : "";
@@ -122,9 +122,12 @@ TEST(LibsvmFormatTest, TheQueryOfARankingFileIsTheGroup) {
   EXPECT_EQ(libsvm.block.group(1), StringId("11"));
   EXPECT_EQ(libsvm.ReasonOf("0 1:0.5"),
             "there is no qid:QUERY, which data.libsvm.qid expects in each record");
-  EXPECT_EQ(libsvm.ReasonOf("0 qid:1 qid:2 1:0.5"),
-            "there is 'qid:2' where one qid:QUERY may stand");
-  EXPECT_EQ(libsvm.ReasonOf("0 qid: 1:0.5"), "there is 'qid:' where one qid:QUERY may stand");
+  EXPECT_EQ(
+      libsvm.ReasonOf("0 qid:1 qid:2 1:0.5"),
+      "there is 'qid:2', but a record has at most one token qid:QUERY, and QUERY is not empty");
+  EXPECT_EQ(
+      libsvm.ReasonOf("0 qid: 1:0.5"),
+      "there is 'qid:', but a record has at most one token qid:QUERY, and QUERY is not empty");
 }
 
 TEST(LibsvmFormatTest, AReasonShowsTheTokenAndSaysWhatWouldDo) {

@@ -10,7 +10,7 @@ namespace {
 
 bool IsDigit(char c) { return static_cast<unsigned char>(c - '0') < 10; }
 
-// Advances *at past digits; true if there was at least one.
+// Advances *at past digits. Returns whether there was at least one.
 bool SkipDigits(const char** at, const char* end) {
   const char* from = *at;
   while (*at != end && IsDigit(**at)) ++*at;
@@ -18,7 +18,7 @@ bool SkipDigits(const char** at, const char* end) {
 }
 
 // Whether [at, end) is an unsigned number by the grammar of number.h. from_chars alone would also
-// take "nan" and "inf", and would stop without an error at text after a number.
+// accept "nan" and "inf", and would stop without an error at text after a number.
 bool IsNumber(const char* at, const char* end, bool allow_exponent) {
   const bool digits_before = SkipDigits(&at, end);
   bool digits_behind = false;
@@ -42,7 +42,7 @@ bool ParseNumber(absl::string_view text, bool allow_exponent, float* value) {
   const char* end = at + text.size();
   const bool negative = at != end && *at == '-';
   if (at != end && (*at == '-' || *at == '+')) ++at;
-  // The fast path, which most fields take: an integer of up to seven digits is exact in a float.
+  // The fast path, for most fields: an integer of up to seven digits is exact in a float.
   if (at != end && end - at <= 7) {
     uint32_t integer = 0;
     const char* digit = at;
@@ -56,8 +56,8 @@ bool ParseNumber(absl::string_view text, bool allow_exponent, float* value) {
   float magnitude = 0;
   const std::from_chars_result result = std::from_chars(at, end, magnitude);
   if (result.ec == std::errc::result_out_of_range) {
-    // from_chars does not say whether the number is too small or too large; strtof gives 0 or
-    // infinity.
+    // from_chars does not say whether the number is too small or too large, but strtof does: it
+    // returns 0 or infinity.
     magnitude = std::strtof(std::string(at, end).c_str(), nullptr);
   } else if (result.ec != std::errc() || result.ptr != end) {
     return false;
@@ -79,7 +79,7 @@ bool ParseTime(absl::string_view text, int64_t unit_ms, int64_t* milliseconds) {
   if (result.ec != std::errc() || result.ptr != end) return false;
   const double exact =
       std::round((negative ? -magnitude : magnitude) * static_cast<double>(unit_ms));
-  // 2^63 is a double, and the first that does not fit.
+  // 2^63 is exact as a double, and is the least number that does not fit.
   if (!(exact >= -0x1p63 && exact < 0x1p63)) return false;
   *milliseconds = static_cast<int64_t>(exact);
   return true;

@@ -1,4 +1,4 @@
-// Parses numbers, by one grammar for all formats:
+// Parses numbers, with the same grammar in all formats:
 //
 //   number   [+-] (digits [. digits*] | . digits) [(e|E) [+-] digits]     finite as a float
 //   integer  [+-] digits                                                   within 64 bits
@@ -14,18 +14,18 @@
 
 namespace satrap {
 
-// Rounds correctly. False, with *value unspecified, if `text` is not a number, or has an exponent
-// although `allow_exponent` is false.
+// Parses a number and rounds it correctly. False, with *value unspecified, if `text` is not a
+// number, or has an exponent although `allow_exponent` is false.
 bool ParseNumber(absl::string_view text, bool allow_exponent, float* value);
 
-// A time in whole milliseconds, given as a number of units of `unit_ms` milliseconds. The number is
-// an integer, or another number, which is rounded: tools write whole columns that lack a value
-// somewhere as "1700000000000.0" or "1.7e12". False, with *milliseconds unspecified, if `text` is
-// no number or does not fit into 64 bits. REQUIRES: unit_ms > 0
+// Parses a time given in units of `unit_ms` milliseconds. The number need not be an integer; the
+// result is rounded to whole milliseconds. Tools write a column of integers as "1700000000000.0" or
+// "1.7e12" if one of its values is missing. False, with *milliseconds unspecified, if `text` is not
+// a number or the result does not fit into 64 bits. REQUIRES: unit_ms > 0
 bool ParseTime(absl::string_view text, int64_t unit_ms, int64_t* milliseconds);
 
 // Both return false, with *value unspecified, if `text` is not an integer that fits. ParseUnsigned
-// takes digits only, no sign.
+// accepts only digits, no sign.
 bool ParseInteger(absl::string_view text, int64_t* value);
 bool ParseUnsigned(absl::string_view text, uint64_t* value);
 

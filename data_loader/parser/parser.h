@@ -1,11 +1,11 @@
 // A Parser turns one record of a text format, usually a line, into one row of a RecordBlock. Each
 // format decides which records are bad; docs/formats.md lists them.
 //
-// Ids: the strings of ID, MULTI_ID and GROUP columns become the XXH64 of their bytes, even if they
-// look like numbers; with a vocabulary the id is the position in it. The indices of libsvm and
-// libffm are numbers and become their value.
+// Ids: a string in an ID, MULTI_ID or GROUP column becomes the XXH64 of its bytes, even if it looks
+// like a number. If the column has a vocabulary, the id is the string's position in it. The indices
+// of libsvm and libffm are numbers, and the id is their value.
 //
-// A format implements ParseRow; Parse does what is common to all formats: empty lines, comments,
+// A format implements ParseRow. Parse does what all formats have in common: empty lines, comments,
 // and committing or abandoning the row.
 //
 // Not thread-safe, because a parser may keep scratch memory: use one object per thread.
@@ -58,7 +58,7 @@ class Parser {
     return {};
   }
 
-  // Whether `line` is empty, a comment, or a record, good or bad.
+  // Whether `line` is empty, a comment, or a record. (Does not say whether the record is good.)
   ParseResult::Kind KindOf(absl::string_view line) const {
     if (line.empty()) return ParseResult::kEmpty;
     if (!comment_prefix_.empty() && absl::StartsWith(line, comment_prefix_)) {
@@ -67,27 +67,27 @@ class Parser {
     return ParseResult::kRecord;
   }
 
-  // Whether the first line of a file that is neither empty nor a comment is a header. CheckHeader
-  // then checks it; its INVALID_ARGUMENT says what was expected.
+  // Whether the first line of a file that is neither empty nor a comment is a header. If so,
+  // CheckHeader checks that line; its INVALID_ARGUMENT says what was expected.
   virtual bool has_header() const { return false; }
   virtual absl::Status CheckHeader(absl::string_view) const { return absl::OkStatus(); }
 
-  // How a reader of files finds the ends of records that span lines; absent if every line is a
-  // record. If present, `line` above is a record.
+  // The rules by which a reader of files finds the ends of records that span lines; absent if every
+  // line is a record. If present, `line` in the methods above means a whole record.
   virtual absl::optional<QuoteRules> multiline() const { return absl::nullopt; }
 
  protected:
-  // Lines that begin with `comment_prefix` are comments. Empty: there are no comments.
+  // Lines that begin with `comment_prefix` are comments. If it is empty, there are no comments.
   explicit Parser(std::string comment_prefix = "") : comment_prefix_(std::move(comment_prefix)) {}
 
-  // Writes the block's row under construction. Returns null if the record is good, else the reason
-  // why it is bad, made by Bad; the caller then abandons the row.
-  // REQUIRES: `line` is neither empty nor a comment
+  // Writes the block's row under construction. Returns null if the record is good; otherwise the
+  // reason why it is bad, made by Bad. The caller then abandons the row. REQUIRES: `line` is
+  // neither empty nor a comment
   virtual const char* ParseRow(absl::string_view line, RecordBlock* block) = 0;
 
-  // Keeps the reason why a record is bad and returns it, valid until the next call. A reason names
-  // the column, shows its text (bad_text.h) and says what would be accepted, in printable
-  // characters.
+  // Keeps the reason why a record is bad, and returns it; it is valid until the next call. A reason
+  // names the column, shows the column's text (bad_text.h) and says what would be accepted, in
+  // printable characters.
   const char* Bad(std::string reason) {
     reason_ = std::move(reason);
     return reason_.c_str();

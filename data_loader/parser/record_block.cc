@@ -55,7 +55,7 @@ RecordSchema SchemaOfColumns(const google::protobuf::RepeatedPtrField<ColumnConf
   return schema;
 }
 
-// Adds the columns of one stream's topics that another stream does not have already.
+// Adds the message columns of one stream's topics, unless another stream has added them already.
 void AddMessageColumns(const KafkaConfig& kafka, RecordSchema* schema) {
   schema->has_time = true;
   for (const KafkaColumn& column : kafka.columns()) {
@@ -126,7 +126,7 @@ RecordBlock::RecordBlock(const RecordSchema& schema)
   for (size_t i = 0; i < lists_.size(); ++i) lists_[i].weighted = schema.weighted[i];
 }
 
-// Keeps the memory: the next block of a split needs about as much.
+// Keeps the memory, because the next block of a split needs about as much.
 void RecordBlock::Clear() {
   rows_ = 0;
   for (List& list : lists_) list.ends.clear();
@@ -157,7 +157,7 @@ void RecordBlock::FillMessageColumns() {
             row_numerics() + (num_numerics_ - message_numerics_.size()));
 }
 
-// The row's other values need no cleaning: BeginRow resets those with a default, and parsers write
+// Only lists need cleaning: BeginRow resets the other values that have a default, and parsers write
 // all others.
 void RecordBlock::AbandonRow() { TruncateLists(); }
 
@@ -168,7 +168,7 @@ void RecordBlock::DropLastRow() {
   TruncateLists();
 }
 
-// Drops what was appended to the lists after the last committed row.
+// Removes what was appended to the lists since the last committed row.
 void RecordBlock::TruncateLists() {
   for (List& list : lists_) {
     const size_t size = list.ends.empty() ? 0 : list.ends.back();

@@ -1,10 +1,12 @@
 // A RecordBlock holds parsed records as matrices with one row per record: single ids, numerics,
 // labels and so on. Only lists of ids are jagged arrays of their own. The layout is by row, not by
-// column: batches take records in permuted order, and a record then touches few cache lines.
+// column, because batches take records in permuted order, and reading one record then touches few
+// cache lines.
 //
-// A parser writes the row under construction, index rows(), and then commits or abandons it.
+// A parser writes the row under construction, which has the index rows(), and then commits or
+// abandons it.
 //
-// Not thread-safe. Once nothing changes a block any more, many threads may read it.
+// Not thread-safe. When a block no longer changes, many threads may read it.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_RECORD_BLOCK_H_
 #define SATRAP_DATA_LOADER_PARSER_RECORD_BLOCK_H_
@@ -20,13 +22,13 @@
 
 namespace satrap {
 
-// A missing numeric: no format accepts NaN as a number.
+// Stands for a missing numeric. It cannot be mistaken for a value, because no format accepts NaN.
 inline constexpr float kMissingNumeric = std::numeric_limits<float>::quiet_NaN();
 
-// A missing label is NaN, too. A record has at least one label that is known.
+// Stands for a missing label. Every record has at least one known label.
 inline constexpr float kMissingLabel = kMissingNumeric;
 
-// The id of a missing value where FeatureConfig.missing is AS_ID: the XXH64 of the empty string.
+// The id of a missing value if FeatureConfig.missing is AS_ID: the XXH64 of the empty string.
 inline constexpr uint64_t kMissingId = 0xef46db3751d8e999ULL;
 
 class RecordBlock {
@@ -36,16 +38,18 @@ class RecordBlock {
   size_t rows() const { return rows_; }
   void Clear();
 
-  // Sets the columns that the following rows get from their message, and the time of rows whose
-  // text has none. These columns are counted apart from those of the text. Before the first call
-  // they are missing, and the time is 0.
+  // These functions set the values that following rows get from their message: the columns that
+  // come from messages, and the time of a row whose text has no time. `column` counts only columns
+  // that come from messages. Before the first call these columns are missing, and the time is 0.
   void SetMessageId(size_t column, absl::optional<uint64_t> id) { message_ids_[column] = id; }
   void SetMessageNumeric(size_t column, float value) { message_numerics_[column] = value; }
   void set_message_time(int64_t time) { message_time_ = time; }
 
   // --- the row under construction ---
-  // Makes room for the row. Ids, numerics and labels of the text are unspecified and not missing,
-  // lists are empty, the weight is 1, the group 0, the time that of the message.
+  //
+  // Makes room for the row. Initially lists are empty, the weight is 1, the group is 0, and the
+  // time is that of the message. Ids, numerics and labels that come from the text have unspecified
+  // values and do not count as missing.
   void BeginRow() {
     if (rows_ == capacity_) Grow();
     for (size_t i = 0; i < mask_words_; ++i) missing_[rows_ * mask_words_ + i] = 0;
@@ -60,14 +64,14 @@ class RecordBlock {
     row_ids()[id_column] = kMissingId;
     missing_[rows_ * mask_words_ + id_column / 64] |= uint64_t{1} << (id_column % 64);
   }
-  // `value` is kept only if the column is weighted.
+  // `value` is stored only if the column is weighted.
   void AppendToList(size_t list_column, uint64_t id, float value) {
     List& list = lists_[list_column];
     list.ids.push_back(id);
     if (list.weighted) list.values.push_back(value);
   }
   float* row_labels() { return labels_.data() + rows_ * num_labels_; }
-  // Sets the label in formats with one label.
+  // Sets the label of a format that has only one label.
   void set_label(float label) { row_labels()[0] = label; }
   bool KnowsALabel() const {
     for (size_t i = 0; i < num_labels_; ++i) {
@@ -88,17 +92,18 @@ class RecordBlock {
   void DropLastRow();
 
   // --- committed rows. REQUIRES: row < rows() ---
-  // A missing id reads as kMissingId, but another id may have that value, too: only IsMissing
-  // tells.
+  //
+  // A missing id has the value kMissingId. Another id may have the same value, so use IsMissing to
+  // distinguish them.
   const uint64_t* ids(size_t row) const { return ids_.data() + row * num_ids_; }
   bool IsMissing(size_t row, size_t id_column) const {
     return (missing_[row * mask_words_ + id_column / 64] >> (id_column % 64) & 1) != 0;
   }
   const float* numerics(size_t row) const { return numerics_.data() + row * num_numerics_; }
   absl::Span<const uint64_t> list_ids(size_t row, size_t column) const;
-  // Empty if the column is not weighted.
+  // The values of a list; empty if the column is not weighted.
   absl::Span<const float> list_values(size_t row, size_t column) const;
-  // NaN if missing.
+  // A missing label is NaN.
   const float* labels(size_t row) const { return labels_.data() + row * num_labels_; }
   float label(size_t row) const { return labels(row)[0]; }
   float weight(size_t row) const { return weights_[row]; }

@@ -20,12 +20,12 @@ class RecordParser final : public Parser {
 
  private:
   const char* ParseRow(absl::string_view bytes, RecordBlock* block) override {
-    // protobuf counts bytes with an int.
+    // protobuf takes the number of bytes as an int.
     if (bytes.size() > static_cast<size_t>(std::numeric_limits<int>::max())) {
       return Bad(
           absl::StrCat("a message of ", bytes.size(), " bytes; a Record has less than 2 GiB"));
     }
-    // The message is kept from row to row, so that its lists keep their memory.
+    // Reuse one message object for all rows, so that its lists keep their memory.
     if (!record_.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
       return Bad(absl::StrCat("the bytes ", ShownText(bytes),
                               " are not a satrap.Record message (proto/record.proto)"));
@@ -62,7 +62,7 @@ class RecordParser final : public Parser {
     }
     for (const uint32_t column : record_.missing_ids()) {
       if (column >= columns) {
-        return Bad(absl::StrCat("missing_ids has ", column, ", and the job has ", columns,
+        return Bad(absl::StrCat("missing_ids has ", column, ", but the job has ", columns,
                                 " columns of kind ID, counted from 0"));
       }
       block->SetMissing(column);
@@ -114,7 +114,7 @@ class RecordParser final : public Parser {
         return Bad(absl::StrCat("column ", ShownText(schema_.numerics[i]), " has the value ", value,
                                 "; a numeric is finite, or NaN where it is missing"));
       }
-      // Every NaN becomes the one that means missing.
+      // Replace any NaN by the one that stands for a missing number.
       numerics[i] = std::isnan(value) ? kMissingNumeric : value;
     }
     if (const char* reason = TakeLabels(block); reason != nullptr) return reason;
@@ -144,7 +144,7 @@ class RecordParser final : public Parser {
                                     : "it must be 0 or 1 (numeric_label allows other numbers), or "
                                       "NaN where it is missing"));
       }
-      // Every NaN becomes the one that means missing.
+      // Replace any NaN by the one that stands for a missing label.
       block->row_labels()[column] = std::isnan(label) ? kMissingLabel : label;
     }
     if (block->KnowsALabel()) return nullptr;
@@ -154,7 +154,7 @@ class RecordParser final : public Parser {
 
   static std::string OtherNumber(int there, absl::string_view what, absl::string_view kind,
                                  const std::vector<std::string>& columns) {
-    return absl::StrCat(there, " ", what, ", and the job has ", columns.size(), " columns of kind ",
+    return absl::StrCat(there, " ", what, ", but the job has ", columns.size(), " columns of kind ",
                         kind, columns.empty() ? "" : ": ", ShownTexts(columns));
   }
 

@@ -1,7 +1,7 @@
-// The parser of Record messages (proto/record.proto): one message is one row. docs/formats.md,
-// "Record messages", says which are bad. Parse takes the message's bytes as `line`.
+// The parser of Record messages (proto/record.proto): each message is one row. docs/formats.md,
+// "Record messages", says which messages are bad. `line` in Parse is the message's bytes.
 //
-// The bytes may be anything: a message that is not a Record of the job's columns is bad, with a
+// The bytes may be anything: a message that is not a Record with the job's columns is bad, with a
 // reason, and appends nothing.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_RECORD_PARSER_H_
@@ -14,8 +14,8 @@
 
 namespace satrap {
 
-// `schema` says which columns a Record has (TextSchemaOf). Weight, group and time of a record are
-// dropped where it has none. A record without a time has that of its message.
+// `schema` says which columns a Record has (TextSchemaOf). A record's weight, group or time is
+// ignored if the schema has no such column. A record without a time has the time of its message.
 std::unique_ptr<Parser> NewRecordParser(const RecordSchema& schema);
 
 }  // namespace satrap

@@ -56,7 +56,7 @@ class RecordParserTest : public testing::Test {
   RecordParserTest() : parser_(NewRecordParser(Schema())), block_(Schema()) {}
   ParseResult Parse(const std::string& bytes) { return parser_->Parse(bytes, &block_); }
   ParseResult Parse(const Record& record) { return Parse(record.SerializeAsString()); }
-  // The reason why a good record with this change is bad.
+  // Changes a good record by `change`, so that it is bad. Returns the reason.
   template <typename Change>
   std::string ReasonAfter(Change change) {
     Record record = Good();
@@ -123,18 +123,18 @@ TEST_F(RecordParserTest, ARowKeepsNothingOfTheOneBefore) {
 
 TEST_F(RecordParserTest, ARecordOfOtherColumnsIsBadAndTheReasonSaysWhichKind) {
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_ids(1); }),
-            "4 ids, and the job has 3 columns of kind ID: 'user', 'item', 'shop'");
+            "4 ids, but the job has 3 columns of kind ID: 'user', 'item', 'shop'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_strings("x"); }),
             "3 ids and 1 strings; a record has either, one for each ID column");
   EXPECT_EQ(ReasonAfter([](Record* r) {
               r->clear_ids();
               r->add_strings("x");
             }),
-            "1 strings, and the job has 3 columns of kind ID: 'user', 'item', 'shop'");
+            "1 strings, but the job has 3 columns of kind ID: 'user', 'item', 'shop'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_missing_ids(3); }),
-            "missing_ids has 3, and the job has 3 columns of kind ID, counted from 0");
+            "missing_ids has 3, but the job has 3 columns of kind ID, counted from 0");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_lists(); }),
-            "3 lists, and the job has 2 columns of kind MULTI_ID: 'history', 'tags'");
+            "3 lists, but the job has 2 columns of kind MULTI_ID: 'history', 'tags'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(0)->add_strings("x"); }),
             "list 'history' has 2 ids and 1 strings; it may have either");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(0)->add_values(1); }),
@@ -142,11 +142,11 @@ TEST_F(RecordParserTest, ARecordOfOtherColumnsIsBadAndTheReasonSaysWhichKind) {
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(1)->clear_values(); }),
             "list 'tags' has 0 values for 1 ids; each has one");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->clear_numerics(); }),
-            "0 numerics, and the job has 2 columns of kind NUMERIC: 'age', 'price'");
+            "0 numerics, but the job has 2 columns of kind NUMERIC: 'age', 'price'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->clear_labels(); }),
-            "0 labels, and the job has 1 columns of kind LABEL: 'label'");
+            "0 labels, but the job has 1 columns of kind LABEL: 'label'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_labels(0); }),
-            "2 labels, and the job has 1 columns of kind LABEL: 'label'");
+            "2 labels, but the job has 1 columns of kind LABEL: 'label'");
   EXPECT_EQ(block_.rows(), 0u);
 }
 
@@ -220,8 +220,8 @@ TEST_F(RecordParserTest, TheExampleOfTheDocumentationReadsAsItSays) {
 TEST_F(RecordParserTest, AnEmptyMessageIsEmptyAndEveryCutOffOneIsBad) {
   EXPECT_EQ(Parse(std::string()).kind, ParseResult::kEmpty);
   const std::string whole = Good().SerializeAsString();
-  // A prefix that ends between fields is a message, too: it lacks a column, or only optional
-  // fields.
+  // A prefix that ends between two fields is a valid message, but it lacks fields. It is good if
+  // only optional fields are missing.
   for (size_t size = 1; size < whole.size(); ++size) {
     const size_t rows = block_.rows();
     const ParseResult result = Parse(whole.substr(0, size));

@@ -13,8 +13,7 @@
 namespace satrap {
 
 // The columns of a format, grouped by kind. A column's index is its position within its kind.
-// Columns that come from the message that holds a record, and not from its text, are last in their
-// kind.
+// Columns that come from a record's message instead of its text are the last of their kind.
 struct RecordSchema {
   std::vector<std::string> ids;       // exactly one id, or missing
   std::vector<std::string> id_lists;  // any number of ids
@@ -34,9 +33,9 @@ struct RecordSchema {
 };
 
 // All columns of the job's records: those of TextSchemaOf, and those that its topics take from
-// messages. With topics every record has a time. REQUIRES: the format is set and valid
+// messages. If the job reads topics, every record has a time. REQUIRES: the format is set and valid
 RecordSchema SchemaOf(const DataConfig& data);
-// The columns of a line or of a Record, which parsers fill. REQUIRES: as SchemaOf
+// The columns of a line or of a Record, which the parser fills in. REQUIRES: as SchemaOf
 RecordSchema TextSchemaOf(const DataConfig& data);
 
 }  // namespace satrap

@@ -1,5 +1,5 @@
-// The id of a string: the XXH64 of its bytes. Strings of eight bytes, as all of Criteo's are, are
-// hashed inline.
+// Computes the id of a string: the XXH64 of its bytes. Strings of eight bytes, which are all that
+// Criteo has, are hashed inline.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_STRING_ID_H_
 #define SATRAP_DATA_LOADER_PARSER_STRING_ID_H_
@@ -12,8 +12,8 @@
 
 namespace satrap {
 
-// XXH64, seed 0, of the 8 bytes of `word` (specification of XXH64: one round of the 8-byte step,
-// then the avalanche).
+// The XXH64 with seed 0 of the 8 bytes of `word` (specification of XXH64: one round of the 8-byte
+// step, then the avalanche).
 inline uint64_t Xxh64OfWord(uint64_t word) {
   constexpr uint64_t kPrime1 = 0x9e3779b185ebca87ULL;
   constexpr uint64_t kPrime2 = 0xc2b2ae3d27d4eb4fULL;

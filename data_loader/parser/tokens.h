@@ -1,5 +1,5 @@
-// What libsvm and libffm have in common: a line is tokens separated by spaces or tabs, up to a
-// comment, and the first token is the label.
+// The common parts of libsvm and libffm: a line consists of tokens separated by spaces or tabs, up
+// to a comment, and the first token is the label.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_TOKENS_H_
 #define SATRAP_DATA_LOADER_PARSER_TOKENS_H_
@@ -14,10 +14,10 @@
 
 namespace satrap {
 
-// What begins a comment, as SVMlight has it.
+// Begins a comment, as in SVMlight.
 inline constexpr char kTokenComment[] = "#";
 
-// Removes the next token from the front of `*line`; false if only spaces and tabs are left.
+// Removes the next token from the front of `*line`. False if only spaces and tabs are left.
 inline bool NextToken(absl::string_view* line, absl::string_view* token) {
   const size_t from = line->find_first_not_of(" \t");
   if (from == absl::string_view::npos) return false;
@@ -28,18 +28,18 @@ inline bool NextToken(absl::string_view* line, absl::string_view* token) {
   return true;
 }
 
-// How the first token of a line is read as its label. Thread-safe.
+// Reads the first token of a line as its label. Thread-safe.
 class TokenLabels {
  public:
-  // `format` is "data.libsvm" or "data.libffm". The next two are fields of that format.
+  // `format` is "data.libsvm" or "data.libffm". The next two arguments are fields of that format.
   TokenLabels(std::string format, bool numeric_label,
               const google::protobuf::RepeatedField<float>& classes, RecordRules rules);
 
   // False, with *label unspecified, if the token is not a label.
   bool Read(absl::string_view token, float* label) const;
 
-  // The reason (Parser::Bad) why `token` is not a label; if `token` is empty, that the line has no
-  // token.
+  // The reason (Parser::Bad) why `token` is not a label. If `token` is empty, the reason says that
+  // the line has no token.
   std::string BadLabel(absl::string_view token) const;
 
  private:

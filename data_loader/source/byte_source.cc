@@ -26,12 +26,13 @@ namespace satrap {
 namespace {
 
 constexpr size_t kCompressedChunkBytes = 256 << 10;
-// `xz -9` needs 65 MiB, but a file may ask for 4 GiB, and each parsing thread reads a file.
+// A file may ask for 4 GiB, and each parsing thread reads a file; but even `xz -9` needs only 65
+// MiB.
 constexpr uint64_t kMaxXzMemoryMib = 256;
-// The largest window that the library accepts by default: 128 MiB, as of --long=27.
+// The largest window that the library accepts by default: 128 MiB, as with --long=27.
 constexpr int kMaxZstdWindowLog = 27;
 
-// The bytes on disk, up to the size with which the file was listed.
+// The bytes of a file as they are on disk, up to the size that the file had when it was listed.
 class PlainFile final : public ByteSource {
  public:
   PlainFile(std::string path, int fd, uint64_t from, uint64_t file_bytes)
@@ -51,8 +52,8 @@ class PlainFile final : public ByteSource {
       got = pread(fd_, to, wanted, static_cast<off_t>(at_));
     } while (got < 0 && errno == EINTR);
     if (got < 0) return FileError("read", path_);
-    // The file ends before the size it was listed with. It may have grown again since, so this is
-    // an error even if CheckSize passes.
+    // The file ended before the size that it had when it was listed. That is an error even if
+    // CheckSize passes, because the file may have grown again since.
     if (got == 0 && has_size_) {
       RETURN_IF_ERROR(CheckSize());
       return absl::DataLossError(absl::StrCat(path_, " changed while byte ", at_, " was read"));
@@ -60,7 +61,7 @@ class PlainFile final : public ByteSource {
     at_ += static_cast<uint64_t>(got);
     return static_cast<size_t>(got);
   }
-  // DATA_LOSS if the file has become smaller than it was listed with.
+  // DATA_LOSS if the file is smaller than when it was listed.
   absl::Status CheckSize() const {
     if (!has_size_) return absl::OkStatus();
     struct stat status;
@@ -81,13 +82,13 @@ class PlainFile final : public ByteSource {
   uint64_t at_;
 };
 
-// The compressed bytes of a file, chunk by chunk.
+// Reads the compressed bytes of a file, chunk by chunk.
 class CompressedInput {
  public:
   explicit CompressedInput(std::unique_ptr<ByteSource> file)
       : file_(std::move(file)), chunk_(kCompressedChunkBytes) {}
 
-  // Fetches the next chunk if this one is used up; false at the end of the file.
+  // Reads the next chunk if the current one is used up. False at the end of the file.
   absl::StatusOr<bool> Fill() {
     if (used_ < size_) return true;
     ASSIGN_OR_RETURN(size_, file_->Read(chunk_.data(), chunk_.size()));
@@ -114,7 +115,7 @@ absl::Status NoMemory(const std::string& path) {
   return absl::ResourceExhaustedError(absl::StrCat(path, ": no memory to decompress it"));
 }
 
-// Reads one gzip member after another, as the gzip tool does; zero bytes after a member are
+// Reads gzip members one after another, as the gzip tool does. Zero bytes after a member are
 // padding.
 class GzipFile final : public ByteSource {
  public:
@@ -144,7 +145,7 @@ class GzipFile final : public ByteSource {
   uint64_t disk_bytes() const override { return input_.offset(); }
 
  private:
-  // 0 if all input was used up without giving a byte.
+  // Returns the number of bytes written to `to`; 0 if all input was used up and gave no output.
   absl::StatusOr<size_t> Inflate(char* to, size_t size) {
     inflater_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(input_.data()));
     inflater_.avail_in = static_cast<uInt>(input_.size());
@@ -191,7 +192,7 @@ class ZstdFile final : public ByteSource {
       if (ZSTD_isError(result)) return Failed(ZSTD_getErrorCode(result));
       inside_frame_ = result != 0;
       if (out.pos > 0) return out.pos;
-      // At the end of the input the decompressor could still have held output, but there was none.
+      // At the end of the input the decompressor may still have output left, but here it had none.
       if (!more) return Damaged(path_, input_.offset(), "the zstd file ends early");
     }
   }
@@ -219,7 +220,7 @@ class ZstdFile final : public ByteSource {
   bool inside_frame_ = false;
 };
 
-// Reads one bzip2 stream after another, as pbzip2 writes them.
+// Reads bzip2 streams one after another, as pbzip2 writes them.
 class Bzip2File final : public ByteSource {
  public:
   Bzip2File(std::string path, std::unique_ptr<ByteSource> file)
@@ -249,7 +250,7 @@ class Bzip2File final : public ByteSource {
         return Damaged(path_, input_.offset(), "the bzip2 file is damaged");
       }
       if (got > 0) return got;
-      // At the end of the input the decompressor could still have held output, but there was none.
+      // At the end of the input the decompressor may still have output left, but here it had none.
       if (!more && inside_stream_) {
         return Damaged(path_, input_.offset(), "the bzip2 file ends early");
       }
@@ -277,7 +278,7 @@ class Bzip2File final : public ByteSource {
   bool inside_stream_ = false;  // stream_ holds memory
 };
 
-// Reads one xz stream after another, and the padding between them.
+// Reads xz streams one after another, and the padding between them.
 class XzFile final : public ByteSource {
  public:
   XzFile(std::string path, std::unique_ptr<ByteSource> file)
@@ -341,8 +342,8 @@ absl::StatusOr<std::unique_ptr<ByteSource>> OpenByteSource(const std::string& pa
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return FileError("read", path);
   auto file = std::make_unique<PlainFile>(path, fd, from, file_bytes);
-  // Checked here because reading may not reach the end: a split can end before the file does, and a
-  // compressed file that was cut off between two members looks whole.
+  // Check the size here, because reading may not notice: a split can end before its file does, and
+  // a compressed file that was cut off between two members looks complete.
   RETURN_IF_ERROR(file->CheckSize());
   switch (compression) {
     case Compression::kNone:

@@ -25,7 +25,8 @@ std::string Gzip(const std::string& text) {
   return out;
 }
 
-// Has a checksum, as the command line tool writes it: without one damage may go unseen.
+// Compresses with a checksum, as the command-line tool does. Without one, damage may not be
+// detected.
 std::string Zstd(const std::string& text) {
   ZSTD_CCtx* context = ZSTD_createCCtx();
   ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1);
@@ -45,7 +46,8 @@ std::string Bzip2(const std::string& text) {
   return out;
 }
 
-// `dictionary_bytes`: how far back a copy may reach, which is the memory that decompressing takes.
+// `dictionary_bytes` is how far back a copy may reach, which determines the memory for
+// decompressing.
 std::string Xz(const std::string& text, uint32_t dictionary_bytes = 1 << 20) {
   lzma_options_lzma options;
   EXPECT_FALSE(lzma_lzma_preset(&options, 0));
@@ -167,7 +169,7 @@ TEST(ByteSourceTest, WhateverBytesFollowTheFirstOnesReadingEnds) {
   TempDir dir;
   for (const Format& format : kFormats) {
     const std::string whole = format.compress("a,1\n");
-    // A whole member, followed by bytes that are not another one.
+    // A complete member, followed by bytes that are not a member.
     const auto got = ReadAll(dir.Write("tail", whole + "garbage"), format.compression, 100);
     EXPECT_EQ(got.status().code(), absl::StatusCode::kDataLoss) << format.name;
     for (size_t i = 0; i < whole.size(); ++i) {
@@ -201,7 +203,7 @@ TEST(ByteSourceTest, AZstdFileWithADictionaryIsNotCalledDamaged) {
   EXPECT_NE(got.status().message().find("a dictionary"), std::string::npos);
 }
 
-// The status and the bytes of a file that was listed with `listed_bytes`.
+// Reads a file that had `listed_bytes` bytes when it was listed. Returns its bytes, or the error.
 absl::StatusOr<std::string> ReadListed(const std::string& path, Compression compression,
                                        uint64_t listed_bytes) {
   const auto source = OpenByteSource(path, compression, 0, listed_bytes);

@@ -16,14 +16,15 @@ namespace {
 
 using Bytes = absl::string_view;
 
-// Bytes at an offset of a file.
+// A byte sequence at a certain offset of a file.
 struct Mark {
   size_t at = 0;
   Bytes bytes;
 };
 
-// A format that cannot be read. It is recognised by at least four bytes, or by three of which one
-// never occurs in text: a CSV file may begin with `ORC` or `PK`, so those alone prove nothing.
+// A format that cannot be read, and how it is recognised: by at least four bytes, or by three of
+// which one never occurs in text. A CSV file may begin with `ORC` or `PK`, so these alone prove
+// nothing.
 struct Foreign {
   Mark first;
   Mark second;              // may have no bytes
@@ -35,10 +36,10 @@ struct Foreign {
 constexpr char kUnpack[] = "unpack it and name the files that it holds";
 constexpr char kCompressAnew[] = "decompress it, or compress it with gzip, zstd, bzip2 or xz";
 constexpr char kWriteCsv[] = "write it as CSV (in pandas: to_csv)";
-constexpr char kFetch[] = "this is no data: fetch the file again";
+constexpr char kFetch[] = "this is not data: fetch the file again";
 constexpr char kUtf8[] = "convert it: iconv -t UTF-8 -f ";
 
-// A literal with NUL bytes in it.
+// A string literal that may contain NUL bytes.
 template <size_t size>
 constexpr Bytes Literal(const char (&text)[size]) {
   return Bytes(text, size - 1);
@@ -81,9 +82,9 @@ const Foreign kForeign[] = {
      {},
      false,
      "a pointer of Git LFS",
-     "this is no data: fetch it with `git lfs pull`"},
-    // The byte order mark and two characters of one byte. UTF-32 comes first, because its mark
-    // begins with UTF-16's.
+     "this is not data: fetch it with `git lfs pull`"},
+    // The byte order mark; for UTF-16 also the zero byte of a first character that is one byte in
+    // UTF-8. UTF-32 comes first, because its mark begins with that of UTF-16.
     {{0, Literal("\xff\xfe\x00\x00")}, {}, false, "UTF-32", kUtf8},
     {{0, Literal("\x00\x00\xfe\xff")}, {}, false, "UTF-32", kUtf8},
     {{0, Literal("\xff\xfe")}, {3, Literal("\x00")}, false, "UTF-16", kUtf8},
@@ -94,7 +95,7 @@ bool Holds(Bytes head, const Mark& mark) {
   return head.size() >= mark.at && absl::StartsWith(head.substr(mark.at), mark.bytes);
 }
 
-// `tail` is the end of the file; absent if it is not known.
+// `tail` is the end of the file, absent if it is not known.
 absl::Status CheckIsReadable(Bytes head, absl::optional<Bytes> tail, const std::string& path) {
   for (const Foreign& foreign : kForeign) {
     if (!Holds(head, foreign.first) || !Holds(head, foreign.second)) continue;
@@ -112,15 +113,15 @@ absl::Status CheckIsReadable(Bytes head, absl::optional<Bytes> tail, const std::
 Compression CompressionOf(Bytes head) {
   if (absl::StartsWith(head, "\x1f\x8b")) return Compression::kGzip;
   if (absl::StartsWith(head, "\x28\xb5\x2f\xfd")) return Compression::kZstd;
-  // A skippable frame, which has one of 16 magic numbers. pzstd writes one before the first frame
-  // of text.
+  // A skippable frame, which has one of 16 magic numbers. pzstd writes such a frame before the
+  // first frame of text.
   if (head.size() >= 4 && (head[0] & 0xf0) == 0x50 && head.substr(1, 3) == "\x2a\x4d\x18") {
     return Compression::kZstd;
   }
   if (absl::StartsWith(head, Literal("\xfd"
                                      "7zXZ\x00")))
     return Compression::kXz;
-  // Text may begin with BZh1. In bzip2 the mark of a block follows, or of the end of a stream.
+  // Text may also begin with BZh1. In bzip2, the mark of a block or of the end of a stream follows.
   if (absl::StartsWith(head, "BZh") && head.size() >= 10 && head[3] >= '1' && head[3] <= '9') {
     const Bytes mark = head.substr(4, 6);
     if (mark == "\x31\x41\x59\x26\x53\x59" || mark == "\x17\x72\x45\x38\x50\x90") {
@@ -156,7 +157,7 @@ absl::StatusOr<Compression> SniffFile(const std::string& path) {
 absl::Status CheckIsText(absl::string_view head, const std::string& path) {
   if (CompressionOf(head) != Compression::kNone) {
     return absl::InvalidArgumentError(absl::StrCat(
-        path, " holds compressed bytes where text belongs, which cannot be read: decompress it"));
+        path, " holds compressed bytes, but only text can be read here: decompress it"));
   }
   return CheckIsReadable(head, absl::nullopt, path);
 }

@@ -1,5 +1,5 @@
-// What a file holds, decided by its first bytes and not by its name: names lie, and a file that is
-// mistaken for another kind gives only bad records.
+// Finds out what a file contains by its first bytes, not by its name. Names may be wrong, and if a
+// file is mistaken for another kind, all its records are bad.
 //
 // Thread-safe. IsText and SniffFile are functions of their arguments and the file.
 
@@ -15,19 +15,19 @@
 
 namespace satrap {
 
-// How a file is read. Several members, frames or streams may follow one another.
+// How a file is compressed. A file may consist of several members, frames or streams.
 enum class Compression { kNone, kGzip, kZstd, kBzip2, kXz };
 
-// How many of a file's first bytes are needed to know what it holds.
+// The number of a file's first bytes that are needed to find out what it contains.
 inline constexpr size_t kHeadBytes = 512;
 
-// How the file is read. INVALID_ARGUMENT, naming the file and saying what to do, if it has a known
-// format that cannot be read: an archive, another compression, a binary table, another encoding of
-// text. Other errors if it cannot be opened.
+// The compression of a file. INVALID_ARGUMENT, naming the file and saying what to do, if it has a
+// known format that cannot be read: an archive, another compression, a binary table, another text
+// encoding. Other errors if it cannot be opened.
 absl::StatusOr<Compression> SniffFile(const std::string& path);
 
-// INVALID_ARGUMENT if `head`, the first bytes of what `path` holds, begins such a format or
-// anything compressed. `path` is for the message.
+// INVALID_ARGUMENT if `head` is the beginning of a format that cannot be read, or of compressed
+// data. `head` is the first bytes of the content of `path`, which is only for the message.
 absl::Status CheckIsText(absl::string_view head, const std::string& path);
 
 }  // namespace satrap

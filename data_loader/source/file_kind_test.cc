@@ -50,7 +50,7 @@ TEST(FileKindTest, AFormatThatCannotBeReadIsNamedWithWhatToDo) {
       {"\x80\x04\x95\x10\0\0\0\0\0\0\0"s, "is a Python pickle"},
       {"SQLite format 3\0"s, "is an SQLite database"},
       {"version https://git-lfs/spec/v1\noid sha256:1", "fetch it with `git lfs pull`"},
-      {"<!DOCTYPE html><html>", "is a web page, which cannot be read: this is no data"},
+      {"<!DOCTYPE html><html>", "is a web page, which cannot be read: this is not data"},
       {"\xff\xfey\0,\0"s, "is UTF-16, which cannot be read: convert it: iconv -t UTF-8 -f UTF-16"},
       {"\xfe\xff\0y\0,"s, "is UTF-16"},
       {"\xff\xfe\0\0y\0\0\0"s,
@@ -82,7 +82,7 @@ TEST(FileKindTest, WhatACompressedFileHoldsMustBeText) {
   EXPECT_TRUE(CheckIsText("", "a").ok());
   EXPECT_TRUE(CheckIsText("PAR1,a\n1,2\n", "a").ok());
   EXPECT_EQ(CheckIsText("\x1f\x8b\x08", "a.gz").message(),
-            "a.gz holds compressed bytes where text belongs, which cannot be read: decompress it");
+            "a.gz holds compressed bytes, but only text can be read here: decompress it");
   EXPECT_THAT(
       std::string(CheckIsText("a.csv" + std::string(252, '\0') + "ustar", "a.tgz").message()),
       HasSubstr("a.tgz is a tar archive"));

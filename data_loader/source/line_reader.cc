@@ -14,8 +14,8 @@ namespace {
 constexpr size_t kChunkBytes = 256 << 10;
 constexpr absl::string_view kByteOrderMark = "\xef\xbb\xbf";
 
-// The number of bytes of a line or record without its line end, given `size`, the number before its
-// newline: a "\r" before the newline belongs to the line end.
+// The length in bytes of a line or record without its line end. `size` is its length without the
+// newline; a "\r" before the newline also belongs to the line end.
 size_t TextBytes(const char* from, size_t size, bool newline) {
   return newline && size > 0 && from[size - 1] == '\r' ? size - 1 : size;
 }
@@ -35,11 +35,11 @@ LineReader::LineReader(std::unique_ptr<ByteSource> source, bool plain, uint64_t 
 absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const Split& split,
                                                              absl::optional<QuoteRules> multiline) {
   CHECK(!split.path.empty());
-  // In the middle of a file one cannot know whether a line end is within quotes.
+  // A reader that starts in the middle of a file cannot know whether a line end is within quotes.
   CHECK(split.from == 0 || !multiline.has_value()) << split.path;
   const bool plain = split.compression == Compression::kNone;
-  // Reading starts one byte early and then skips a line: if that byte ends a line, nothing of the
-  // split is skipped.
+  // Start one byte early and skip to the next line. If that byte is a newline, nothing of the split
+  // itself is skipped.
   const uint64_t from = plain && split.from > 0 ? split.from - 1 : 0;
   const uint64_t end = plain ? split.to : std::numeric_limits<uint64_t>::max();
   ASSIGN_OR_RETURN(std::unique_ptr<ByteSource> source,
@@ -48,7 +48,7 @@ absl::StatusOr<std::unique_ptr<LineReader>> LineReader::Open(const Split& split,
       new LineReader(std::move(source), plain, from, end, split.from == 0, std::move(multiline)));
   if (split.from > 0) RETURN_IF_ERROR(reader->SkipLine());
   if (!plain) {
-    // Plain files were checked when the splits were listed.
+    // Only compressed files need this check: plain files were checked when the splits were listed.
     RETURN_IF_ERROR(reader->Fill().status());
     RETURN_IF_ERROR(CheckIsText(absl::string_view(reader->buffer_.data(), reader->limit_),
                                 split.path + ", decompressed,"));
@@ -64,7 +64,8 @@ absl::StatusOr<bool> LineReader::Fill() {
     begin_ = 0;
     limit_ = unread;
   }
-  // The buffer grows only while one line fills it, and FindEnd stops at kMaxLineBytes.
+  // This is bounded: the buffer grows only if one line fills it, and FindEnd stops at
+  // kMaxLineBytes.
   if (buffer_.size() - limit_ < kChunkBytes / 2) buffer_.resize(buffer_.size() * 2);
   ASSIGN_OR_RETURN(const size_t got,
                    source_->Read(buffer_.data() + limit_, buffer_.size() - limit_));
@@ -122,7 +123,7 @@ absl::StatusOr<uint64_t> LineReader::FindRecordEnd(size_t* size, End* end) {
   }
   const size_t first_size = *size;
   RecordEndFinder finder(&*multiline_);
-  // FindEnd may move the buffer, so the bytes are looked up anew each time.
+  // Compute the address of the bytes again each time, because FindEnd may move the buffer.
   for (uint64_t lines = 1;; ++lines) {
     const char* const unread = buffer_.data() + begin_;
     if (!finder.EndsWithinQuotes(absl::string_view(unread + scanned, *size - scanned))) {

@@ -1,16 +1,16 @@
-// A LineReader gives the lines of one split: those whose first byte lies in it. A line ends with
-// "\n" or "\r\n" or with the file; its end is not part of it. A UTF-8 byte order mark at the
+// A LineReader reads the lines of one split: those whose first byte is in it. A line ends with "\n"
+// or "\r\n" or with the file; the line end is not part of the line. A UTF-8 byte order mark at the
 // beginning of the file is not part of the first line.
 //
-// With QuoteRules it gives records: a line end within quotes does not end one. Quotes that are not
-// closed by the end of the file, or within kMaxLineBytes of the record's first byte, would swallow
-// all that follows. So in that case the record's first line is given alone, with its quotes open,
-// and the next call continues after that line.
+// With QuoteRules it reads records: a line end within quotes does not end a record. If quotes are
+// still open at the end of the file, or kMaxLineBytes after the record's first byte, they would
+// swallow everything that follows. So in that case the record consists only of its first line, with
+// its quotes open, and the next call continues after that line.
 //
-// If a line has more than kMaxLineBytes, its beginning is given and marked and the rest is skipped,
-// so memory is bounded whatever the file holds.
+// If a line has more than kMaxLineBytes, only its beginning is returned, marked as such, and the
+// rest is skipped. So memory is bounded whatever the file contains.
 //
-// A file ends where it ended when the splits were listed; one that has shrunk is an error
+// A file ends where it ended when the splits were listed. A file that has shrunk is an error
 // (byte_source.h).
 //
 // Not thread-safe. Calls wait for the disk.
@@ -37,25 +37,26 @@ inline constexpr size_t kMaxLineBytes = size_t{1} << 20;
 
 class LineReader {
  public:
-  // Opens the split's file. `multiline`: the rules by which records span lines; absent: every line
-  // is a record. Errors as OpenByteSource. A compressed file is also read at its beginning: errors
-  // as ByteSource::Read and CheckIsText if that fails or is not text. REQUIRES: the split has a
-  // path; if there are rules, it begins where its file begins
+  // Opens the split's file. `multiline` has the rules by which records span lines; if absent, every
+  // line is a record. Errors are those of OpenByteSource. Of a compressed file, also reads the
+  // beginning, with the errors of ByteSource::Read, and those of CheckIsText if the content is not
+  // text. REQUIRES: the split has a path; if there are rules, the split begins at the beginning of
+  // its file
   static absl::StatusOr<std::unique_ptr<LineReader>> Open(
       const Split& split, absl::optional<QuoteRules> multiline = absl::nullopt);
 
   struct Line {
     absl::string_view text;  // valid until the next call
-    uint64_t offset = 0;     // of its first byte in the decompressed file
-    uint64_t number = 0;     // of its first line, from 1 at the beginning of the file; 0: not known
+    uint64_t offset = 0;     // the offset of its first byte in the decompressed file
+    uint64_t number = 0;     // number of its first line in the file, from 1; 0: not known
     bool too_long = false;   // `text` is only the beginning
   };
 
-  // The next line; false at the end of the split. Errors as ByteSource::Read.
+  // Reads the next line. False at the end of the split. Errors are those of ByteSource::Read.
   absl::StatusOr<bool> Next(Line* line);
 
-  // Bytes on disk of the lines given so far. For a compressed file, the bytes read so far. Over all
-  // splits of a file they add up to its size.
+  // The number of bytes on disk of the lines returned so far; for a compressed file, of all bytes
+  // read so far. The sum over all splits of a file is its size.
   uint64_t disk_bytes() const { return plain_ ? offset_ - first_offset_ : source_->disk_bytes(); }
 
  private:
@@ -63,17 +64,16 @@ class LineReader {
              bool count_lines, absl::optional<QuoteRules> multiline);
 
   enum class End { kNewline, kEndOfFile, kNotFound };
-  // Sets *size to the number of unread bytes before the first line end that is at byte `from` of
-  // them or later. kNotFound: they are more than a line may have, and *size counts only what has
-  // been read.
+  // Searches the unread bytes, from byte `from` on, for a line end, and sets *size to the number of
+  // unread bytes before it. kNotFound: there are more bytes than a line may have, and *size counts
+  // only those that have been read.
   absl::StatusOr<End> FindEnd(size_t from, size_t* size);
-  // REQUIRES: the first line of the unread bytes has *size bytes and ends with a newline. Sets
-  // *size and *end to those of the record that begins with this line, and returns its number of
-  // lines.
+  // Sets *size and *end to those of the record that begins with the first unread line, and returns
+  // the record's number of lines. REQUIRES: that line has *size bytes and ends with a newline
   absl::StatusOr<uint64_t> FindRecordEnd(size_t* size, End* end);
-  // How many of the first `size` unread bytes are a byte order mark.
+  // The number of bytes, among the first `size` unread bytes, that are a byte order mark.
   size_t ByteOrderMarkBytes(size_t size) const;
-  // Moves the unread bytes to the beginning of the buffer and reads more; false at the file's end.
+  // Moves the unread bytes to the beginning of the buffer and reads more. False at the file's end.
   absl::StatusOr<bool> Fill();
   // Moves past the next "\n" or to the end of the file.
   absl::Status SkipLine();
@@ -86,7 +86,7 @@ class LineReader {
   size_t limit_ = 0;
   uint64_t offset_;            // of buffer_[begin_] in the file
   uint64_t first_offset_ = 0;  // of the split's first line
-  uint64_t number_ = 0;        // lines given, if count_lines_
+  uint64_t number_ = 0;        // number of lines returned, if count_lines_
   const bool count_lines_;
   const absl::optional<QuoteRules> multiline_;
   std::string long_line_;

@@ -98,7 +98,7 @@ TEST(LineReaderTest, ALineThatTheFileHasLostIsAnErrorAndNotAShorterLine) {
   std::filesystem::resize_file(path, text.size() - 1);
   LineReader::Line line;
   EXPECT_EQ((*reader)->Next(&line).status().code(), absl::StatusCode::kDataLoss);
-  // This holds for every split of the file.
+  // Opening any split of the file fails in this way.
   EXPECT_EQ(LineReader::Open(Split{path, Compression::kNone, 0, 10, text.size()}).status().code(),
             absl::StatusCode::kDataLoss);
 }
@@ -210,7 +210,7 @@ TEST(MultilineTest, QuotesThatAreNeverClosedTakeOneLineOnly) {
   EXPECT_EQ(RecordsOf(dir.Write("a", "1,\"a\r\n2,b\n3,c")), (Lines{"1,\"a", "2,b", "3,c"}));
   EXPECT_EQ(RecordsOf(dir.Write("b", "1,b\n2,\"a\n")), (Lines{"1,b", "2,\"a"}));
   EXPECT_EQ(RecordsOf(dir.Write("c", "1,b\n2,\"")), (Lines{"1,b", "2,\""}));
-  // Such a record takes only its first line, even if the file continues for long.
+  // A record that is not closed consists only of its first line, however long the file continues.
   Lines expected = {"1,\"a"};
   for (int i = 0; i < 200000; ++i) expected.push_back("0,12345678");
   std::string text;
@@ -250,7 +250,7 @@ TEST(MultilineTest, OffsetAndNumberAreThoseOfTheFirstLineOfARecord) {
   EXPECT_EQ((*reader)->disk_bytes(), text.size());
 }
 
-// The records of `text`, found byte by byte with all of it in memory.
+// A reference implementation: finds the records of `text` byte by byte, with all of it in memory.
 Lines ReferenceRecords(const std::string& text) {
   Lines records;
   for (size_t from = 0; from < text.size();) {

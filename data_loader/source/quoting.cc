@@ -49,7 +49,8 @@ bool RecordEndFinder::EndsWithinQuotes(absl::string_view bytes) {
         }
         break;
       case State::kQuoteInQuoted:
-        // Anything but a second quote comes after the field; kUnquoted then finds the separator.
+        // Two quotes in a row mean a quote in the field. Any other byte comes after the field, and
+        // the state kUnquoted then finds the separator.
         if (*at == '"') {
           state_ = State::kQuoted;
           ++at;
@@ -77,7 +78,7 @@ QuotedFields::Result QuotedFields::Next(absl::string_view* field) {
 }
 
 QuotedFields::Result QuotedFields::NextQuoted(const char* from, absl::string_view* field) {
-  // A field without doubled quotes, as nearly every one is, is returned in place.
+  // Nearly all fields have no doubled quotes and are returned in place.
   bool copied = false;
   const char* quote = Find(from, end_, '"');
   while (quote != end_ && quote + 1 != end_ && quote[1] == '"') {

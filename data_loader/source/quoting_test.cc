@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// The fields of a record, each as <field>, and after them what is wrong with it.
+// The fields of a record, each as <field>, followed by the error if there is one.
 std::string FieldsOf(absl::string_view record, const QuoteRules& rules = QuoteRules()) {
   std::string scratch;
   QuotedFields fields(record, &rules, &scratch);
@@ -81,8 +81,8 @@ TEST(RecordEndFinderTest, ALineEndWithinQuotesDoesNotEndARecord) {
   }
 }
 
-// Tries every text of up to seven bytes over an alphabet with all bytes that the grammar tells
-// apart.
+// Tries every text of up to seven bytes, over an alphabet with one byte of each kind that the
+// grammar distinguishes.
 TEST(RecordEndFinderTest, AgreesWithTheFieldsHoweverTheTextIsCut) {
   const std::string alphabet = "\", a";
   for (const bool trim : {false, true}) {
@@ -101,7 +101,8 @@ TEST(RecordEndFinderTest, AgreesWithTheFieldsHoweverTheTextIsCut) {
           open_by_bytes = by_bytes.EndsWithinQuotes(absl::string_view(&c, 1));
         }
         ASSERT_EQ(open_by_bytes, open) << text;
-        // After text that follows a closing quote only the finder continues.
+        // If text follows a closing quote, QuotedFields stops, but RecordEndFinder continues, so
+        // they cannot be compared.
         const std::string fields = FieldsOf(text, rules);
         if (fields.find("text after") != std::string::npos) continue;
         ASSERT_EQ(fields.find("not closed") != std::string::npos, open) << text;

@@ -22,7 +22,7 @@ namespace {
 constexpr uint64_t kHashedBytes = 64 << 10;
 constexpr uint64_t kItemBlockBytes = 1 << 20;
 
-// Reads bytes [from, to) and appends them.
+// Reads the bytes [from, to) of a file and appends them.
 absl::Status ReadRange(const std::string& path, int fd, uint64_t from, uint64_t to,
                        std::string* bytes) {
   size_t at = bytes->size();
@@ -38,7 +38,7 @@ absl::Status ReadRange(const std::string& path, int fd, uint64_t from, uint64_t 
   return absl::OkStatus();
 }
 
-// Hashes of files by KeyOf, which is equal for the same file in two lists.
+// Hashes of the content of files. The key is KeyOf, which is equal for the same file in two lists.
 using HashByPath = absl::flat_hash_map<std::string, uint64_t>;
 
 std::string KeyOf(const FileIdentity& file) { return absl::StrCat(file.bytes(), " ", file.path()); }
@@ -68,8 +68,8 @@ absl::Status CheckFile(const std::string& path, const FileIdentity& was) {
                               absl::Hex(*content, absl::kZeroPad16)));
 }
 
-// The file of items. Its hash is the XXH64 of the hashes of its MiBs, in order, so an item that is
-// replaced in the middle gives another hash.
+// The identity of the file of items. Its hash is the XXH64 of the hashes of its MiBs, in order, so
+// the hash also changes if an item in the middle is replaced.
 absl::StatusOr<FileIdentity> IdentityOfItems(const JobConfig& job) {
   FileIdentity identity;
   identity.set_path(job.model().candidates().list());

@@ -27,7 +27,7 @@ class RunFilesTest : public testing::Test {
     return *std::move(list);
   }
   absl::Status Check(const SplitList& fixed) { return CheckRunFiles(job_, fixed, List()); }
-  // Expects that the error names the file, what it was, what it is, and what to do.
+  // Expects that the error names the file, and says what it was, what it is, and what to do.
   void ExpectChanged(const absl::Status& status, const std::string& was, const std::string& is) {
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
     for (const std::string& text :
@@ -84,7 +84,7 @@ TEST_F(RunFilesTest, TheHashIsOfTheBeginningAndTheEnd) {
   EXPECT_EQ(hash_with(136 * kKiB - 1), hash);
   EXPECT_NE(hash_with(136 * kKiB), hash);
   EXPECT_NE(hash_with(200 * kKiB - 1), hash);
-  // The two pieces never overlap: a file of up to 128 KiB is hashed whole.
+  // The two hashed pieces never overlap; all of a file of up to 128 KiB is hashed.
   EXPECT_EQ(*ContentHash(dir_.Write("a", "a"), 1), 0xd24ec4f1a98c6e5bu) << "XXH64 of \"a\"";
   EXPECT_EQ(ContentHash(path, text.size() + 1).status().code(), absl::StatusCode::kOutOfRange);
 }

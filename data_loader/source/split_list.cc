@@ -17,14 +17,14 @@
 namespace satrap {
 namespace {
 
-// What is put before a path or pattern of the job to open it: nothing, or data_root with a slash.
+// The prefix with which a path or pattern of the job is opened: nothing, or data_root and a slash.
 std::string FolderOf(const JobConfig& job, const std::string& path) {
   const bool absolute = !path.empty() && path[0] == '/';
   return absolute || job.data_root().empty() ? "" : job.data_root() + "/";
 }
 
-// The paths that match, sorted by name. `field` is the job's field that holds the pattern, for
-// messages.
+// The paths that match `pattern`, sorted by name. `field` is the job's field with the pattern, for
+// error messages.
 absl::StatusOr<std::vector<std::string>> Match(const std::string& pattern,
                                                const std::string& folder, const char* field) {
   glob_t found;
@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<std::string>> Match(const std::string& pattern,
   return paths;
 }
 
-// Appends the file with its size.
+// Appends the file, with its size, to `*files`.
 absl::Status AppendFile(const std::string& opened_path, std::string path, StreamFiles* files) {
   struct stat status;
   if (stat(opened_path.c_str(), &status) != 0) return FileError("read", opened_path);
@@ -59,7 +59,8 @@ std::vector<Split> SyntheticSplits(const JobConfig& job, Stream stream) {
   const uint64_t rows = SyntheticRows(data.synthetic(), stream);
   uint64_t step = static_cast<uint64_t>(data.split_rows());
   if (data.synthetic().cycle_batches() > 0) {
-    // The batches kept in memory begin at multiples of the batch size, so splits must, too.
+    // The batches that are kept in memory begin at multiples of the batch size, so splits must,
+    // too.
     const uint64_t batch = static_cast<uint64_t>(job.global_batch_size());
     step = std::max<uint64_t>(1, step / batch) * batch;
   }
@@ -128,8 +129,8 @@ absl::StatusOr<std::vector<Split>> SplitsOf(const JobConfig& job, Stream stream,
                                             const StreamFiles& files) {
   const DataConfig& data = job.data();
   if (data.has_synthetic()) return SyntheticSplits(job, stream);
-  // With csv.multiline a line end may be within quotes, which only a reader that has read the file
-  // from its beginning knows.
+  // Do not split files with csv.multiline: whether a line end is within quotes is known only to a
+  // reader that has read the file from its beginning.
   const uint64_t split_bytes =
       data.csv().multiline() ? 0 : static_cast<uint64_t>(data.split_bytes());
   std::vector<Split> splits;

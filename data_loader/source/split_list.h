@@ -1,10 +1,10 @@
-// A split is a piece of a stream that one loader reads from its beginning to its end: a byte range
-// of a plain file, a whole file that is compressed or whose records may span lines (csv.multiline),
-// or a range of rows of a synthetic stream. The list of splits is a function of the job and of the
-// streams' files. These are fixed when a run begins (run_files.h), so every loader makes the same
-// list, in every generation of the run.
+// A split is a piece of a stream that one loader reads from its beginning to its end. It is a byte
+// range of a plain file, a whole file that is compressed or whose records may span lines
+// (csv.multiline), or a range of rows of a synthetic stream. The list of splits is a function of
+// the job and of the streams' files. The files are fixed when a run begins (run_files.h), so every
+// loader makes the same list in every generation of the run.
 //
-// A record belongs to the split in which its first byte lies (line_reader.h).
+// A record belongs to the split that contains its first byte (line_reader.h).
 
 #ifndef SATRAP_DATA_LOADER_SOURCE_SPLIT_LIST_H_
 #define SATRAP_DATA_LOADER_SOURCE_SPLIT_LIST_H_
@@ -24,38 +24,37 @@ namespace satrap {
 struct Split {
   std::string path;  // empty: rows of the synthetic stream
   Compression compression = Compression::kNone;
-  // Bytes of the file as it lies on disk, or rows: [from, to).
+  // The range [from, to): bytes of the file as it is on disk, or rows.
   uint64_t from = 0;
   uint64_t to = 0;
-  // Size on disk of the whole file when the list was made; 0 for rows, or if it is not known.
+  // The size on disk of the whole file when the list was made. 0 for rows, or if it is not known.
   uint64_t file_bytes = 0;
 };
 
-// A glob that matches only `name`, whatever special characters it has.
+// A glob that matches only `name`, even if that has special characters.
 std::string GlobOf(const std::string& name);
 
-// Whether DataConfig.seeded_split takes the records of `stream` from the train files.
+// Whether `stream` gets its records from the train files because of DataConfig.seeded_split.
 bool IsSeededStream(const DataConfig& data, Stream stream);
 
-// The files of a stream that are there now, with their sizes and without hashes of their content.
-// The files of each glob are sorted by name, globs keep their order, and a file that two globs
-// match counts once. A stream may have no files.
-// NOT_FOUND if a glob matches nothing, naming it; INVALID_ARGUMENT if a match is not a regular
-// file; PERMISSION_DENIED if one cannot be read.
+// The files of a stream that exist now, with their sizes but without hashes of their content. The
+// files of each glob are sorted by name, globs keep their order, and a file that two globs match
+// counts once. A stream may have no files. NOT_FOUND, naming the glob, if a glob matches nothing;
+// INVALID_ARGUMENT if a match is not a regular file; PERMISSION_DENIED if a match cannot be read.
 absl::StatusOr<StreamFiles> ListFiles(const JobConfig& job, Stream stream);
 
 // The path by which a file is opened.
 std::string PathOf(const JobConfig& job, const FileIdentity& file);
 
-// The splits of a stream with these files, in order; element j is split j of the wire messages.
-// Reads the first bytes of each file. Errors as ListFiles and SniffFile.
+// The splits of a stream with these files, in order; element j is split j in the wire messages.
+// Reads the first bytes of each file. Errors are those of ListFiles and SniffFile.
 absl::StatusOr<std::vector<Split>> SplitsOf(const JobConfig& job, Stream stream,
                                             const StreamFiles& files);
 
 // Lists the splits of the files that exist now.
 absl::StatusOr<std::vector<Split>> ListSplits(const JobConfig& job, Stream stream);
 
-// Rows of a synthetic stream.
+// The number of rows of a synthetic stream.
 uint64_t SyntheticRows(const SyntheticFormat& synthetic, Stream stream);
 
 }  // namespace satrap

@@ -137,7 +137,7 @@ TEST(SplitListTest, SyntheticSplitsAreRowRanges) {
   ASSERT_EQ(splits->size(), 3u);
   EXPECT_EQ((*splits)[2].from, 200u);
   EXPECT_EQ((*splits)[2].to, 250u);
-  // Kept batches begin at multiples of the batch size.
+  // Splits must begin at multiples of the batch size, because kept batches do.
   job.set_global_batch_size(64);
   job.mutable_data()->mutable_synthetic()->set_cycle_batches(2);
   splits = ListSplits(job, TRAIN_STREAM);

@@ -16,8 +16,8 @@ struct Scored {
   double positive;  // weight as a positive; its weight as a negative is 1 minus this
 };
 
-// The share of the weight of all (positive, negative) pairs in which the positive has the higher
-// score; ties count half. REQUIRES: sorted by score
+// The fraction of the weight of all (positive, negative) pairs in which the positive has the higher
+// score; ties count half. REQUIRES: `records` is sorted by score
 double WeightedAuc(const std::vector<Scored>& records) {
   double below = 0;  // negative weight of lower scores
   double pairs_won = 0;
@@ -45,7 +45,7 @@ BayesAuc ComputeBayesAuc(const SyntheticFormat& format) {
   *data.mutable_synthetic() = format;
   const ClickLog log(format);
   RecordBlock block(SchemaOf(data));
-  // One record at a time: only its probability and label are kept, 32 bytes per record.
+  // Generate one record at a time, and keep only its probability and label: 32 bytes per record.
   std::vector<Scored> with_labels, expected;
   for (int64_t i = 0; i < format.test_samples(); ++i) {
     block.Clear();

@@ -9,7 +9,7 @@ namespace satrap {
 namespace {
 
 // What a random number is used for. Each purpose has its own range of counters, so that, for
-// example, another number of features does not change the planted weights.
+// example, the planted weights do not depend on the number of features.
 enum Purpose : uint64_t {
   kRecord = 1,
   kLinearWeight = 2,
@@ -20,12 +20,13 @@ enum Purpose : uint64_t {
 
 constexpr uint64_t kTabulatedVocabulary = 1 << 16;
 constexpr uint64_t kCalibrationRecords = 20000;
-// A prime, and so coprime to every smaller vocabulary: multiplication by it then permutes the ids.
+// A prime, and therefore coprime to every smaller vocabulary size. So multiplication by it permutes
+// the ids.
 constexpr uint64_t kScatter = 2654435761;
 
 double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 
-// Sum, sum of squares and count of one part.
+// The sum, and the sum of squares, of one part of the logit over the calibration records.
 struct Moments {
   double sum = 0;
   double squares = 0;
@@ -34,7 +35,7 @@ struct Moments {
     squares += x * x;
   }
   double Mean() const { return sum / kCalibrationRecords; }
-  // The factor that gives the part the standard deviation `stddev`; 0 for a constant part.
+  // The factor that scales the part to the standard deviation `stddev`; 0 if the part is constant.
   double Scale(double stddev) const {
     const double variance = squares / kCalibrationRecords - Mean() * Mean();
     return variance > 1e-12 ? stddev / std::sqrt(variance) : 0;
@@ -68,8 +69,8 @@ ClickLog::ClickLog(const SyntheticFormat& format)
   factors_.resize(static_cast<size_t>(format_.interacting_features()));
   const size_t dim = static_cast<size_t>(format_.interaction_dim());
   std::vector<double> scratch(dim);
-  // LinearWeight and Factors use a table once it is there, so each table is complete when it is
-  // stored.
+  // LinearWeight and Factors use a feature's table if there is one, so a table must be complete
+  // before it is stored.
   for (size_t f = 0; f < zipf_.size(); ++f) {
     const uint64_t vocabulary = static_cast<uint64_t>(format_.vocabulary_sizes(f));
     if (vocabulary > kTabulatedVocabulary) continue;
@@ -119,8 +120,8 @@ void ClickLog::FillRecord(uint64_t base, uint64_t* ids, float* numerics) const {
   }
 }
 
-// Interactions are <v_f, v_g> summed over f < g: (|sum v|^2 - sum |v|^2) / 2 for each dimension
-// (Rendle 2010, the factorization machine's identity).
+// The interactions are <v_f, v_g> summed over f < g. For each dimension this is (|sum v|^2 - sum
+// |v|^2) / 2 (Rendle 2010, the factorization machine's identity).
 ClickLog::Parts ClickLog::PartsOf(const uint64_t* ids, const float* numerics) const {
   Parts parts;
   for (size_t f = 0; f < zipf_.size(); ++f) {
@@ -173,7 +174,7 @@ double ClickLog::Append(Stream stream, uint64_t index, RecordBlock* block) const
                           scales_.interaction * (parts.interaction - means_.interaction) +
                           scales_.numeric * (parts.numeric - means_.numeric));
   }
-  // FillRecord used the counters below this one.
+  // FillRecord has used the counters below `draw`.
   const uint64_t draw = zipf_.size() + static_cast<uint64_t>(format_.numeric_features());
   block->set_label(UniformDouble(RandomBits(base, draw)) < probability ? 1.0f : 0.0f);
   block->CommitRow();

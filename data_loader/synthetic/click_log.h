@@ -1,4 +1,4 @@
-// A ClickLog makes the records of the synthetic format: Zipf ids, uniform numerics, and labels
+// A ClickLog generates the records of the synthetic format: Zipf ids, uniform numerics, and labels
 // drawn from a planted model, so that their true probabilities are known. Record i of a stream is a
 // function of (SyntheticFormat, stream, i). docs/formats.md, "Synthetic click log", gives the
 // formulas.
@@ -17,14 +17,15 @@
 
 namespace satrap {
 
-// Draws ids in [0, vocabulary) by Zipf's law: a rank by inverting the continuous law on
-// [1, vocabulary), then the id of that rank. Ranks are scattered over the vocabulary, so that
-// frequent ids do not lie side by side.
+// Draws ids in [0, vocabulary) by Zipf's law. First draws a rank by inverting the continuous law on
+// [1, vocabulary), then takes the id of that rank. Ranks are scattered over the vocabulary, so that
+// frequent ids are not neighbours.
 class ZipfIds {
  public:
   // REQUIRES: vocabulary >= 1, exponent >= 0
   ZipfIds(uint64_t vocabulary, double exponent);
-  // `uniform` in [0, 1). Rank r (from 1) has about r^-exponent of the weight.
+  // The id for a random number `uniform` in [0, 1). Rank r, counted from 1, has a weight of about
+  // r^-exponent.
   uint64_t Id(double uniform) const;
 
  private:
@@ -39,8 +40,8 @@ class ClickLog {
   // REQUIRES: a valid format
   explicit ClickLog(const SyntheticFormat& format);
 
-  // Appends record `index` to `block` and returns the probability with which its label is 1.
-  // REQUIRES: `block` has the format's schema
+  // Appends record `index` to `block`, and returns the probability that its label is 1. REQUIRES:
+  // `block` has the format's schema
   double Append(Stream stream, uint64_t index, RecordBlock* block) const;
 
  private:
@@ -54,15 +55,15 @@ class ClickLog {
   Parts PartsOf(const uint64_t* ids, const float* numerics) const;
   const double* Factors(int feature, uint64_t id, double* scratch) const;
   double LinearWeight(int feature, uint64_t id) const;
-  // Measures mean and standard deviation of the parts and sets `means_` and `scales_` by them, so
-  // that the logit has the standard deviations that the format asks for.
+  // Measures the mean and standard deviation of the parts, and sets `means_` and `scales_` so that
+  // the parts of the logit have the standard deviations that the format asks for.
   void Calibrate();
 
   const SyntheticFormat format_;
   const bool random_labels_;
   std::vector<ZipfIds> zipf_;
-  // Tables of the features whose vocabulary is small; for the others, which have an empty table,
-  // the values are computed on each use.
+  // Tables for features with a small vocabulary. For other features the table is empty, and the
+  // values are computed on each use.
   std::vector<std::vector<double>> linear_weights_;  // [feature][id]
   std::vector<std::vector<double>> factors_;         // [feature][id * interaction_dim + d]
   std::vector<double> numeric_weights_;

@@ -35,7 +35,7 @@ TEST(ZipfIdsTest, TheSecondRankIsAsRareAsTheLawSays) {
     counts[0] += id == first;
     counts[1] += id == second;
   }
-  // Weight of [r, r + 1) under x^-1.05 on [1, 1000).
+  // The probability of [r, r + 1) under a density proportional to x^-1.05 on [1, 1000).
   const auto mass = [](double from, double to) {
     const auto integral = [](double x) { return std::pow(x, -0.05); };
     return (integral(from) - integral(to)) / (1 - integral(1000));
@@ -49,7 +49,7 @@ TEST(ZipfIdsTest, ReachesEveryIdAtExponentZeroAndOne) {
     const ZipfIds zipf(7, exponent);
     std::vector<bool> seen(7);
     for (int i = 0; i < 100000; ++i) seen[zipf.Id(i / 100000.0)] = true;
-    // The continuous law on [1, 7) never gives the last rank.
+    // The law is continuous on [1, 7), so the last rank is never drawn.
     EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 6) << exponent;
   }
   EXPECT_EQ(ZipfIds(1, 1.05).Id(0.999), 0u);

@@ -8,7 +8,7 @@ namespace satrap {
 
 uint64_t CrossId(absl::Span<const uint64_t> ids) {
   CHECK(ids.size() <= kMaxCrossColumns) << ids.size();
-  // Byte by byte, so that the order does not depend on the machine.
+  // Write the ids byte by byte, so that the result does not depend on the machine's byte order.
   char bytes[kMaxCrossColumns * sizeof(uint64_t)];
   size_t size = 0;
   for (const uint64_t id : ids) {

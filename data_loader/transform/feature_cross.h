@@ -12,11 +12,11 @@
 
 namespace satrap {
 
-// The most columns of a cross. Validation enforces this.
+// The most columns that a cross may have. Validation enforces this.
 inline constexpr size_t kMaxCrossColumns = 16;
 
-// XXH64 (seed 0) of the ids, in this order, as little-endian u64s. This is a persistent format with
-// golden values. REQUIRES: at most kMaxCrossColumns ids
+// The XXH64 (seed 0) of the ids, in this order, as little-endian u64s. Stored rows depend on it, so
+// it must never change; tests have golden values. REQUIRES: at most kMaxCrossColumns ids
 uint64_t CrossId(absl::Span<const uint64_t> ids);
 
 }  // namespace satrap

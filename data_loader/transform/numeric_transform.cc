@@ -37,14 +37,14 @@ uint64_t NumericToId::Apply(float x) const {
     const auto above = std::upper_bound(boundaries_.begin(), boundaries_.end(), x);
     return static_cast<uint64_t>(above - boundaries_.begin());
   }
-  // The discretisation of Criteo's integers that the BARS benchmark uses (Criteo_x4). It computes
-  // in f64, so this does, too: otherwise values at the edge of a bucket could differ.
+  // This is how the BARS benchmark (Criteo_x4) discretises Criteo's integers. The computation is in
+  // f64, as in BARS: otherwise values at the edge of a bucket could differ.
   const double value = static_cast<double>(x);
   if (value > 2) {
     const double log = std::log(value);
     return static_cast<uint64_t>(std::floor(log * log));
   }
-  // Rounds towards zero; a negative number becomes the u64 with the same bits. The bound keeps the
+  // Round towards zero. A negative number becomes the u64 with the same bits. The bound keeps the
   // conversion to an integer defined.
   return static_cast<uint64_t>(static_cast<int64_t>(std::max(value, -9.0e18)));
 }

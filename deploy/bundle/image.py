@@ -68,7 +68,7 @@ class Layer:
         self._add(path, tarfile.SYMTYPE, 0o777).linkname = target
 
     def tar(self):
-        """The layer's archive, a folder before what it holds."""
+        """The layer's archive. A folder comes before its contents."""
         archive = io.BytesIO()
         with tarfile.open(fileobj=archive, mode="w", format=tarfile.USTAR_FORMAT) as tar:
             for path in sorted(self._entries, key=lambda path: path.split("/")):
@@ -116,11 +116,11 @@ def library_layer(bundle, programs, extra):
 
     Libraries lie where this machine's linker looks for them by itself, so that no variable is needed.
     """
-    # Libraries that a program opens by name need libraries, too: CUDA's runtime that of glibc's stubs.
+    # Libraries that a program opens by name need libraries, too: CUDA's runtime needs glibc's stubs.
     shared = [path for path in map(pathlib.Path, extra) if is_elf(path)]
     loaded, interpreter = links_of([*programs, *shared], bundle / "lib")
     libraries = {path.name: path.read_bytes() for path in (bundle / "lib").iterdir()}
-    # Where glibc is, as Debian's lib is a link to usr/lib.
+    # The real folder of glibc: in Debian, lib is a link to usr/lib.
     folder = os.path.realpath(os.path.dirname(loaded["libc.so.6"])).lstrip("/")
     for name, path in loaded.items():
         if name not in libraries:
@@ -147,9 +147,10 @@ def library_layer(bundle, programs, extra):
     layer.file("etc/passwd", (f"root:x:0:0:root:/:/sbin/nologin\n"
                               f"satrap:x:{USER}:{USER}:satrap:/{HOME}:/sbin/nologin\n").encode())
     layer.file("etc/group", f"root:x:0:\nsatrap:x:{USER}:\n".encode())
-    # Without it glibc asks DNS before it reads /etc/hosts.
+    # Without this file glibc asks DNS before it reads /etc/hosts.
     layer.file("etc/nsswitch.conf", b"passwd: files\ngroup: files\nhosts: files dns\n")
-    # Scanners tell by it whose libraries these are; NVIDIA's runtime, where it puts the driver's.
+    # By these files scanners know where the libraries come from, and NVIDIA's runtime knows where to
+    # put the driver's libraries.
     for name in ("os-release", "debian_version"):
         path = pathlib.Path("/etc") / name
         if path.is_file():
@@ -160,11 +161,11 @@ def library_layer(bundle, programs, extra):
 
 
 def program_layer(bundle):
-    """What the bundle holds beside its libraries, below INSTALL_DIR."""
+    """What the bundle contains besides its libraries, below INSTALL_DIR."""
     layer = Layer("programs")
     for path in bundle.rglob("*"):
         inside = path.relative_to(bundle)
-        # The script of the bundle, and those in it, need a shell; so does the list of tests.
+        # Leave out scripts, which need a shell, and the list of tests, which only a script reads.
         scripts = inside.suffix in (".sh", ".py") or str(inside) in ("satrap", "tests.txt")
         if inside.parts[0] == "lib" or scripts or not path.is_file():
             continue
@@ -213,8 +214,8 @@ def config_of(tars, layers, cuda):
         "Labels": {"org.opencontainers.image.title": "satrap"},
     }
     if cuda:
-        # Unset, NVIDIA's runtime brings no libcuda.so. The folders are those in which it, and clouds
-        # without it, put the driver's libraries.
+        # If the first variable is unset, NVIDIA's runtime does not provide libcuda.so. The folders are
+        # those in which that runtime, and clouds without it, put the driver's libraries.
         config["Env"] = ["NVIDIA_DRIVER_CAPABILITIES=compute,utility",
                          "LD_LIBRARY_PATH=/usr/local/nvidia/lib64:/usr/lib64"]
     epoch = "1970-01-01T00:00:00Z"
@@ -254,7 +255,7 @@ class Image:
             "layers": [self._descriptor("layer.v1.tar+gzip", blob) for blob in layer_blobs],
         })
         self.digest = digest_of(manifest)
-        # The name follows from what is in it, so that it never names two images.
+        # The name depends on the content, so two images never have the same name.
         tag = digest_of(config).split(":")[1][:12]
         self.name = f"satrap:{tag}"
         index = {
@@ -294,7 +295,7 @@ class Image:
 def unpack(bundle, folder):
     try:
         with tarfile.open(bundle, "r:") as tar:
-            # Python before 3.11.4 knows no filters.
+            # Python before 3.11.4 has no filters.
             tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     except (OSError, tarfile.TarError) as error:
         raise ImageError(f"cannot read the bundle {bundle}: {error}") from error
@@ -317,12 +318,12 @@ def make(bundle, extra):
 
 
 def write(output, bundle, extra):
-    """Makes the image and writes it. The archive appears whole."""
+    """Makes the image and writes it. The archive is never visible in part."""
     if os.path.isdir(output):
         raise ImageError(f"cannot write {output}: it is a folder")
     partial = output + ".new"
     try:
-        # Begun first: a place that cannot be written is told at once.
+        # Open the output first, so that it is reported at once if it cannot be written.
         with open(partial, "wb") as file:
             try:
                 image = make(bundle, extra)
@@ -333,7 +334,7 @@ def write(output, bundle, extra):
                 os.remove(partial)
                 raise
     except OSError as error:
-        # What could not be read has a name.
+        # If an input could not be read, say which.
         name = "" if error.filename in (None, partial) else f"{error.filename}: "
         raise ImageError(f"cannot write {output}: {name}{error.strerror}") from error
     print(f"{output}: {image.name}, {image.packed_bytes} bytes, {image.unpacked_bytes} unpacked",

@@ -93,7 +93,7 @@ class ImageTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.folder = pathlib.Path(tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR")))
-        # A small one for what does not depend on the size.
+        # A small bundle, for tests that do not depend on the size.
         cls.small_bundle = pack(cls.folder / "small.tar", ["deploy/satrap_cli"])
         cls.bundle = pack(cls.folder / "bundle.tar", PROGRAMS)
         cls.path = cls.folder / "image.tar"
@@ -216,7 +216,7 @@ class ImageTest(unittest.TestCase):
             result = run("skopeo", "inspect", f"{transport}:{self.path}")
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(len(json.loads(result.stdout)["Layers"]), 2)
-            # What a registry gets. skopeo compares each digest with what it read.
+            # Copy what a registry would get. skopeo checks each digest.
             copy = self.folder / transport
             result = run("skopeo", "copy", "--insecure-policy", f"{transport}:{self.path}", f"dir:{copy}")
             self.assertEqual(result.returncode, 0, result.stderr)
@@ -266,14 +266,14 @@ exec env -i "$(PATH="$PATH:/usr/sbin" command -v chroot)" --userspec=65532:65532
         report = self.folder / "home/run/report.json"
         self.assertTrue(report.stat().st_size)
         self.assertEqual(report.stat().st_uid, USER)
-        # Programs that none of these started find their libraries, too.
+        # Programs that the training has not started must find their libraries, too.
         for program in PROGRAMS:
             result = run(*enter, f"/opt/satrap/{program}", "--no_such_flag")
             self.assertIn(result.returncode, (1, 2), program + ": " + result.stderr)
 
     def test_roles_under_their_supervisors_train_though_one_is_killed(self):
         home, base = self.folder / "home", self.image.config["config"]["WorkingDir"]
-        # Its job, with every default, is that of the pods.
+        # The pods run the job of this training, with all defaults filled in.
         result = self.train(base + "/model", 300_000)
         self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
         job = (home / "model/job.textproto").read_text()
@@ -308,11 +308,11 @@ exec env -i "$(PATH="$PATH:/usr/sbin" command -v chroot)" --userspec=65532:65532
             ends = {name: (pod.communicate()[0].decode(), pod.returncode) for name, pod in pods.items()}
         for name, (output, code) in ends.items():
             self.assertEqual(code, 143, name + ": " + output)
-        # What kubectl logs shows is what the run's folder keeps.
+        # The log in the run's folder must be what kubectl logs would show.
         self.assertEqual(ends["embedding_ps_0"][0], log("embedding_ps_0"))
 
     def test_with_cuda_it_has_further_libraries_and_asks_for_the_driver(self):
-        # Such libraries are larger than another image may be.
+        # The library is larger than an image without CUDA may be.
         library = self.folder / "libcublasLt.so.13"
         library.write_bytes(bytes(100_000_000))
         bundle = self.changed_bundle(lambda folder: shutil.copy(
@@ -330,6 +330,25 @@ exec env -i "$(PATH="$PATH:/usr/sbin" command -v chroot)" --userspec=65532:65532
 
         output = self.folder / "missing.tar"
         self.assert_refused(make(output, bundle, self.folder / "libnccl.so.2"), output, "libnccl.so.2")
+
+    def test_what_a_further_library_needs_is_in_the_image_too(self):
+        folder = self.folder / "further"
+        folder.mkdir()
+        for name, needed in (("needed", ()), ("named", ("-lneeded", f"-Wl,-rpath,{folder}"))):
+            library = folder / f"lib{name}.so"
+            made = run("gcc", "-shared", "-Wl,--no-as-needed", "-x", "c", os.devnull, "-x", "none",
+                       "-L", folder, *needed, "-o", library)
+            self.assertEqual(made.returncode, 0, made.stderr)
+        output = self.folder / "further.tar"
+        result = make(output, self.small_bundle, folder / "libnamed.so")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        lower = {os.path.basename(entry.name) for entry in Archive(output).layers[0]}
+        self.assertLessEqual({"libnamed.so", "libneeded.so"}, lower)
+
+        (folder / "libneeded.so").unlink()
+        output = self.folder / "needed.tar"
+        self.assert_refused(make(output, self.small_bundle, folder / "libnamed.so"), output,
+                            "libnamed.so needs libneeded.so")
 
     def test_too_large_an_image_is_refused(self):
         output = self.folder / "large.tar"
@@ -349,7 +368,7 @@ exec env -i "$(PATH="$PATH:/usr/sbin" command -v chroot)" --userspec=65532:65532
 
     def test_a_program_that_lacks_a_library_is_refused(self):
         output = self.folder / "lacks.tar"
-        # A library that no machine has, by a name of the same length in the program.
+        # Rename a library in the program, to a name of the same length that no machine has.
         def rename(folder):
             program = folder / "deploy/satrap_cli"
             content = program.read_bytes()

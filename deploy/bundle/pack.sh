@@ -33,8 +33,8 @@ for program in "$@"; do
 done
 printf '%s\n' "$@" | { grep '_test$' || true; } >"$bundle/tests.txt"
 
-# The libraries of glibc belong to the machine: they fit to its kernel, and each other. Links of ldd's
-# output look like "libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x...)".
+# Do not pack glibc's libraries: they must fit the machine's kernel and each other. In ldd's output,
+# links look like "libz.so.1 => /lib/x86_64-linux-gnu/libz.so.1 (0x...)".
 glibc='^(ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|nsl|nss_.*|thread_db|BrokenLocale))\.so'
 libraries="$(cd "$bundle" && ldd "${linked[@]}")"
 if missing="$(grep 'not found' <<<"$libraries")"; then
@@ -63,7 +63,7 @@ case "$output" in
     exit 1
     ;;
 esac
-# The archive appears whole.
+# Write to another name first, so that the archive is never visible in part.
 tar --owner=0 --group=0 "${compression[@]}" -cf "$output.new" -C "$staging" satrap-bundle
 bytes="$(stat -c %s "$output.new")"
 if [[ ${#compression[@]} -gt 0 && $bytes -gt $limit_bytes ]]; then

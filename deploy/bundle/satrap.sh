@@ -1,11 +1,11 @@
 #!/bin/sh
-# Runs what is in this folder, with the libraries that are in it.
+# Runs the programs of this folder with the libraries of this folder.
 #
 #   ./satrap COMMAND...                the command line: ./satrap demo, ./satrap train JOB, ./satrap help
 #   ./satrap exec PROGRAM [ARGUMENT...]    a program of this folder, such as nn_worker/nn_worker
-#   ./satrap test [PROGRAM...]         the tests in it, or these; ends with "N passed, N failed"
+#   ./satrap test [PROGRAM...]         all tests here, or these; ends with "N passed, N failed"
 #
-# Libraries of CUDA are not in it: name their folders in LD_LIBRARY_PATH.
+# CUDA's libraries are not included: add their folders to LD_LIBRARY_PATH.
 set -eu
 case "$0" in
   */*) here="$(cd "${0%/*}" && pwd)" ;;
@@ -13,7 +13,7 @@ case "$0" in
 esac
 export LD_LIBRARY_PATH="$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
-# Prints what a test printed if it failed.
+# Runs the programs "$@" as tests. Shows the output of a test only if it failed.
 run_tests() {
   passed=0
   failed=0
@@ -23,7 +23,7 @@ run_tests() {
   for program in "$@"; do
     if (cd "$TEST_TMPDIR" && "$here/$program") >"$TEST_TMPDIR/output" 2>&1; then
       passed=$((passed + 1))
-      # A test that was skipped, for want of a card, says so.
+      # Show which tests were skipped, for example because there is no GPU.
       grep '^\[  SKIPPED \] [0-9]' "$TEST_TMPDIR/output" | sed "s|^|$program: |" || true
     else
       failed=$((failed + 1))

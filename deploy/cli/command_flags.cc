@@ -7,10 +7,11 @@
 namespace satrap {
 namespace {
 
-// Ranked lists are held in memory for a block of users.
+// A bound on memory: the ranked lists of a whole block of users are held at once.
 constexpr int kLargestK = 10000;
 
-// More than any machine holds; the bound is against typing errors and overflows of products.
+// More rows than any machine holds. The bound catches typing errors and keeps products from
+// overflowing.
 constexpr int64_t kMostRows = int64_t{1} << 40;
 constexpr int kMostOfModel = 10000;  // so that products stay within 64 bits
 
@@ -19,8 +20,7 @@ Flag SetFlag(std::vector<std::string>* sets, bool takes_run_dir = false) {
                         R"(override a field of the job: --set embedding_ps.replicas=4 (again for
                            another field))",
                         sets);
-  // Refused here and not when the job is read, so that the message can name the flag to use
-  // instead.
+  // Check here, not when the job is read, so that the message can name the flag to use instead.
   flag.take = [take = std::move(flag.take), takes_run_dir](const std::string& set) {
     const std::string problem = ProblemOfSet(set, takes_run_dir);
     return problem.empty() ? take(set) : problem;
@@ -46,8 +46,8 @@ Flag WarmupFlag(double* to) {
 
 std::string ProblemOfSet(absl::string_view set, bool takes_run_dir) {
   const absl::string_view field = set.substr(0, set.find('='));
-  // Each of these fields has a way of its own on the command line. An override would compete with
-  // it, and one of the two would be lost without a message.
+  // Each of these fields is set in another way on the command line. If an override were allowed,
+  // too, one of the two values would be lost without a message.
   if (field == "action") {
     return ": the command says what is done: satrap train JOB, satrap evaluate RUN or satrap "
            "predict RUN FILE";

@@ -1,5 +1,5 @@
-// The flags of the commands, a struct for each. Table() is the table of its flags (flags.h), whose
-// targets are the members of the struct.
+// The flags of the commands: one struct for each command. Its method Table() returns the table of
+// the command's flags (flags.h), whose targets are the members of the struct.
 //
 // Thread-compatible.
 
@@ -21,10 +21,10 @@ struct NoFlags {
   std::vector<Flag> Table() { return {}; }
 };
 
-// The flags of commands that run a job; `evaluate` has no others.
+// The flags of commands that run a job. `evaluate` has only these.
 struct RunFlags {
   std::vector<std::string> sets;  // path=value, in order
-  std::string report;             // a file
+  std::string report;             // a file name
   std::string run_dir;
   std::string output_file;  // only in the table of predict
   std::vector<Flag> Table();
@@ -78,7 +78,7 @@ struct ChaosFlags {
   RunFlags run;
   int kills = 20;
   uint64_t seed = 1;
-  double every_seconds = 0;  // 0: by progress
+  double every_seconds = 0;  // 0: kills are planned by progress
   int undisturbed = 0;
   std::vector<Flag> Table();
 };
@@ -96,14 +96,15 @@ struct DeepFmFlags {
   double seconds = 20;
   double warmup_seconds = 10;
   std::string wire = "f32";
-  std::string precision = "f32";  // of the NN worker
+  std::string precision = "f32";  // the NN worker's precision
   std::string mlp = "400,400,400";
   std::string from_file;
   std::string from_topic;
   std::string brokers;
   std::vector<std::string> sets;
   std::vector<Flag> Table();
-  // Checks that data come from a file, or from a topic with its brokers, or from neither.
+  // Checks that the flags name a file as the source of the data, or a topic with its brokers, or
+  // neither of these.
   absl::Status Check() const;
 };
 
@@ -127,8 +128,8 @@ struct CutsFlags {
   std::vector<Flag> Table();
 };
 
-// What is wrong with an override of a field that a command sets itself, as a text that directly
-// follows the override; "" for other fields.
+// The error message if a command itself sets the field that `set` overrides; "" for other fields.
+// The message is written to be appended directly to the text of the override.
 std::string ProblemOfSet(absl::string_view set, bool takes_run_dir);
 
 }  // namespace satrap

@@ -18,8 +18,8 @@ constexpr size_t kMostFiles = 10000;
 
 using WithTable = absl::FunctionRef<void(const std::vector<Flag>& table)>;
 
-// Calls `use` with the flags of a command. A table points into its object of flags, so neither can
-// be kept in kCommands.
+// Calls `use` with the flags of a command. A table points into its Flags object, so kCommands
+// cannot hold either of them.
 template <typename Flags>
 void TableOf(WithTable use) {
   Flags flags;
@@ -137,13 +137,13 @@ absl::StatusOr<CommandCall> ParseCommandLine(const std::vector<std::string>& arg
   CommandCall call;
   call.name = "help";
   auto next = args.begin();
-  // The script ./satrap passes this one first; it is not a flag for users.
+  // The script ./satrap passes this flag before all others; it is not a flag for users.
   if (next != args.end() && absl::StartsWith(*next, kInstallDir)) {
     call.install_dir = (next++)->substr(kInstallDir.size());
   }
   if (next == args.end()) return call;
   const std::vector<std::string> rest(next, args.end());
-  // Wherever it is: a user who asks for help need not have typed the rest correctly.
+  // Accept --help anywhere: a user who asks for help need not have typed the rest correctly.
   const bool asks_for_help = AsksForHelp(rest);
   if (asks_for_help && AsksForHelp({rest[0]})) return call;
   RETURN_IF_ERROR(CheckName(rest[0]));
@@ -187,10 +187,11 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(const Comman
   for (const absl::string_view word : {"list", "inspect", "verify"}) {
     if (first != word) continue;
     if (arguments.size() == 2) return std::make_pair(first, arguments[1]);
-    // Not treated as a run of that name: a user who forgot an argument does not want to take a cut.
+    // Do not take the word for the name of a run: a user who forgot the argument does not want to
+    // save a cut.
     return absl::InvalidArgumentError(absl::StrCat(
         "usage: satrap checkpoint ", word, word == "list" ? " RUN" : " CUT",
-        "; a cut of a run named '", word, "' is taken by: satrap checkpoint ./", word));
+        "; to save a cut of a run named '", word, "', type: satrap checkpoint ./", word));
   }
   if (arguments.size() == 1) return std::make_pair(std::string(), first);
   return absl::InvalidArgumentError(absl::StrCat("'checkpoint ", first,
@@ -228,7 +229,7 @@ std::string HelpText(absl::string_view command_name) {
       if (!table.empty()) absl::StrAppend(&text, "\n", FlagsHelp(table));
     });
   }
-  // Its programs of tests/ explain their own flags; these three are commands of this program.
+  // The benchmark programs in tests/ explain their own flags. These three run in this program.
   if (command_name == "bench") {
     constexpr std::pair<const char*, void (*)(WithTable)> kRuns[] = {
         {"deepfm: a training", TableOf<DeepFmFlags>},

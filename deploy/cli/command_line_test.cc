@@ -23,7 +23,7 @@ struct Parsed {
   Flags flags;
 };
 
-// REQUIRES: `args` are right
+// REQUIRES: `args` are valid
 template <typename Flags>
 std::unique_ptr<Parsed<Flags>> Parse(const std::vector<std::string>& args) {
   auto parsed = std::make_unique<Parsed<Flags>>();
@@ -36,7 +36,7 @@ std::unique_ptr<Parsed<Flags>> Parse(const std::vector<std::string>& args) {
   return parsed;
 }
 
-// The error as a program without the command itself prints it.
+// The error printed by a program that does not link the command.
 std::string ErrorOf(const std::vector<std::string>& args) {
   const auto call = ParseCommandLine(args);
   if (!call.ok()) return std::string(call.status().message());
@@ -228,7 +228,7 @@ TEST(ParseCheckpoint, OfARunDiffersFromAQuestionAboutOne) {
   EXPECT_EQ(typed({"inspect", "c"}).first, "inspect");
   EXPECT_EQ(typed({"verify", "c"}).first, "verify");
   EXPECT_EQ(CheckpointErrorOf({"verify"}),
-            "usage: satrap checkpoint verify CUT; a cut of a run named 'verify' is taken by: "
+            "usage: satrap checkpoint verify CUT; to save a cut of a run named 'verify', type: "
             "satrap checkpoint ./verify");
   EXPECT_THAT(CheckpointErrorOf({"verfy", "c"}), HasSubstr("did you mean verify?"));
   EXPECT_THAT(HelpText("checkpoint"), HasSubstr("a run of the name `list` is ./list"));

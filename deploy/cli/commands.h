@@ -1,6 +1,6 @@
 // The commands of the command line, one function each. Each prints its result or error and returns
-// the process's exit code: 0, 1 for an error, 130 for a run that was interrupted. A program has
-// those that it links: deploy/satrap_cli the first group, deploy/satrap_tools all.
+// the process's exit code: 0, 1 for an error, 130 for a run that was interrupted. A program has the
+// commands that it links: deploy/satrap_cli has the first group below, deploy/satrap_tools has all.
 //
 // REQUIRES for commands that run a job: the main thread; no gRPC has been used in this process yet
 
@@ -14,13 +14,13 @@
 
 namespace satrap {
 
-// Call first in main. Makes a file at its size limit, and a closed reader of stdout or stderr,
-// errors of the write instead of signals. A run must not end because nobody reads its progress any
-// more.
+// Call this first in main. After that, a write beyond the file size limit, or to stdout or stderr
+// when nobody reads it, returns an error instead of raising a signal. A run must not end because
+// nobody reads its progress any more.
 void IgnoreSignalsOfWrites();
 
 int TrainCommand(const CommandCall& call);
-// Returns nothing for `demo --kafka`, which is for KafkaDemoCommand.
+// Returns nullopt for `demo --kafka`, which KafkaDemoCommand runs.
 absl::optional<int> DemoCommand(const CommandCall& call);
 int ValidateCommand(const CommandCall& call);
 int EvaluateCommand(const CommandCall& call);
@@ -29,12 +29,12 @@ int StatusCommand(const CommandCall& call);
 int ResumeCommand(const CommandCall& call);
 int StopCommand(const CommandCall& call);
 int ScaleCommand(const CommandCall& call);
-int CheckpointCommand(const CommandCall& call);  // takes a cut, or looks at saved ones
+int CheckpointCommand(const CommandCall& call);  // takes a cut, or shows saved cuts
 int TakeCutOf(const std::string& run);           // checkpoint RUN
 int ModelsCommand(const CommandCall& call);
 int ModelCommand(const CommandCall& call);
 
-// Runs one of the commands above; nothing for a command of those below.
+// Runs one of the commands above. Returns nullopt for the commands below.
 absl::optional<int> RunCoreCommand(const CommandCall& call);
 
 int RetrieveCommand(const CommandCall& call);

@@ -26,7 +26,7 @@ absl::optional<int> RunCoreCommand(const CommandCall& call) {
   if (call.name == "demo") return DemoCommand(call);
   if (call.name != "help") return absl::nullopt;
   const std::string about = call.args.empty() ? "" : call.args[0];
-  // The tools explain these themselves.
+  // The program deploy/satrap_tools explains these two itself.
   if (about == "produce" || about == "topics") return absl::nullopt;
   printf("%s", HelpText(about).c_str());
   return 0;

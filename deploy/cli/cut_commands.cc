@@ -1,4 +1,5 @@
-// checkpoint. Its words list, inspect and verify look at saved cuts, and need no run in progress.
+// The command `checkpoint`. Its forms `checkpoint list`, `inspect` and `verify` read saved cuts and
+// need no run in progress.
 
 #include <cstdio>
 #include <ctime>
@@ -25,13 +26,13 @@ absl::StatusOr<std::string> List(const std::string& typed) {
   return ListCuts(run_dir, int64_t{1000} * time(nullptr));
 }
 
-// The run whose log commits the cut in `folder`, which is RUN/checkpoints/CUT.
+// The folder RUN of the run whose log commits the cut in `folder` = RUN/checkpoints/CUT.
 std::string RunOfCut(const std::string& folder) {
   return std::filesystem::path(folder).parent_path().parent_path().string();
 }
 
-// Returns read(folder of the cut that was typed). If the cut is removed meanwhile, looks for it
-// again, because a run, or a link, then means a newer cut.
+// Finds the folder of the cut that the user typed, and returns read(folder). If the cut is removed
+// meanwhile, tries again: a run or a link then refers to a newer cut.
 absl::StatusOr<std::string> OfCut(
     const std::string& typed,
     const std::function<absl::StatusOr<std::string>(const std::string&)>& read) {
@@ -54,7 +55,7 @@ absl::StatusOr<std::string> Inspect(const std::string& folder) {
       }
     }
   }
-  // A compacted log has the jobs of the cuts that it names.
+  // A compacted log keeps the jobs only of the cuts that it still names.
   const bool has_job = generation != nullptr && generation->has_job();
   return DescribeCut(folder, manifest, has_job ? &generation->job() : nullptr);
 }

@@ -1,4 +1,4 @@
-// What a job needs of the device that it trains on, before anything is started.
+// The device memory that a job needs, checked before any process is started.
 
 #ifndef SATRAP_DEPLOY_CLI_DEVICE_NEED_H_
 #define SATRAP_DEPLOY_CLI_DEVICE_NEED_H_
@@ -10,7 +10,7 @@
 
 namespace satrap {
 
-// The device memory of each NN worker, in words (nn_worker/trainer/memory_plan/device_plan.h);
+// The device memory of each NN worker, as a text (nn_worker/trainer/memory_plan/device_plan.h);
 // empty on the CPU. INVALID_ARGUMENT if the job's nn_worker.device_memory_bytes is less. REQUIRES:
 // a validated job, whose model fits its inputs
 absl::StatusOr<std::string> DeviceNeedOf(const JobConfig& job);

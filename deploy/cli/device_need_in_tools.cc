@@ -1,5 +1,5 @@
-// Implements device_need.h in a program without the kernels of devices: the program that has them
-// runs the command from its beginning.
+// device_need.h for a program without the device kernels. The program that has the kernels runs the
+// whole command instead.
 
 #include "deploy/cli/device_need.h"
 #include "deploy/cli/tools_program.h"

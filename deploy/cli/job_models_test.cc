@@ -21,7 +21,8 @@ std::vector<std::string> JobPaths() {
   return paths;
 }
 
-// The trainable values of the job's network; -1, and a failed test, if there is no such network.
+// The number of trainable values of the job's network. If the network cannot be built, the test
+// fails and this is -1.
 int64_t DenseParametersOf(const std::string& name) {
   const auto job = LoadJob("deploy/jobs/" + name + ".textproto", {}, ".");
   EXPECT_TRUE(job.ok()) << name << ": " << job.status();
@@ -34,12 +35,12 @@ int64_t DenseParametersOf(const std::string& name) {
 TEST(JobModelsTest, EveryJobHasAModelThatFits) {
   EXPECT_GE(JobPaths().size(), 22u);
   for (const std::string& path : JobPaths()) {
-    // A model that retrieves by products of embeddings alone has no dense parameters.
+    // The count is 0 for a retrieval model that only multiplies embeddings.
     EXPECT_GE(DenseParametersOf(std::filesystem::path(path).stem().string()), 0) << path;
   }
 }
 
-// The expected values are published counts less the 5,389 rows of the tables (BARS, Frappe_x1).
+// The expected values are the published counts minus the tables' 5,389 rows (BARS, Frappe_x1).
 TEST(JobModelsTest, FrappesModelsHaveThePublishedSizes) {
   EXPECT_EQ(DenseParametersOf("frappe_lr"), 1);
   EXPECT_EQ(DenseParametersOf("frappe_ffm"), 490400 - 5389 * 91);

@@ -16,6 +16,7 @@
 #include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/saved_features.h"
+#include "common/config/data_streams.h"
 #include "common/config/job_config.h"
 #include "common/config/label_targets.h"
 #include "common/config/tasks.h"
@@ -80,7 +81,7 @@ absl::Status CheckData(const JobConfig& job, bool is_beside_job) {
   return absl::NotFoundError(absl::StrJoin(problems, "\n"));
 }
 
-// A run that began with older rules keeps them.
+// A run that began with older record rules keeps them, so its classes are not checked.
 absl::Status CheckClassesAreKnown(const JobConfig& job, const Graph& graph) {
   if (job.data().record_rules() < 2 && !job.data().has_kafka()) return absl::OkStatus();
   const std::vector<ModelTask> tasks = TasksOf(job);
@@ -93,7 +94,7 @@ absl::Status CheckClassesAreKnown(const JobConfig& job, const Graph& graph) {
   return absl::OkStatus();
 }
 
-// Without this check every NN worker would refuse the job for the same reason, only later.
+// Without this check every NN worker would refuse the job later, for the same reason.
 absl::Status CheckModel(const JobConfig& job) {
   const GraphInputs inputs = MakePartLayout(job).inputs;
   ASSIGN_OR_RETURN(const Graph graph, BuildGraph(job.model(), inputs));
@@ -114,23 +115,20 @@ absl::Status CheckClasses(const std::string& output, absl::optional<int64_t> of_
   constexpr char kCure[] = "make it a layer `linear` with as many units as there are classes";
   if (!of_loaders.has_value()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("model: the number of classes of output \"", output,
-                     "\" does not follow from the job alone: ", kCure));
+        absl::StrCat("model: loaders cannot derive the number of classes of output \"", output,
+                     "\" from the job: ", kCure));
   }
-  return absl::InvalidArgumentError(absl::StrCat("model: output \"", output, "\" has ", of_network,
-                                                 " classes, and the job alone says ", *of_loaders,
-                                                 ", by which records are left out: ", kCure));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "model: output \"", output, "\" has ", of_network, " classes, but loaders derive ",
+      *of_loaders,
+      " from the job, and would decide by that number which records to leave out: ", kCure));
 }
 
 std::vector<std::string> RowsAsIn(const JobConfig& trained) {
   std::vector<std::string> rules;
-  const DataConfig& data = trained.data();
-  if (data.csv().trim() && !data.csv().has_trim_lists()) {
-    rules.emplace_back("data.csv.trim_lists=false");
+  for (const TextRule& rule : TextRules()) {
+    if (rule.is_open(trained.data())) rules.push_back(absl::StrCat(rule.field, "=", rule.older));
   }
-  const bool reads_text =
-      data.has_criteo_tsv() || data.has_csv() || data.has_libsvm() || data.has_libffm();
-  if (reads_text && !data.has_record_rules()) rules.emplace_back("data.record_rules=0");
   return rules;
 }
 
@@ -162,7 +160,8 @@ absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
   std::set<std::string> inputs = {job_path};
   for (const Stream stream : {TRAIN_STREAM, VALID_STREAM, TEST_STREAM}) {
     const auto splits = ListSplits(job, stream);
-    // A stream that this job does not read may have lost its files, which does not matter.
+    // Listing fails if the files of a stream are gone. If the job reads that stream, another check
+    // says so.
     if (!splits.ok()) continue;
     for (const Split& split : *splits) inputs.insert(split.path);
   }
@@ -181,7 +180,8 @@ absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
 absl::StatusOr<std::string> FindModel(const std::string& run) {
   std::error_code error;
   if (fs::is_regular_file(run + "/manifest", error)) {
-    // The last name may be a link. Keep it, because it may later name another cut of its run.
+    // The last component may be a link. Do not resolve it: it may later refer to another cut of its
+    // run.
     fs::path folder = fs::absolute(run, error).lexically_normal();
     if (!folder.has_filename()) folder = folder.parent_path();
     return (fs::canonical(folder.parent_path(), error) / folder.filename()).string();
@@ -212,7 +212,7 @@ absl::Status CannotChange(const std::string& what, const absl::Status& why) {
   std::vector<std::string> problems;
   for (absl::string_view line : absl::StrSplit(why.message(), '\n', absl::SkipWhitespace())) {
     line = absl::StripAsciiWhitespace(line);
-    // `scale` takes assignments without --set.
+    // Drop "--set ", because `scale` takes its assignments without it.
     absl::ConsumePrefix(&line, "--set ");
     problems.emplace_back(line);
   }

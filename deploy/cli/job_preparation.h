@@ -15,52 +15,54 @@
 
 namespace satrap {
 
-// Loads the job (common/config/job_config.h), makes its data_root absolute, replaces its init_from
-// by the absolute path of the model that it names (FindModel), and checks that its model fits its
-// inputs and that its data files exist. INVALID_ARGUMENT names the layer that does not fit. Errors
-// in the job and its data files list every problem found, one per line. The job's needs of its NN
-// workers' devices (DeviceNeedOf) are determined in any case; `*device_need`, unless null, receives
-// them.
+// Loads the job (common/config/job_config.h), makes its data_root absolute, and replaces its
+// init_from by the absolute path of the model that it names (FindModel). Checks that the job's
+// model fits its inputs and that its data files exist. INVALID_ARGUMENT names the layer that does
+// not fit. Errors in the job and its data files list every problem found, one per line. Always
+// checks the device memory that the job's NN workers need (DeviceNeedOf); `*device_need`, unless
+// null, receives the text.
 absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<std::string>& sets,
                                      const std::string& install_dir,
                                      std::string* device_need = nullptr);
 
-// A loader leaves out records whose label is no class, and counts classes without the network: too
-// many would end the run, and too few would leave out good records. INVALID_ARGUMENT, naming the
-// output, unless the loaders know the number (ClassesOf in label_targets.h) and it is the
-// network's.
+// Checks the number of classes of a model's output. The loaders leave out records whose label is
+// not a class, and they find out the number of classes without building the network. If they
+// assumed too many classes, a bad label would end the run; if too few, good records would be left
+// out. INVALID_ARGUMENT, naming the output, unless the loaders know the number (`of_loaders`, from
+// ClassesOf in label_targets.h) and it equals the network's.
 absl::Status CheckClasses(const std::string& output, absl::optional<int64_t> of_loaders,
                           int64_t of_network);
 
-// The overrides with which a job reads data in the same way as the run of the job `trained`, which
-// is given by its resolved text. A run of an older build has rows of strings that a new run would
-// trim (data.csv.trim_lists), and considers other records good (data.record_rules); the numbers of
-// good records decide which of them a seeded split takes.
+// The overrides with which a new job reads data in the same way as an earlier run did; `trained` is
+// the resolved text of that run's job. A run of an older build may store strings untrimmed where a
+// new run would trim them (data.csv.trim_lists), and may count other records as good
+// (data.record_rules). The number of good records decides which of them a seeded split takes.
 std::vector<std::string> RowsAsIn(const JobConfig& trained);
 
-// Makes a data_root that is relative to the current directory absolute.
+// If data_root is a relative path, makes it absolute, starting from the current directory.
 void MakeDataRootAbsolute(JobConfig* job);
 
-// Checks that no file of `outputs` is, under any name, the job's file or one of its data files,
-// which would be overwritten. Skips empty names. INVALID_ARGUMENT names the output.
+// Checks that writing to `outputs` would not overwrite the job's file or one of its data files,
+// also if a path is another name of such a file. Skips empty names. INVALID_ARGUMENT names the
+// output.
 absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
                           const std::vector<std::string>& outputs);
 
-// The absolute path by which rank 0 finds the model that `run` names (FindSavedModel). That is the
-// path of a run's folder (FindRun), which means the run's best cut, or its newest if no validation
-// has chosen one; or of a link to a cut; or of a cut's own folder. A run in training replaces its
-// cuts, so the cut that a run or a link means is looked up when it is read, not here. NOT_FOUND if
-// there is no cut now.
+// The absolute path by which rank 0 finds the model that `run` names (FindSavedModel). `run` is a
+// run's folder (FindRun), a link to a cut, or a cut's own folder. A run's folder stands for the
+// run's best cut, or for its newest cut if no validation has chosen a best one. A run in training
+// replaces its cuts, so which cut a run or a link stands for is decided when the model is read, not
+// here. NOT_FOUND if there is no cut now.
 absl::StatusOr<std::string> FindModel(const std::string& run);
 
-// The ids of the job that will not find the rows of the model at its init_from (IdWarnings,
-// common/checkpoint/saved_features.h). Empty without an init_from, or if the model cannot be read
-// now: rank 0 reports why.
+// Warnings about ids of the job that will not find their rows in the model at its init_from
+// (IdWarnings, common/checkpoint/saved_features.h). Empty without an init_from, or if the model
+// cannot be read now; rank 0 then reports the reason.
 std::vector<std::string> ModelWarnings(const JobConfig& job);
 
-// The error if a run's job cannot be changed in this way, in the words of a user who typed
-// FIELD=VALUE or --set FIELD=VALUE: `what` and the problem in one line, or `what` and a line for
-// each problem. `why` is ChangedJob's.
+// The error to show if a run's job cannot be changed, worded for a user who typed FIELD=VALUE or
+// --set FIELD=VALUE: `what` and the problem in one line, or `what` and a line for each problem.
+// `why` is the error that ChangedJob returned.
 absl::Status CannotChange(const std::string& what, const absl::Status& why);
 
 }  // namespace satrap

@@ -90,7 +90,7 @@ TEST_F(CheckOutputsTest, TheFilesOfAJobThatDoesNotSayWhereTheyAreLieBesideIt) {
               testing::AllOf(HasSubstr(dir_ + "/train.csv"), HasSubstr("--set data_root=DIR")));
 }
 
-// `validate` prints the need that PrepareJob returns, so it does not have to rehearse again.
+// PrepareJob returns the need as text, so that `validate` can print it without a second rehearsal.
 TEST(PrepareJobTest, SaysWhatTheDeviceMustHold) {
   const std::string path = ::testing::TempDir() + "device_need_job.textproto";
   std::ofstream(path) << R"(
@@ -112,7 +112,7 @@ TEST(PrepareJobTest, SaysWhatTheDeviceMustHold) {
   fs::remove(path);
 }
 
-// Prepares a job with a CSV of three classes and this model.
+// Prepares a job that reads a CSV file with a label of three classes and trains `model`.
 absl::Status PrepareClasses(const std::string& model) {
   const std::string dir = ::testing::TempDir();
   std::ofstream(dir + "classes.csv") << "y,n,user,item\n0,1,a,b\n";
@@ -130,7 +130,7 @@ absl::Status PrepareClasses(const std::string& model) {
   return PrepareJob(dir + "classes_job.textproto", {"data_root=" + dir}, ".").status();
 }
 
-// If a job is accepted, the loaders' number of classes is the graph's.
+// If PrepareJob accepts a job, the loaders' number of classes equals that of the network's output.
 TEST(PrepareJobTest, TheNumberOfClassesIsKnownToLoadersWhateverTheLayers) {
   const std::string fields =
       "layers { name: 'vectors' inputs: 'numeric' numeric_embedding { dim: 3 } } "
@@ -157,16 +157,18 @@ TEST(CheckClasses, RefusesOutputsWhoseClassesLoadersDoNotKnowOrCountDifferently)
   const absl::Status unknown = CheckClasses("out", absl::nullopt, 3);
   EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(unknown.message(),
-            "model: the number of classes of output \"out\" does not follow from the job alone: "
+            "model: loaders cannot derive the number of classes of output \"out\" from the job: "
             "make it a layer `linear` with as many units as there are classes");
-  EXPECT_THAT(CheckClasses("out", 2, 3).message(),
-              HasSubstr("output \"out\" has 3 classes, and the job alone says 2, by which records "
-                        "are left out: make it a layer `linear`"))
+  EXPECT_THAT(
+      CheckClasses("out", 2, 3).message(),
+      HasSubstr("output \"out\" has 3 classes, but loaders derive 2 from the job, and would "
+                "decide by that number which records to leave out: make it a layer `linear`"))
       << "records of the third class would be left out";
   EXPECT_FALSE(CheckClasses("out", 4, 3).ok()) << "a record of the fourth would end the run";
 }
 
-// The label is narrowed by both tasks, but the number of classes is the output's.
+// Both tasks restrict which labels are good, but the number of classes is that of the softmax
+// task's output.
 TEST(PrepareJobTest, ATaskThatSharesItsLabelWithAnotherMayHaveMoreClasses) {
   EXPECT_TRUE(PrepareClasses("tasks { name: 'is_one' label: 'y' output: 'logit' } "
                              "layers { name: 'out' inputs: 'user.vector' linear { units: 3 } } "

@@ -1,4 +1,4 @@
-// models, model: what the zoo has, and what a model consists of.
+// models, model: list the models of the zoo, and show what a model consists of.
 
 #include <algorithm>
 #include <cstdio>
@@ -41,7 +41,8 @@ absl::StatusOr<ShownModel> ModelOfZoo(const std::string& name, const ModelFlags&
   data.numerics = flags.numerics.value_or(data.numerics);
   data.dim = flags.dim.value_or(data.dim);
   shown.inputs = ExampleInputs(shown.model, data);
-  // The example's features share one table, so a row has the segments of the first feature.
+  // All features of the example share one table and have the same segments, so those of the first
+  // feature make up a row.
   TableSize table{"of all features", 0};
   for (const FeatureSegment& segment : shown.inputs.segments) {
     if (segment.feature == shown.inputs.segments[0].feature) table.row_values += segment.dim;
@@ -54,7 +55,7 @@ absl::StatusOr<ShownModel> ModelOfJob(const std::string& name, const ModelFlags&
                                       const std::string& install_dir) {
   if (flags.features.has_value() || flags.numerics.has_value() || flags.dim.has_value()) {
     return absl::InvalidArgumentError(
-        "--features, --numerics and --dim are for models of the zoo; a job says them itself");
+        "--features, --numerics and --dim are for models of the zoo; a job defines its own data");
   }
   const auto path = FindJobFile(name, install_dir);
   if (!path.ok()) {

@@ -9,8 +9,9 @@
 
 namespace satrap {
 
-// DIR, where this program is DIR/deploy/satrap_cli or lies in the same folder. DIR has the roles'
-// programs, too, as DIR/nn_worker/nn_worker. INTERNAL if the kernel does not reveal the path.
+// DIR, where this program is DIR/deploy/satrap_cli or another program in that folder. The roles'
+// programs are in DIR, too, for example DIR/nn_worker/nn_worker. INTERNAL if the kernel does not
+// reveal the path.
 absl::StatusOr<std::string> ProgramsDir();
 
 }  // namespace satrap

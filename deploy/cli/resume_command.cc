@@ -1,4 +1,4 @@
-// resume: continues a run that is not running.
+// resume: continues a run that has no processes any more.
 
 #include <cstdio>
 #include <filesystem>
@@ -28,7 +28,7 @@ namespace {
 absl::StatusOr<JobRun> Resume(const CommandCall& call, ResumeFlags* flags) {
   ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags->Table()));
   ASSIGN_OR_RETURN(const std::string run_dir, FindRun(arguments[0], kRunsDir));
-  // Take the lock first: after that no other process changes the run.
+  // Take the run's lock before reading anything: once it is held, no other process changes the run.
   ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder, RunFolder::Reopen(run_dir));
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(folder->path()));
   if (!progress.job.has_value()) {
@@ -37,7 +37,7 @@ absl::StatusOr<JobRun> Resume(const CommandCall& call, ResumeFlags* flags) {
   }
   if (progress.job->action() != JobConfig::TRAIN) {
     return absl::FailedPreconditionError(
-        absl::StrCat("run ", run_dir, " is no training: repeat its command instead"));
+        absl::StrCat("run ", run_dir, " is not a training run: repeat its command instead"));
   }
   if (progress.result.has_value()) {
     return absl::FailedPreconditionError(
@@ -61,7 +61,7 @@ absl::StatusOr<JobRun> Resume(const CommandCall& call, ResumeFlags* flags) {
     options.from_cut = cut.cut();
     beginning = absl::StrCat("step ", CountText(cut.step()), " (", cut.cut(), ")");
   } else if (!StartProblem(folder->path(), progress).empty()) {
-    // The coordinator would find the problem, too, but only after everything was started.
+    // The coordinator would find this problem, too, but only after all processes were started.
     return absl::DataLossError(absl::StrCat(
         "run ", run_dir, " cannot go on: ", ResumeText(folder->path(), progress, run_dir)));
   }

@@ -19,17 +19,18 @@ constexpr int64_t kTimeoutMs = 2000;
 constexpr int64_t kFirstAttemptMs = 250;
 constexpr int kPeriodMs = 100;
 
-// Whether a wish that got this refusal may succeed if it is made again.
+// Whether the same wish may succeed later although it was refused now.
 bool MayBeTaken(const WishRequest& request, const absl::Status& refusal) {
   if (absl::IsUnavailable(refusal) || absl::IsDeadlineExceeded(refusal)) return true;
-  // A stop is refused because of a change of size or the run's end, and both are over soon.
+  // A stop is refused while the run changes its size, and while it is ending. Neither state lasts
+  // long.
   return request.kind() == WishRequest::STOP && absl::IsFailedPrecondition(refusal);
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<RunConnection>> RunConnection::Open(const std::string& run_dir) {
-  // Use the link's target: a path through the run folder may be too long for a socket.
+  // Resolve the link: with the link in it, the path may be too long for a socket.
   std::error_code error;
   const auto sockets = std::filesystem::read_symlink(run_dir + "/sockets", error);
   if (error || RunnerOf(run_dir).empty()) {
@@ -70,17 +71,19 @@ absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfille
         case FINISHED:
           return absl::FailedPreconditionError("the run has finished");
         case STOPPED:
-          // The run may have stopped because of this request, whose answer was lost.
+          // Perhaps an earlier attempt of this request stopped the run, and only the answer was
+          // lost.
           if (request.kind() == WishRequest::STOP) return status;
           return absl::FailedPreconditionError("the run has been stopped");
         case RESTARTING:
         case STARTING:
-          // A cut is impossible here, but a stop is not: the coordinator takes it before the run
-          // has begun, and the launcher between two generations.
+          // No cut can be taken in these states, but a stop can be asked for: the coordinator
+          // accepts it before the run has begun, and the launcher accepts it between two
+          // generations.
           if (request.kind() != WishRequest::STOP) break;
           [[fallthrough]];
         case RUNNING:
-          // A wish that an earlier generation took was lost when that ended, so make it again.
+          // Make the wish again in each new generation, because a generation's wishes end with it.
           if (status->state() != RESTARTING && status->generation() == generation) break;
           request.set_run_id(status->run_id());
           const auto wished =

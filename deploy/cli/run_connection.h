@@ -1,5 +1,5 @@
-// A RunConnection finds the coordinator of a run in progress by the run's folder, through all of
-// the run's generations.
+// A RunConnection finds the coordinator of a run in progress from the run's folder. It follows the
+// run through all its generations.
 //
 // Not thread-safe.
 
@@ -21,23 +21,24 @@ namespace satrap {
 
 class RunConnection {
  public:
-  // UNAVAILABLE if nothing runs in `run_dir`. If the run's coordinator is just being restarted, it
-  // is reached once it answers.
+  // UNAVAILABLE if nothing runs in `run_dir`. If the run's coordinator is being restarted, later
+  // calls reach it as soon as it answers.
   static absl::StatusOr<std::unique_ptr<RunConnection>> Open(const std::string& run_dir);
 
   // UNAVAILABLE or DEADLINE_EXCEEDED if the coordinator does not answer within 2 s.
   absl::StatusOr<StatusAnswer> Status();
 
-  // Whether a later status shows that the wish with the number `wish` in `generation` is fulfilled.
+  // Whether `status` shows that the wish with the number `wish`, made in `generation`, is
+  // fulfilled.
   using Fulfilled =
       absl::FunctionRef<bool(const StatusAnswer& status, uint64_t generation, uint64_t wish)>;
-  // Makes the wish and waits until it is fulfilled; makes it again if the generation ends before,
-  // because its wishes end with it. Returns the status that fulfilled it. The run's end ends the
-  // wait: UNAVAILABLE if nothing runs any more, ABORTED if the run has failed, FAILED_PRECONDITION
-  // if it has finished or stopped. FAILED_PRECONDITION, too, if the run takes no such wish;
-  // INVALID_ARGUMENT as WishAnswer. A wish to stop that is refused because the run changes its size
-  // is made again after that; between two generations the run's launcher takes it
-  // (deploy/launcher/pause_server.h).
+  // Makes the wish and waits until it is fulfilled. If the generation ends first, its wishes are
+  // lost, so the wish is made again in the next one. Returns the status that shows the wish
+  // fulfilled. If the run ends: UNAVAILABLE if nothing runs any more, ABORTED if the run has
+  // failed, FAILED_PRECONDITION if it has finished or stopped. If the run does not accept such a
+  // wish: FAILED_PRECONDITION, or INVALID_ARGUMENT as WishAnswer says. A wish to stop that is
+  // refused during a change of size is made again afterwards; between two generations the launcher
+  // accepts it (deploy/launcher/pause_server.h).
   absl::StatusOr<StatusAnswer> Fulfil(WishRequest request, Fulfilled fulfilled);
 
  private:
@@ -46,8 +47,8 @@ class RunConnection {
 
   const std::string run_dir_;
   const std::string address_;
-  // Replaced after each call that got no answer: a channel that has failed to connect waits longer
-  // and longer before it tries again, while the run's coordinators come and go.
+  // Replaced after each call without an answer: a channel waits longer after each failed attempt to
+  // connect, but a new coordinator may answer soon.
   std::unique_ptr<rpc::GrpcChannel> channel_;
 };
 

@@ -16,7 +16,8 @@ using Clock = std::chrono::steady_clock;
 
 class RunConnectionTest : public FakeRunTest {
  protected:
-  // Makes a wish that counts as fulfilled when a cut would.
+  // Makes a wish of any kind, and waits until the coordinator's status says that it is fulfilled,
+  // as for a wish for a cut.
   absl::StatusOr<StatusAnswer> Fulfil(WishRequest::Kind kind) {
     const auto connection = RunConnection::Open(dir_);
     if (!connection.ok()) return connection.status();
@@ -51,7 +52,7 @@ TEST_F(RunConnectionTest, ACoordinatorThatIsStartedAgainIsReachedOnceItAnswers) 
   EndCoordinator();
   const auto connection = RunConnection::Open(dir_);
   ASSERT_TRUE(connection.ok()) << connection.status();
-  // After this many failures a channel waits for seconds before it tries again.
+  // After three failures a gRPC channel waits for seconds before it connects again.
   for (int i = 0; i < 3; ++i) EXPECT_FALSE((*connection)->Status().ok());
   StartCoordinator();
   EXPECT_TRUE((*connection)->Status().ok());
@@ -87,7 +88,7 @@ TEST_F(RunConnectionTest, ARunMayBeStoppedBeforeItHasBegun) {
 
 TEST_F(RunConnectionTest, ARunMayBeStoppedBetweenTwoGenerations) {
   Script({"state: RESTARTING generation: 1"});
-  // A coordinator whose generation is over refuses, but then the launcher takes the wish.
+  // The coordinator refuses because its generation is over; then the launcher accepts the wish.
   on_wish_ = [this](const WishRequest&) -> absl::StatusOr<uint64_t> {
     on_wish_ = [this](const WishRequest&) {
       Script({"state: STOPPED generation: 1"});
@@ -116,7 +117,8 @@ TEST_F(RunConnectionTest, AStopThatWasTakenByAGenerationThatIsOverIsMadeAgain) {
 
 TEST_F(RunConnectionTest, AWishThatEndsWithItsGenerationIsMadeAgain) {
   on_wish_ = [this](const WishRequest&) {
-    // Wishes count from 1 in each generation, so a number alone says nothing.
+    // Each generation numbers its wishes from 1, so a wish's number means nothing without its
+    // generation.
     Script({"state: RESTARTING generation: 1", "state: STARTING generation: 2",
             "state: RUNNING generation: 2 fulfilled_wish: 9"});
     on_wish_ = [this](const WishRequest&) {

@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// A stderr that is closed must not end the run: only what is said is lost.
+// If stderr is closed, the text is lost, but the run continues.
 void WriteToStderr(const std::string& text) {
   size_t written = 0;
   while (written < text.size()) {
@@ -25,7 +25,7 @@ void WriteToStderr(const std::string& text) {
 }  // namespace
 
 struct RunConsole::Waiting {
-  // Returns what waits, and takes it; empty: nothing.
+  // Removes and returns the waiting text; "" if none is waiting.
   std::string Take() {
     MutexLock lock(&mutex);
     std::string taken = std::exchange(text, "");
@@ -50,7 +50,8 @@ RunConsole::RunConsole(Write write, bool is_terminal)
       waiting_(std::make_shared<Waiting>()),
       progress_(STDERR_FILENO, is_terminal, TerminalColumns,
                 [this](const std::string& text) { Add(text, /*is_progress=*/true); }),
-      // While one writes, another one waits, so that what is added meanwhile is written, too.
+      // While one task writes, a second one is queued, so that text added meanwhile is also
+      // written.
       thread_(/*most=*/2) {}
 
 void RunConsole::ShowProgress(const StatusAnswer& status, int64_t now_ms) {
@@ -58,7 +59,7 @@ void RunConsole::ShowProgress(const StatusAnswer& status, int64_t now_ms) {
 }
 
 void RunConsole::Say(const std::string& message) {
-  // Otherwise the message would follow the line that is being overwritten.
+  // End the progress line first, or the message would continue it.
   progress_.End();
   Add(absl::StrCat("satrap: ", message, "\n"), /*is_progress=*/false);
 }
@@ -66,7 +67,7 @@ void RunConsole::Say(const std::string& message) {
 bool RunConsole::Drain(int64_t timeout_ms) {
   progress_.End();
   if (!thread_.Await(timeout_ms)) return false;
-  // Something is left only if no thread could be started.
+  // Text is left here only if the thread could not be started.
   const std::string text = waiting_->Take();
   if (!text.empty()) write_(text);
   return true;

@@ -1,10 +1,10 @@
-// What a run says on stderr while it is in progress: the progress line, and messages between.
+// What a run prints to stderr while it is in progress: the progress line, and messages in between.
 //
-// Writing to a terminal that somebody holds (Ctrl-S), or to a pipe whose reader stands still, takes
-// as long as that lasts, so a thread of its own writes (side_thread.h). Meanwhile progress is
-// dropped, and messages wait, up to a bound of their bytes; then they are left out and counted.
+// A write can take arbitrarily long if the terminal is paused (Ctrl-S) or a pipe's reader does not
+// read, so a separate thread writes (side_thread.h). Meanwhile progress lines are dropped and
+// messages wait; beyond a limit on their total size, messages are left out and counted.
 //
-// Not thread-safe: for the launcher's main thread, which no call but Drain holds up.
+// Not thread-safe: for the launcher's main thread. Only Drain may block it.
 
 #ifndef SATRAP_DEPLOY_CLI_RUN_CONSOLE_H_
 #define SATRAP_DEPLOY_CLI_RUN_CONSOLE_H_
@@ -23,21 +23,22 @@ namespace satrap {
 
 class RunConsole {
  public:
-  // Writes a text, for as long as that takes. Called on the thread, which may outlive this object.
+  // Writes a text, and blocks until it is written. Called on the thread, which may outlive this
+  // object.
   using Write = std::function<void(const std::string& text)>;
-  static constexpr size_t kMostBytes = 256 << 10;  // of messages that wait
+  static constexpr size_t kMostBytes = 256 << 10;  // total size of waiting messages
 
-  // For stderr.
+  // Writes to stderr.
   RunConsole();
-  // `write` writes to a terminal, or to something that is none.
+  // Calls `write` to write. `is_terminal`: whether `write` writes to a terminal.
   RunConsole(Write write, bool is_terminal);
 
-  // As ProgressLine::Show.
+  // Like ProgressLine::Show.
   void ShowProgress(const StatusAnswer& status, int64_t now_ms);
-  // Ends the progress line, and writes "satrap: MESSAGE" and the end of a line.
+  // Ends the progress line, and writes the line "satrap: MESSAGE".
   void Say(const std::string& message);
-  // Ends the progress line. Returns whether all is written, after waiting for that for at most
-  // `timeout_ms`.
+  // Ends the progress line, and waits at most `timeout_ms` until everything is written. Returns
+  // whether it is.
   bool Drain(int64_t timeout_ms);
 
  private:

@@ -17,7 +17,8 @@ using ::testing::StartsWith;
 
 constexpr int64_t kLongMs = 60000;
 
-// A terminal that can be held, as by Ctrl-S. An object may outlive the test, as the thread does.
+// A terminal that can be paused, as by Ctrl-S. It may outlive the test, because the console's
+// thread may outlive it.
 class Terminal {
  public:
   void Write(const std::string& text) {

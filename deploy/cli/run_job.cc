@@ -32,13 +32,15 @@ namespace satrap {
 namespace {
 
 constexpr int kInterrupted = 130;
-// How long what was said, and what is known of the data, may take to be written after the end.
+// After a run's end, how long to wait until its messages are on the terminal and its findings about
+// the data are on the disk.
 constexpr int64_t kWriteMs = 2000;
 
 absl::StatusOr<std::unique_ptr<RunFolder>> MakeRunFolder(const JobConfig& job,
                                                          const RunFlags& flags) {
   if (!flags.run_dir.empty()) return RunFolder::CreateAt(flags.run_dir);
-  // Later commands use the link `latest` by default, so it names a run that has a model.
+  // Later commands use the run that the link `latest` names, so the link must name a run with a
+  // model.
   return RunFolder::CreateUnder(kRunsDir, job.name().empty() ? "job" : job.name(),
                                 job.action() == JobConfig::TRAIN);
 }
@@ -51,8 +53,8 @@ RunReport MakeReport(const JobConfig& job, const StatusAnswer& status, double wa
   return report;
 }
 
-// The manifest of a run's newest cut, which after training is where it ended. Absent if there is no
-// cut.
+// The manifest of a run's newest cut; after training, that is the cut at its end. Absent if there
+// is no cut.
 absl::StatusOr<absl::optional<CheckpointManifest>> NewestCut(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
   if (!progress.cut.has_value()) return absl::nullopt;
@@ -72,7 +74,7 @@ absl::Status AddReductions(const JobConfig& job, const std::string& run_dir, Run
   return absl::OkStatus();
 }
 
-// Adds what the run has taken from the model that it began with, as rank 0 has written it.
+// Adds to the report what the run has taken from its initial model (init_from), as rank 0 wrote it.
 absl::Status AddWarmStart(const JobConfig& job, const std::string& run_dir, RunReport* report) {
   if (job.action() != JobConfig::TRAIN || job.init_from().empty()) return absl::OkStatus();
   WarmStartResult result;
@@ -82,14 +84,14 @@ absl::Status AddWarmStart(const JobConfig& job, const std::string& run_dir, RunR
   return read;
 }
 
-// Whether somebody has run the run before this command.
+// Whether an earlier command has begun this run.
 bool HasBegun(const std::string& run_dir) {
   const auto progress = ReadRunProgress(run_dir);
   return !progress.ok() || progress->generation > 0;
 }
 
-// Makes one list of the bad records of all generations and loaders. Training may have been cut
-// short, so lines that were not consumed according to any cut are left out.
+// Merges the bad records that all generations and loaders reported into one list. If a generation
+// was cut short, leaves out the lines that no cut shows as consumed.
 absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
   if (job.action() != JobConfig::TRAIN) {
     return MergeQuarantine(run_dir, /*ledger=*/nullptr).status();
@@ -100,10 +102,10 @@ absl::Status MergeBadRecords(const JobConfig& job, const std::string& run_dir) {
   return MergeQuarantine(run_dir, &ledger).status();
 }
 
-// If the job names a cut itself, keeps that cut on the disk: until rank 0 pins it, and for
-// generations that begin from it again because the run has no cut of its own yet. If the job names
-// a run, or a link, each generation takes the cut that it means at that time. A run that has a cut
-// begins from that, and no longer needs the model, whatever has happened to it.
+// If the job's init_from names a cut itself, returns a lock that keeps this cut on the disk. Rank 0
+// pins the cut later, but a generation may need it again as long as the run has no cut of its own.
+// Returns null in two cases. If init_from names a run or a link, each generation takes the cut to
+// which this refers at that time. If the run already has a cut, it no longer needs the model.
 absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(job.run_dir()));
   if (progress.cut.has_value()) return nullptr;
@@ -116,7 +118,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   return PinCut(job.init_from());
 }
 
-// Reports when another cut of a generation was abandoned.
+// Detects when a generation has abandoned one more cut.
 class AbandonedCuts {
  public:
   bool IsNew(const StatusAnswer& status) {
@@ -152,7 +154,7 @@ absl::Status WriteReport(const RunReport& report, const std::string& copy) {
   const std::string json = ReportJson(report) + "\n";
   RETURN_IF_ERROR(WriteFileAtomically(report.run_dir + "/report.json", json));
   RETURN_IF_ERROR(WriteFileAtomically(report.run_dir + "/report.txt", ReportText(report)));
-  // The user's own file last: an error there must not cost the run's report.
+  // Write the user's own file last: if that fails, the run folder already has the report.
   return copy.empty() ? absl::OkStatus() : WriteFileAtomically(copy, json);
 }
 
@@ -174,7 +176,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
                                 const LaunchOptions& options, const RunFlags& flags,
                                 RunWatch watch) {
   const int64_t start_ms = MonotonicMs();
-  // Check now, not when hours of training are to be reported.
+  // Check now, not after hours of training.
   RETURN_IF_ERROR(CheckOutputsWritable(flags));
   ASSIGN_OR_RETURN(const std::string programs_dir, ProgramsDir());
   ASSIGN_OR_RETURN(std::unique_ptr<FileLock> pin, PinNamedCut(job));
@@ -188,12 +190,13 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   }
   auto started = Launcher::Start(job, folder, programs_dir, options);
   if (!started.ok()) {
-    // No loader has read anything.
+    // Close with `at_end`, because no loader has read anything.
     of_data.Close(/*at_end=*/true, kWriteMs).IgnoreError();
     return started.status();
   }
   const std::unique_ptr<Launcher> launcher = *std::move(started);
-  // The failure of an earlier life is not the state of this one, not even if this one is killed.
+  // Remove what an earlier failure left behind, now, so that it is gone even if this process is
+  // killed.
   const std::string failure = job.run_dir() + "/failure.txt";
   const std::string ending = job.run_dir() + kEndingOfRun;
   for (const std::string& file : {failure, ending}) unlink(file.c_str());
@@ -220,11 +223,11 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
       },
       [&](const std::string& message) { console.Say(message); });
   const double wall_seconds = static_cast<double>(MonotonicMs() - start_ms) * 1e-3;
-  // The last answer may have more warnings, also for a run that ends without a report.
+  // The last status may have more warnings. Show them now, because a run may end without a report.
   for (const std::string& warning : of_data.TakeNew(run.end.last_status)) {
     console.Say("warning: " + warning);
   }
-  // What the callers print follows on the same terminal. If that is held, they wait for it.
+  // The callers print to the same terminal next. If it is paused, their writes block.
   console.Drain(kWriteMs);
   const RunState state = run.end.last_status.state();
   const absl::Status kept = of_data.Close(state == FINISHED || state == STOPPED, kWriteMs);
@@ -233,7 +236,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
         "what was found in the data is not kept for a later resume: ", kept.message()));
   }
   if (run.end.kind == RunEnd::FAILED) {
-    // A full disk may be the cause; the message must at least be printed.
+    // If the disk is full, which may be why the run failed, at least print the message.
     const absl::Status written = WriteFileAtomically(failure, run.end.message + "\n");
     if (!written.ok()) run.end.warnings.emplace_back(written.message());
     LeaveEnding(ending, run.end.ending);
@@ -241,8 +244,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   if (run.end.kind == RunEnd::FINISHED || run.end.kind == RunEnd::STOPPED) {
     const absl::Status merged = MergeBadRecords(job, run.run_dir);
     if (!merged.ok()) {
-      run.end.warnings.push_back(
-          absl::StrCat("the bad records of all loaders are not in one file: ", merged.message()));
+      run.end.warnings.push_back(absl::StrCat(
+          "the bad records of all loaders could not be merged into one file: ", merged.message()));
     }
   }
   if (run.end.kind != RunEnd::FINISHED) return run;
@@ -261,8 +264,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
                                             warm_start.message()));
   }
   run.report_written = WriteReport(*run.report, flags.report);
-  // The Bayes AUC takes seconds, during which somebody may press Ctrl-C and believe that all is
-  // lost.
+  // Computing the Bayes AUC takes seconds. If the user pressed Ctrl-C meanwhile, say that nothing
+  // is lost.
   std::string late = launcher->LateSignalText();
   if (!late.empty()) run.end.warnings.push_back(std::move(late));
   return run;
@@ -293,7 +296,7 @@ int ReportRun(const absl::StatusOr<JobRun>& run, const RunFlags& flags) {
   if (run->report.has_value()) {
     FILE* const to = flags.report == "/dev/stdout" ? stderr : stdout;
     fputs(ReportText(*run->report).c_str(), to);
-    // Before anything else is printed to stderr, in case both are one terminal.
+    // Flush before anything is printed to stderr, because both may be one terminal.
     fflush(to);
   }
   return run->report_written.ok() ? code : PrintError(run->report_written);

@@ -1,4 +1,4 @@
-// Runs a prepared job on this machine from its run folder to its report.
+// Runs a prepared job on this machine, from creating its run folder to writing its report.
 //
 // REQUIRES: the main thread; no gRPC has been used in this process yet
 
@@ -23,8 +23,8 @@ namespace satrap {
 // The exit code for a run's end: 0, 1, or 130 for a run that was interrupted.
 int ExitCodeOf(RunEnd::Kind kind);
 
-// Sees each status of a run, and may send signals to its processes. When it returns false, the run
-// ends as DISMISSED.
+// Receives each status of a run, and may send signals to its processes. If it returns false, the
+// run ends as DISMISSED.
 using RunWatch = std::function<bool(const StatusAnswer& status, Launcher* launcher)>;
 
 struct JobRun {
@@ -34,24 +34,24 @@ struct JobRun {
   absl::Status report_written;       // not OK: why one of the files of WriteReport was not written
 };
 
-// Writes the report into the run folder, as report.txt for people and report.json for programs;
-// then writes the latter also to the file `copy`, if that is not empty. Errors as
+// Writes the report into the run folder, as report.txt for people and report.json for programs.
+// Then writes the JSON also to the file `copy`, unless that is empty. Errors are those of
 // WriteFileAtomically.
 absl::Status WriteReport(const RunReport& report, const std::string& copy);
 
-// Checks that the files of --report and --output_file, if given, can be written. Errors as
-// CheckWritable.
+// Checks that the files of --report and --output_file, if given, can be written. Errors are those
+// of CheckWritable.
 absl::Status CheckOutputsWritable(const RunFlags& flags);
 
 // Makes the run folder (flags.run_dir, or a new one under ./runs), runs the job, and shows its
 // progress and a message for each restart on stderr. Writes the report (WriteReport, with
-// flags.report); if the run fails, writes its cause to failure.txt and ending.textproto in the run
-// folder. `watch`, if given, sees each status; when it returns false the run ends as DISMISSED,
-// without a report. An error says why the run could not begin; flags.report and flags.output_file
-// are checked first.
+// flags.report). If the run fails, writes its cause to failure.txt and ending.textproto in the run
+// folder. `watch`, if given, receives each status; if it returns false, the run ends as DISMISSED,
+// without a report. Checks flags.report and flags.output_file first. An error says why the run
+// could not begin.
 absl::StatusOr<JobRun> RunJob(JobConfig job, const RunFlags& flags, RunWatch watch = nullptr);
 
-// As RunJob, in a folder that has been made or reopened already. `job.run_dir` is its path.
+// Like RunJob, but in a folder that already exists or has been reopened; `job.run_dir` is its path.
 absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
                                 const LaunchOptions& options, const RunFlags& flags,
                                 RunWatch watch = nullptr);
@@ -60,22 +60,22 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
 // continue. Returns the exit code.
 int PrintEnd(const RunEnd& end);
 
-// Prints the end of a run (PrintEnd), or why it could not begin, to stderr, and its report to
-// stdout. If flags.report is stdout, which is then for a program, prints the report to stderr
-// instead. Returns the exit code.
+// If the run has begun, prints its end (PrintEnd) to stderr and its report to stdout; otherwise
+// prints to stderr why it could not begin. If flags.report is stdout, a program reads that, so the
+// text of the report goes to stderr. Returns the exit code.
 int ReportRun(const absl::StatusOr<JobRun>& run, const RunFlags& flags);
 
 // Calls RunJob and ReportRun. Returns the exit code.
 int RunJobAndReport(const JobConfig& job, const RunFlags& flags);
 
-// Prints a line for each, "satrap: warning: ...", to stderr.
+// Prints a line "satrap: warning: ..." for each warning to stderr.
 void PrintWarnings(const std::vector<std::string>& warnings);
 
 // Prints one message, "satrap: ...", to stderr. Returns 1.
 int PrintError(const absl::Status& status);
 
-// As PrintError, for a command that runs parts of itself in child processes (child_run.h): returns
-// 130 if the error is that a signal stopped one of them.
+// Like PrintError, for a command that runs parts of itself in child processes (child_run.h):
+// returns 130 if the error says that a signal stopped one of them.
 int PrintErrorOrStop(const absl::Status& status);
 
 }  // namespace satrap

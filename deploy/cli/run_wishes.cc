@@ -22,7 +22,7 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) 
       request,
       [](const StatusAnswer& status, uint64_t, uint64_t) { return status.state() == STOPPED; });
   if (!stopped.ok() && !absl::IsUnavailable(stopped.status())) return stopped.status();
-  // A user who resumes the run while its launcher still ends processes would be refused.
+  // Wait for the launcher to end its processes; until then the user could not resume the run.
   if (!WaitUntilReleased(run_dir, release_ms)) {
     return absl::DeadlineExceededError(absl::StrCat(
         "run ", run_dir, " has stopped, but ", RunnerOf(run_dir),
@@ -35,18 +35,17 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) 
   }
   WishEnd end;
   if (after.job.has_value() && after.job->action() != JobConfig::TRAIN) {
-    end.text =
-        absl::StrCat("run ", run_dir, " has stopped; it was no training, so repeat its command");
+    end.text = absl::StrCat("run ", run_dir,
+                            " has stopped; it was not a training run, so repeat its command");
     return end;
   }
   const std::string how = ResumeText(run_dir, after, run_dir);
-  // The coordinator's last answer may have been missed, but the log shows whether the run left with
-  // a last cut.
+  // If the coordinator's last answer was lost, the log still shows whether the run took a last cut.
   const bool is_own = after.cut.has_value() && after.cut->generation() == after.generation;
   if (!stopped.ok() && !(is_own && after.cut->leave())) {
     StatusAnswer unknown;
     unknown.set_generation(after.generation);
-    // The run's launcher knows more: it has reported what happened where it was started.
+    // The launcher knows more, and has reported it on its own terminal.
     return absl::AbortedError(absl::StrCat("run ", run_dir,
                                            " ended before it said that it had stopped; ", how, "; ",
                                            LossText(after, unknown)));
@@ -91,8 +90,8 @@ absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<s
                             " has these values already: nothing changes, and it is not restarted");
     return end;
   }
-  // Fewer NN workers have larger parts. Otherwise the ranks would find out after the old ones are
-  // gone.
+  // With fewer NN workers each part is larger and needs more device memory. Check that now, not in
+  // the new ranks, when the old ones have already ended.
   const absl::Status need = DeviceNeedOf(job).status();
   if (!need.ok()) return CannotChange(absl::StrCat("run ", run_dir, " cannot be scaled"), need);
   WishRequest request;
@@ -109,12 +108,13 @@ absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<s
           dropped = newest->dropped.back();
           return true;
         }
-        // A generation that began after a loss, before the wish was fulfilled, has the old job.
+        // A generation that began after a failure, before the wish was fulfilled, still has the old
+        // job.
         return now.state() == RUNNING && newest->job.has_value() &&
                JobFingerprint(*newest->job) == wanted;
       });
   if (!status.ok() && !dropped.has_value()) {
-    // Somebody may have stopped the run, and it may have ended before this command asked again.
+    // Perhaps somebody stopped the run, and it ended before this command polled it again.
     const auto after = ReadRunProgress(run_dir);
     if (after.ok() && after->drops_newest && after->generation > progress.generation) {
       dropped = after->dropped.back();
@@ -122,11 +122,12 @@ absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<s
   }
   if (dropped.has_value()) {
     const bool goes_on = status.ok() && status->state() != STOPPED;
-    return absl::FailedPreconditionError(absl::StrCat(
-        "run ", run_dir,
-        goes_on ? " goes on as before" : " runs no more, and a resume has the earlier job",
-        ", because the change could not begin: ", dropped->change(), "\n  ",
-        dropped->ended().text()));
+    return absl::FailedPreconditionError(
+        absl::StrCat("run ", run_dir,
+                     goes_on ? " goes on as before"
+                             : " is not running any more, and `satrap resume` has the earlier job",
+                     ", because the change could not begin: ", dropped->change(), "\n  ",
+                     dropped->ended().text()));
   }
   RETURN_IF_ERROR(status.status());
   const auto replicas = [](int32_t number) { return CountText(static_cast<uint64_t>(number)); };

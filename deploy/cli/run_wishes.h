@@ -1,7 +1,8 @@
 // The work of stop, checkpoint RUN and scale: they make a wish to a run in progress, wait until it
 // is fulfilled, and report what has happened to the run.
 //
-// Thread-compatible. Each reaches the run's coordinator as RunConnection does, with its errors.
+// Thread-compatible. Every function here reaches the run's coordinator through a RunConnection, and
+// returns the errors of RunConnection.
 
 #ifndef SATRAP_DEPLOY_CLI_RUN_WISHES_H_
 #define SATRAP_DEPLOY_CLI_RUN_WISHES_H_
@@ -19,20 +20,20 @@ struct WishEnd {
   std::string warning;  // why the run has stopped without a last cut; empty if all is well
 };
 
-// How long a launcher may take, after the run has stopped, to end its processes.
+// How long to wait for the launcher to end its processes after the run has stopped.
 inline constexpr int64_t kReleaseMs = 90000;
 
-// Lets the run take a last cut and stop, and waits until its launcher has ended its processes, so
+// Makes the run take a last cut and stop, and waits until its launcher has ended its processes, so
 // that it can be resumed. DEADLINE_EXCEEDED if that takes longer than `release_ms`;
-// FAILED_PRECONDITION if the run finished instead; ABORTED if it ended before it said that it had
-// stopped, and its log does not show that it left with a last cut.
+// FAILED_PRECONDITION if the run finished instead; ABORTED if neither the run's last status nor its
+// log shows that it stopped with a last cut.
 absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms = kReleaseMs);
 
 // Takes a cut and waits until it is committed.
 absl::StatusOr<WishEnd> TakeCut(const std::string& run_dir);
 
-// Changes the job of the run by `sets` (ChangedJob), and waits until a generation with that job
-// runs. A run that has these values already is left alone. INVALID_ARGUMENT names every field that
+// Changes the job of the run by `sets` (ChangedJob), and waits until a generation with the new job
+// runs. Does nothing if the run already has these values. INVALID_ARGUMENT names every field that
 // cannot be changed in this way.
 absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<std::string>& sets);
 

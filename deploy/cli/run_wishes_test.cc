@@ -37,7 +37,7 @@ class RunWishesTest : public FakeRunTest {
     WriteCut(dir_, 1, 1, 1200);
     Append("cut { generation: 1 cut: 'cut_0001_000001' step: 1200 }");
   }
-  // Takes each wish, and then answers with these statuses.
+  // Accepts each wish, and from then on answers with these statuses.
   void TakeWishes(std::vector<std::string> statuses) {
     on_wish_ = [this, statuses = std::move(statuses)](const WishRequest&) {
       Script(statuses);
@@ -170,7 +170,7 @@ TEST_F(RunWishesTest, AStoppedScoringIsRepeatedNotResumed) {
   TakeWishes({"state: STOPPED generation: 1 ending { text: 'stopped on request' }"});
   const auto end = StopRun(dir_);
   ASSERT_TRUE(end.ok()) << end.status();
-  EXPECT_THAT(end->text, AllOf(HasSubstr("it was no training, so repeat its command"),
+  EXPECT_THAT(end->text, AllOf(HasSubstr("it was not a training run, so repeat its command"),
                                Not(HasSubstr("satrap resume"))));
   EXPECT_EQ(end->warning, "") << "it has no work to lose";
 }
@@ -255,10 +255,11 @@ TEST_F(RunWishesTest, AStopWhileASizeIsDroppedIsToldToWhoScalesAndToWhoStops) {
   is_released_ = false;
   const absl::Status dropped = ScaleRun(dir_, {"embedding_ps.replicas=3"}).status();
   EXPECT_EQ(dropped.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_EQ(dropped.message(),
-            "run " + dir_ +
-                " runs no more, and a resume has the earlier job, because the change could not "
-                "begin: embedding_ps.replicas from 1 to 3\n  nn_worker 0: there is no card");
+  EXPECT_EQ(
+      dropped.message(),
+      "run " + dir_ +
+          " is not running any more, and `satrap resume` has the earlier job, because the change "
+          "could not begin: embedding_ps.replicas from 1 to 3\n  nn_worker 0: there is no card");
   is_released_ = true;
   const auto end = StopRun(dir_);
   ASSERT_TRUE(end.ok()) << end.status();
@@ -300,7 +301,7 @@ TEST_F(RunWishesTest, WhatMustNotChangeIsNamedAndNotWished) {
   EXPECT_THAT(Wishes(), SizeIs(0));
 }
 
-// One NN worker has a part twice as large as each of two.
+// A single NN worker has parts twice as large as each of two workers.
 TEST_F(RunWishesTest, ASizeThatNeedsMoreDeviceMemoryThanTheLimitIsNotWished) {
   job_.mutable_nn_worker()->set_device(NnWorkerConfig::HOST);
   job_.mutable_nn_worker()->set_replicas(2);

@@ -1,4 +1,4 @@
-// evaluate, predict: the commands that start from the model of an earlier run.
+// evaluate, predict: commands that use the model of an earlier run.
 
 #include <cstdio>
 #include <filesystem>
@@ -23,8 +23,8 @@
 namespace satrap {
 namespace {
 
-// The job of a run with `action` and the run's model. `sets` override the run's own settings, and
-// those of the command line override `sets`.
+// The job of an earlier run, changed to perform `action` with that run's model. `sets` override the
+// settings of the run, and the overrides of the command line override `sets`.
 absl::StatusOr<JobConfig> JobOfRun(const CommandCall& call, const std::string& run,
                                    const RunFlags& flags, const std::string& action,
                                    std::vector<std::string> sets) {
@@ -54,7 +54,7 @@ absl::StatusOr<std::string> FileToPredict(const std::string& typed) {
   }
   const std::string file = std::filesystem::absolute(typed, error).string();
   if (file.find_first_of(",\n") != std::string::npos) {
-    // --set would read the path as a list of files.
+    // Refuse such a path, because --set would read it as a list of files.
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot predict ", file, ": the path has a comma or a newline; give a link to the file"));
   }
@@ -67,7 +67,8 @@ absl::StatusOr<JobConfig> PredictionJob(const CommandCall& call, PredictFlags* f
   std::set<std::string> files;
   for (size_t i = 1; i < arguments.size(); ++i) {
     ASSIGN_OR_RETURN(const std::string file, FileToPredict(arguments[i]));
-    // A file would be read only once, so the lines after it would belong to other records.
+    // A file named twice would be read only once, so the lines of the output after it would belong
+    // to other records.
     if (!files.insert(file).second) {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot predict ", file, " twice: name each file once"));

@@ -1,4 +1,4 @@
-// status: asks the coordinator of a run, or finds in the run's folder how it ended.
+// status: asks the coordinator of a run in progress, or finds in its folder how the run ended.
 
 #include <cstdio>
 #include <ctime>
@@ -32,7 +32,8 @@ int StatusCommand(const CommandCall& call) {
     printf("%s", RunningRunText(*run_dir, *status).c_str());
     return 0;
   }
-  // Check first who runs it: while a new life begins, the files still describe an earlier one.
+  // First check whether a launcher runs the run. If a launcher has just resumed it, the files still
+  // describe how it ended before.
   const std::string runner = RunnerOf(*run_dir);
   if (!runner.empty()) {
     printf(

@@ -32,8 +32,8 @@ absl::Status BecomeToolsProgram() {
   fflush(nullptr);
   execv(program.c_str(), argv.data());
   if (errno == ENOENT) {
-    return absl::NotFoundError(absl::StrCat(
-        "there is no ", program, ", which has this command; build //deploy:satrap_tools"));
+    return absl::NotFoundError(absl::StrCat("this command needs ", program,
+                                            ", which is not there; build //deploy:satrap_tools"));
   }
   return FileError("cannot run", program);
 }

@@ -1,5 +1,6 @@
 // deploy/satrap_tools, the command-line program that has all commands and the kernels of devices.
-// It is separate because a first training needs none of them, and they take long to compile.
+// It is a program of its own because what it has in addition to deploy/satrap_cli takes long to
+// compile, and a first training needs none of that.
 
 #ifndef SATRAP_DEPLOY_CLI_TOOLS_PROGRAM_H_
 #define SATRAP_DEPLOY_CLI_TOOLS_PROGRAM_H_
@@ -8,10 +9,10 @@
 
 namespace satrap {
 
-// Replaces this program by satrap_tools, with this process's command line. Returns only if it
-// cannot: NOT_FOUND if satrap_tools is not built, as FileError otherwise. Files that this program
-// holds open with FD_CLOEXEC are closed, and their locks released. REQUIRES: nothing that must be
-// kept has been begun
+// Replaces this program by satrap_tools, with the same command line. Returns only on failure:
+// NOT_FOUND if satrap_tools is not built, otherwise the errors of FileError. Closes the files that
+// this program has opened with FD_CLOEXEC, and so releases their locks. REQUIRES: this process has
+// not begun any work that must continue
 absl::Status BecomeToolsProgram();
 
 }  // namespace satrap

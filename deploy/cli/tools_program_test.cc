@@ -8,11 +8,11 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// For this test's program there is no satrap_tools where one would be.
+// The folder of this test's program has no satrap_tools.
 TEST(ToolsProgramTest, OneThatIsNotBuiltIsNamed) {
   const absl::Status status = BecomeToolsProgram();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(status.message(), HasSubstr("/deploy/satrap_tools, which has this command; build "
+  EXPECT_THAT(status.message(), HasSubstr("/deploy/satrap_tools, which is not there; build "
                                           "//deploy:satrap_tools"));
 }
 

@@ -1,4 +1,4 @@
-// stop, checkpoint RUN, scale: the commands that make a wish to a run in progress.
+// stop, checkpoint RUN, scale: commands that ask a run in progress for something (a wish).
 
 #include <cstdio>
 #include <string>

@@ -1,4 +1,4 @@
-// What keeps the topics of a run from being read, and how the run then ends.
+// Failures of brokers and topics that keep a run from reading, and how the run then ends.
 
 #include <string>
 #include <utility>
@@ -72,7 +72,8 @@ TEST_F(CoordinatorTopicsTest, ABrokerThatStaysAwayFailsTheRunWithOneMessage) {
   EXPECT_EQ(answer.status().code(), absl::StatusCode::kFailedPrecondition) << answer.status();
 }
 
-// The earlier size would wait for the same broker, so going back to it would gain nothing.
+// If the broker does not answer, a generation of the earlier size could not begin either. So the
+// new size is kept, unless the change of size also changes the brokers.
 TEST_F(CoordinatorTopicsTest, ABrokerThatIsAwayWhileASizeBeginsDoesNotUndoTheSize) {
   for (const bool changes_brokers : {false, true}) {
     SCOPED_TRACE(changes_brokers ? "the change may be what is wrong" : "");

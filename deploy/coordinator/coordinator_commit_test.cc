@@ -1,4 +1,4 @@
-// What the coordinator's engine does on disk: commits and the end of a run.
+// What the coordinator's engine writes to disk: commits and the end of a run.
 
 #include <string>
 #include <utility>
@@ -59,7 +59,8 @@ TEST_F(CoordinatorCommitTest, RefusesWhatIsNoCutOfThisGeneration) {
   EXPECT_EQ(state(), RUNNING);
 }
 
-// Any error will do. The work is still in the tables, and the next cut has it.
+// Whatever the error is, nothing is lost: the work is still in the tables, and the next cut saves
+// it.
 TEST_F(CoordinatorCommitTest, ACutWhoseFilesTheCoordinatorCannotReadIsAbandonedAndTheRunGoesOn) {
   StartRun();
   uint64_t cut = 0;
@@ -180,7 +181,8 @@ TEST_F(CoordinatorCommitTest, ACutOfAStopThatIsAbandonedLeavesTheStopOpen) {
   EXPECT_TRUE(Heartbeat(NN_WORKER, 0)->wish().leave());
 }
 
-// A refusal would make rank 0 remove the cut's files, but this cut may be committed.
+// The commit must not be refused: rank 0 would then remove the files of a cut that may be
+// committed.
 TEST_F(CoordinatorCommitTest, ACommitOfUnknownOutcomeIsNeverAnsweredAndEndsTheGeneration) {
   StartRun();
   Break("sync_folder /runs/small/log");
@@ -202,8 +204,8 @@ TEST_F(CoordinatorCommitTest, AStopWhoseCommitIsOfUnknownOutcomeSaysThatItIsNotK
                               HasSubstr("whether cut_0001_000001 is committed is not known")));
 }
 
-// If the generation ends while its cut is being linked, the end is decided once the link's outcome
-// is known. Until then no member is told that there is no restart.
+// If a member is lost while a cut's entry is being linked, the coordinator first waits for the
+// link's outcome. Until then it must not tell a member that no restart is left.
 TEST_F(CoordinatorCommitTest, ALossDuringTheAppendOfACutFindsTheRunWithAllItsRestarts) {
   job_.set_max_restarts(1);
   BeginNewRun();
@@ -238,7 +240,7 @@ TEST_F(CoordinatorCommitTest, WhoFailsDuringTheAppendOfAStopIsToldThatTheRunStop
   EXPECT_EQ(reason(), "stopped on request after cut_0001_000001 at step 10; nothing is lost");
 }
 
-// The next coordinator decides by what the log holds.
+// The engine restarts the run, so that the next coordinator reads the log and decides.
 TEST_F(CoordinatorCommitTest, ACommitOfUnknownOutcomeNeverFailsTheRunForWantOfRestarts) {
   job_.set_max_restarts(0);
   BeginNewRun();
@@ -298,7 +300,7 @@ TEST_F(CoordinatorCommitTest, ACoordinatorThatIsSupersededTidiesNothing) {
   StartRun();
   ASSERT_TRUE(MakeAndCommit(1).ok());
   MakeCut(2);
-  // The answer is sent before the folders are tidied, and another coordinator may claim in between.
+  // The answer is sent before old cuts are removed, so another coordinator may claim in between.
   rpc::Message message;
   message.header = CommitOf(2).SerializeAsString();
   engine_->Handle(kCommitCut, std::move(message),

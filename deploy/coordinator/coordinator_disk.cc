@@ -30,11 +30,11 @@ void CoordinatorEngine::Rep::RestartHangClock() {
   disk_busy_since_us = executor->NowUs();
 }
 
-// A disk that hangs gives no error. Whatever waits for the append would wait for ever, and so would
-// all members, because only this process can tell them.
+// A disk that hangs returns no error. Without this check all members would wait for ever, because
+// only this process can tell them that the generation is over.
 void CoordinatorEngine::Rep::EndIfDiskHangs(int64_t now_us, int64_t stall_us) {
   if (!disk_busy_since_us.has_value() || end.has_ended()) return;
-  // Time in which this process was suspended does not count.
+  // Leave out the time for which this process was suspended.
   *disk_busy_since_us = std::min(now_us, *disk_busy_since_us + stall_us);
   const double limit_seconds = job.checkpoint().limit_seconds();
   if (static_cast<double>(now_us - *disk_busy_since_us) * 1e-6 <= limit_seconds) return;
@@ -56,11 +56,12 @@ void CoordinatorEngine::Rep::RunCommit(const rpc::PendingAnswer& call,
 }
 
 void CoordinatorEngine::Rep::TidyCuts() {
-  // A coordinator that is superseded has an old log: its links would be wrong, and it could remove
-  // a cut that the run has been taken back to.
+  // A coordinator whose generation has been superseded has an outdated log. It would set wrong
+  // links, and could remove a cut that the run has been set back to.
   const absl::StatusOr<bool> foreign = log.HasForeignEntry();
   if (!foreign.ok() || *foreign) return;
-  // A run that kept many cuts may need long to remove them all although its disk does not hang.
+  // Each removal restarts the clock, because removing many cuts may take long on a disk that does
+  // not hang.
   const auto begins_removal = [this](const std::string&) { RestartHangClock(); };
   for (const absl::Status& status :
        {cut_folders.MoveLinks(log),
@@ -73,7 +74,7 @@ void CoordinatorEngine::Rep::Finish(const FinishRequest& request, rpc::Callback 
   {
     MutexLock lock(&mutex);
     if (!end.has_ended()) {
-      // A repeat waits for the entry that the first one appends.
+      // A repeated call waits for the entry that the first call appends.
       finishers.push_back(std::move(respond));
       if (finishers.size() > 1) return;
       OnDisk([this, result = request.result()] { RunFinish(result); });
@@ -94,7 +95,7 @@ void CoordinatorEngine::Rep::RunFinish(const RunResult& run_result) {
     RunLogEntry entry;
     *entry.mutable_end()->mutable_result() = run_result;
     status = Append(entry);
-    // Whether or not the entry is in the log, this generation cannot finish.
+    // This generation cannot finish even if the entry is in the log.
     if (!status.ok() && EndUnlessKnown(status)) {
       MutexLock lock(&mutex);
       end.EndByLoss(
@@ -106,7 +107,7 @@ void CoordinatorEngine::Rep::RunFinish(const RunResult& run_result) {
   std::vector<rpc::Callback> waiting;
   {
     MutexLock lock(&mutex);
-    // Skipped if the append hung and the generation has ended meanwhile.
+    // If the append hung, the generation has ended meanwhile and cannot finish.
     if (end.appends() && status.ok()) {
       end.SetEnd(FINISHED, Ending());
       result = run_result;
@@ -128,7 +129,7 @@ void CoordinatorEngine::Rep::RunFixSplits(const FixSplitsRequest& request, rpc::
     if (request.loader() >= static_cast<uint32_t>(job.data_loader().replicas())) {
       return respond(absl::InvalidArgumentError(absl::StrCat("loader: ", request.loader())));
     }
-    // Shared, because the function can be copied.
+    // In a shared_ptr, because the lambda must be copyable.
     const auto shared = std::make_shared<rpc::Callback>(std::move(respond));
     topics.Await(request.loader(), [this, request, shared](const absl::Status& status) {
       if (!status.ok()) return (*shared)(status);
@@ -146,7 +147,7 @@ void CoordinatorEngine::Rep::RunFixSplits(const FixSplitsRequest& request, rpc::
 absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsRequest& request) {
   {
     MutexLock lock(&mutex);
-    // A loader of a run that has finished learns so from its heartbeat, as all roles do.
+    // If the run has finished, the loader learns that from its heartbeat, as all roles do.
     if (end.state() == FINISHED) return WithTopics(request.splits(), log.topics());
     if (end.has_ended()) return end.EndedError();
   }
@@ -154,8 +155,8 @@ absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsReque
   const std::string difference = FirstDifference(first_splits->splits(), request.splits());
   if (!difference.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(
-        MemberName(DATA_LOADER, static_cast<int>(request.loader())), " sees ", difference, " as ",
-        MemberName(DATA_LOADER, static_cast<int>(first_splits->loader())),
+        MemberName(DATA_LOADER, static_cast<int>(request.loader())), " sees ", difference,
+        ", unlike ", MemberName(DATA_LOADER, static_cast<int>(first_splits->loader())),
         ": all loaders must see the same files"));
   }
   if (!splits.has_value()) {
@@ -169,7 +170,7 @@ absl::StatusOr<SplitList> CoordinatorEngine::Rep::FixSplits(const FixSplitsReque
     const std::string reason =
         absl::StrCat("the run cannot go on from ", cut_folder,
                      ": its data, or a field of the job that orders samples (mode, seed, lanes, "
-                     "global_batch_size, data), is another than when the cut was made");
+                     "global_batch_size, data), is not what it was when the cut was made");
     end.EndForGood(EndingOf(Ending::OTHER_DATA, reason));
     return absl::FailedPreconditionError(reason);
   }
@@ -181,7 +182,7 @@ void CoordinatorEngine::Rep::LookForOtherCoordinators() {
   const absl::StatusOr<bool> foreign = log.HasForeignEntry();
   MutexLock lock(&mutex);
   looks_at_log = false;
-  // A folder that cannot be read now may be readable next time.
+  // If the folder cannot be read now, the next check may succeed.
   if (!foreign.ok() || !*foreign) return;
   end.End(RESTARTING, SupersededEnding());
 }

@@ -1,5 +1,5 @@
-// The fields of a generation's Ending other than its text. Nothing is decided by the words of a
-// text.
+// The fields of a generation's Ending other than its text. The words of the text must not decide
+// anything.
 
 #include <string>
 
@@ -12,7 +12,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// All phrases that were ever searched for in a text.
+// A text with all phrases that any build has ever searched for.
 constexpr char kPlanted[] =
     "the run has failed: this generation is over: nn_worker 7: the coordinator has not answered "
     "for "
@@ -110,8 +110,8 @@ TEST_F(CoordinatorEndingTest, AGenerationThatRunsHasNone) {
   EXPECT_FALSE(Heartbeat(NN_WORKER, 0)->has_ending());
 }
 
-// A start, a resume, or a change of size gives a run all its restarts again, but a text that says
-// so does not.
+// A start, a resume or a change of size gives a run all its restarts back. A failure must not do
+// so, even if its text is a word such as "resume".
 TEST_F(CoordinatorEndingTest, ACauseThatReadsLikeAWishIsARestartAllTheSame) {
   job_.set_max_restarts(4);
   BeginNewRun();
@@ -156,8 +156,7 @@ TEST_F(CoordinatorEndingTest, AShortageAfterAllWereReadyIsNotTheSecondTime) {
   RegisterAll();
   *failed.mutable_envelope() = ThisRun();
   EXPECT_EQ(Call<FailAnswer>(kFail, failed)->state(), RESTARTING);
-  // A resume does not count as a restart: whoever makes it may have given the process what it
-  // lacked.
+  // A resume is not counted as a restart: whoever resumed the run may have fixed what was wrong.
   Resume();
   RegisterAll();
   *failed.mutable_envelope() = ThisRun();

@@ -37,7 +37,7 @@ std::vector<Restart> RestartsOf(const ClaimedGeneration& claimed) {
   for (const RunLogEntry& entry : claimed.log.entries()) {
     if (entry.has_cut()) step_of_cut[entry.cut().cut()] = entry.cut().step();
     if (!entry.has_generation() || entry.generation().generation() == 1) continue;
-    // This entry announces the generation that follows, which has an entry of its own.
+    // This entry only announces the next generation, which has an entry of its own.
     if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
     Restart restart;
     restart.set_generation(entry.generation().generation());
@@ -59,8 +59,8 @@ rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int senders
           rpc::RpcTimeouts().hold_ms * 1000};
 }
 
-// How the generation before the claimed one failed. The message is empty if it did not fail, or had
-// another job, which was dropped.
+// How the generation before the claimed one failed. Empty if it did not fail. Also empty if its job
+// was dropped, because the claimed generation then has another job.
 Ending EndedBefore(const RunLog& log) {
   const GenerationEntry* own = log.last_generation();
   const size_t entries = log.entries().size();
@@ -227,7 +227,8 @@ absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& reque
   failure.set_advice(request.ending().advice());
   failure.set_kind(request.ending().kind());
   end.EndBy(std::move(failure));
-  // The member that has failed exits now, so the coordinator need not wait to tell it of the end.
+  // The failed member exits now. So the coordinator need not wait until this member has been told
+  // that the run has ended.
   members.SetTold(request.role(), request.index());
   return end.Told();
 }
@@ -241,7 +242,7 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
   if (!takes_cuts && request.kind() != WishRequest::STOP) {
     return absl::FailedPreconditionError(job.action() == JobConfig::TRAIN
                                              ? "training is over: the run takes no cut any more"
-                                             : "only a training takes cuts");
+                                             : "only a training run takes cuts");
   }
   if (request.kind() == WishRequest::SCALE && !wishes.scales()) {
     RETURN_IF_ERROR(CheckScaleKeepsTraining(job, request.job(),
@@ -254,7 +255,7 @@ absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& reque
   answer.set_number(number);
   if (request.kind() != WishRequest::STOP || stopped_before) return answer;
   if (end.state() == STARTING || !takes_cuts) {
-    // This generation has trained nothing that is not in a cut. Earlier ones may have.
+    // This generation has trained nothing that a cut would save. Earlier generations may have.
     wishes.FulfilAll();
     const std::string start =
         cut_folder.empty() ? "the beginning" : cut_folder.substr(cut_folder.rfind('/') + 1);
@@ -292,8 +293,8 @@ void CoordinatorEngine::Rep::Tick() {
   {
     MutexLock lock(&mutex);
     const int64_t now_us = executor->NowUs();
-    // A tick this late means that this process was suspended, and heartbeats could not arrive. That
-    // time does not count as silence of the members.
+    // If this tick is late, the process was suspended and could not receive heartbeats. Do not
+    // count that time as silence of the members.
     const int64_t stall_us = std::max<int64_t>(0, now_us - last_tick_us - 2 * kTickUs);
     last_tick_us = now_us;
     EndIfDiskHangs(now_us, stall_us);
@@ -333,7 +334,8 @@ absl::StatusOr<rpc::Message> Serve(Rep* rep, absl::StatusOr<Answer> (Rep::*serve
   return rpc::MessageOf(*answer);
 }
 
-// Serves LeaseSplit, which must not run twice if the call is repeated.
+// Serves LeaseSplit. A repeated call gets the first call's answer, because a split must not be
+// leased twice.
 template <typename Rep>
 void ServeLease(Rep* rep, rpc::Message message, rpc::Callback respond) {
   rep->leases_of_loaders.template Receive<LeaseSplitRequest>(
@@ -376,8 +378,8 @@ void ServeFixSplits(Rep* rep, const rpc::Message& message, rpc::Callback respond
   });
 }
 
-// Ticks for as long as the engine lives: the executor's timer holds only a weak pointer, because it
-// may fire after the engine is gone.
+// Ticks as long as the engine lives. The executor's timer holds only a weak pointer, because it may
+// fire after the engine is destroyed.
 template <typename Rep>
 void TickLater(Executor* executor, std::weak_ptr<Rep> weak) {
   executor->PostAfter(kTickUs, [executor, weak] {

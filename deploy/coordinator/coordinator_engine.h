@@ -1,6 +1,7 @@
-// The coordinator's engine for one generation of a run: it knows who belongs to it, whether it goes
-// on and why it ended; it commits cuts, takes wishes, leases splits, fixes the list of files and
-// keeps the rendezvous store. It serves the methods of service Coordinator (proto/control.proto).
+// The coordinator's engine for one generation of a run. It knows the generation's members, whether
+// the generation continues and why it ended; it commits cuts, accepts wishes, leases splits, fixes
+// the list of files and keeps the rendezvous store. It serves the methods of service Coordinator
+// (proto/control.proto).
 //
 //   STARTING --all members ready--> RUNNING --Finish--> FINISHED
 //      |                              |-----a stop's cut, or its time is over--> STOPPED
@@ -11,22 +12,23 @@
 //        \--one that no restart cures, in a generation whose job `satrap scale` has changed:
 //           the next one has the earlier job (job_trial.h)                       --> RESTARTING
 //
-// The last four are final. In them every method still answers, so that all members learn of the
-// end. Of several causes the first is kept, because the later ones follow from it. A restart may
-// cure a member that is lost or was started again, Fail with UNAVAILABLE, DEADLINE_EXCEEDED,
-// CANCELLED, ABORTED, UNKNOWN, INTERNAL or RESOURCE_EXHAUSTED, an error of the run's log, another
-// coordinator that has begun a later generation, and a disk that hangs. If somebody has asked for a
-// stop, such a loss ends in STOPPED.
+// FINISHED, STOPPED, RESTARTING and FAILED are final. Every method still answers in them, so that
+// all members learn of the end. If there are several causes, the first is kept, because the later
+// ones follow from it. A restart may cure the following losses: a member is lost or was started
+// again; Fail with UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, ABORTED, UNKNOWN, INTERNAL or
+// RESOURCE_EXHAUSTED; an error of the run's log; another coordinator has begun a later generation;
+// a disk hangs. If somebody has asked for a stop, such a loss ends in STOPPED.
 //
-// Commits. CommitCut checks the cut's files and appends a CUT entry to the run's log; the link of
-// the entry is the commit. One entry is appended at a time, and the generation does not end while
-// one is being appended: an end that comes then takes place after it, so either the commit was
-// before the end or it is refused. Links (`latest`, `best`) and the removal of old cuts follow the
-// answer. If a file of the cut cannot be read or is not whole, or if the entry cannot be written
-// and certainly is not in the log (a full disk), the answer says so, and rank 0 abandons the cut as
-// for any file that it cannot write: the work is still in the tables. If it is not known whether an
-// entry is in the log (its folder could not be synced), the commit is never answered and the
-// generation ends: the next one sees what the log holds.
+// Commits. CommitCut checks the cut's files and appends a CUT entry to the run's log; linking the
+// entry's file is the commit (run_log.h). One entry is appended at a time, and the generation does
+// not end while one is being appended. An end that comes meanwhile takes effect afterwards, so
+// either the commit was before the end or it is refused. Links (`latest`, `best`) are set and old
+// cuts removed after the answer. If a file of the cut is damaged or cannot be read, the answer says
+// so, and rank 0 abandons the cut, as it does if it cannot write a file itself: the work is still
+// in the tables. The same happens if the entry cannot be written and certainly is not in the log (a
+// full disk). If it is not known whether the entry is in the log (the log's folder could not be
+// synced), the commit is never answered and the generation ends; the next generation reads what the
+// log holds.
 //
 // The log is compacted (RunLog::Compact) after a commit, when it has grown by `compact_after`.
 //
@@ -34,9 +36,9 @@
 //
 // Everything else is in memory and ends with the generation. File work runs on `disk_executor`, one
 // task at a time, never under the lock that the other calls need. A task that has not returned for
-// checkpoint.limit_seconds ends the generation, also in the middle of an append, whose outcome is
-// then not known; what the task does after that no longer counts for this one. Where a task removes
-// old cuts, each of them has that time.
+// checkpoint.limit_seconds ends the generation, even in the middle of an append, whose outcome is
+// then not known; this generation ignores what the task does after that. A task that removes
+// several old cuts has that time for each of them.
 //
 // Thread-safe. No gRPC, no threads; time is the executor's.
 
@@ -61,81 +63,83 @@ namespace satrap {
 
 struct CoordinatorTimeouts {
   int64_t heartbeat_timeout_ms = 8000;  // a member silent for longer is lost
-  // All members must have been heard from by then. There is no time limit for being ready: a member
-  // that loads for long shows by its heartbeats that it lives.
+  // All members must have been heard from within this time. There is no time limit for becoming
+  // ready: a member that loads for a long time shows by its heartbeats that it lives.
   int64_t start_timeout_ms = 600000;
   // How often the engine checks whether another coordinator has begun a later generation.
   int64_t log_period_ms = 3000;
-  // How often the engine looks for partitions that were added to the topics of a run without end.
+  // How often the engine checks whether the topics of a run without end have new partitions.
   int64_t partitions_period_ms = 10000;
-  // Pause before a broker that is away is asked again.
+  // If a broker did not answer, how long to wait before asking it again.
   int64_t broker_pause_ms = 1000;
 };
 
 struct CoordinatorOptions {
-  Executor* executor = nullptr;  // timers and answers; not blocked
-  // For file work, which blocks. May be the same as `executor` where blocking it does no harm.
+  Executor* executor = nullptr;  // for timers and answers; never blocked
+  // For file work, which blocks. May be the same as `executor` if it does no harm that file work
+  // blocks that executor.
   Executor* disk_executor = nullptr;
   FileSystem* file_system = nullptr;
-  // For a job that reads topics: the source that answers questions about them, and the executor
-  // that asks. The executor runs one task at a time; only loaders that ask for their partitions
-  // wait for it.
+  // For a job that reads topics: the source that answers questions about topics, and the executor
+  // that runs these questions, one at a time. Only loaders that ask for their partitions wait for
+  // this executor.
   TopicSource* topics = nullptr;
   Executor* topic_executor = nullptr;
-  uint64_t writer = 0;                   // random, of this process: names its drafts
-  size_t compact_after = kCompactAfter;  // as ClaimRequest has it
+  uint64_t writer = 0;                   // random id of this process; part of its drafts' names
+  size_t compact_after = kCompactAfter;  // as in ClaimRequest
   KillPoints* kill_points = nullptr;     // null: none
   // The wall clock, for the entries of the log.
   std::function<int64_t()> unix_ms;
-  // Receives what goes wrong without consequence for the run: a cut that cannot be removed, offsets
-  // of a group that cannot be committed.
+  // Receives messages about failures that do not affect the run: a cut that cannot be removed, a
+  // group's offsets that cannot be committed.
   std::function<void(const std::string&)> warn;
   CoordinatorTimeouts timeouts;
 };
 
 class CoordinatorEngine final : public rpc::Handler {
  public:
-  // Serves the generation `claimed`, or, if the run has finished, its end. Executors, file system
-  // and kill points are not owned. They must outlive the engine, and the executors may still hold
-  // the engine's timers and questions to brokers after it is gone. REQUIRES: all of `options` are
-  // given, except that kill_points and warn may be null, and topics and topic_executor too if the
-  // job reads no topics
+  // Serves the generation `claimed`, or, if the run has finished, only its end. Executors, file
+  // system and kill points are not owned. They must outlive the engine; the executors may still
+  // hold the engine's timers and its questions to brokers after it is destroyed. REQUIRES: all of
+  // `options` are set; only kill_points and warn may be null, and also topics and topic_executor if
+  // the job reads no topics
   CoordinatorEngine(ClaimedGeneration claimed, const CoordinatorOptions& options);
   ~CoordinatorEngine() override;
 
-  // Every call but Register, Status and Wish: FAILED_PRECONDITION if its envelope is of another
+  // Every call except Register, Status and Wish: FAILED_PRECONDITION if its envelope names another
   // run, generation or job.
   //
-  // Register     FAILED_PRECONDITION: an index out of range. INVALID_ARGUMENT: without an
-  //              incarnation, or built from other sources. See members.h for a second process.
-  // Heartbeat    FAILED_PRECONDITION: a process that has not registered.
+  // Register     FAILED_PRECONDITION: an index out of range. INVALID_ARGUMENT: no incarnation, or a
+  //              program built from other sources. See members.h for a second process.
+  // Heartbeat    FAILED_PRECONDITION: the process has not registered.
   // FixSplits    INVALID_ARGUMENT if loaders list different files. FAILED_PRECONDITION, and the run
-  //              fails, if they give the cut's samples another order, or the topics cannot be read.
-  //              UNAVAILABLE: the same loader has asked again.
-  // LeaseSplit   deals the splits of an epoch that the cut's ledger has not done, in order, each
-  //              once. INVALID_ARGUMENT if loaders disagree on the number of splits.
-  // CommitCut    FAILED_PRECONDITION: not RUNNING, or a cut of another generation, or not newer
-  //              than a committed one. INVALID_ARGUMENT: no name of a cut, or nobody has wished to
-  //              leave. After an error, and if the answer says `abandoned` (why, naming the file),
-  //              the cut is not committed.
+  //              fails, if the files give the cut's samples another order, or the topics cannot be
+  //              read. UNAVAILABLE: the same loader has asked again.
+  // LeaseSplit   hands out, in order and each once, the splits of an epoch that are not done
+  //              according to the cut's ledger. INVALID_ARGUMENT if loaders disagree on the number
+  //              of splits.
+  // CommitCut    FAILED_PRECONDITION: not RUNNING, or the cut is from another generation, or is not
+  //              newer than a committed one. INVALID_ARGUMENT: not the name of a cut, or a cut with
+  //              which the ranks leave although nobody has wished that. After an error, and if the
+  //              answer says `abandoned` (why, naming the file), the cut is not committed.
   // StoreSet     ALREADY_EXISTS if the key has another value.
   // StoreGet     always succeeds.
-  // Finish       OK once FINISHED is in the run's log; also, doing nothing, once the generation has
-  //              ended otherwise.
-  // Fail         does nothing once the generation has ended. While an entry is being appended,
-  //              which may make a restart possible, it answers RESTARTING instead of FAILED.
+  // Finish       OK once FINISHED is in the run's log. Also OK, without effect, once the generation
+  //              has ended otherwise.
+  // Fail does nothing once the generation has ended. While an entry is being appended, answers
+  //              RESTARTING instead of FAILED, because the entry may make a restart possible.
   // Wish         FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. A SCALE whose epochs or
-  //              max_steps would end training is INVALID_ARGUMENT, too.
+  //              max_steps would end training is also INVALID_ARGUMENT.
   // Status       FAILED_PRECONDITION if it asks for another run.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
-  // Whether the generation has ended and every member that still sends heartbeats has been told so.
+  // Whether the generation has ended and every member that still sends heartbeats has been told.
   bool EveryoneKnowsTheEnd() const;
 
-  // Whether a question to a broker is open, or a commit of offsets.
+  // Whether a question to a broker, or a commit of offsets, has not been answered yet.
   bool AsksBroker() const;
-  // Whether file work is running, or posted but not begun. The destructor waits for a running task,
-  // for ever if the disk hangs.
+  // Whether file work is running or waiting to run. The destructor waits for a running task, which
+  // takes for ever if the disk hangs.
   bool DiskIsBusy() const;
 
   StatusAnswer Status() const;

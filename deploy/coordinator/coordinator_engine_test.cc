@@ -92,7 +92,8 @@ TEST_F(CoordinatorEngineTest, RefusesAProcessOfAnotherBuild) {
   EXPECT_THAT(status.message(), HasSubstr("nn_worker 0 was built from other sources"));
 }
 
-// In containers a restarted process has the same number and address as the one before it.
+// The restarted process has the same pid as the old one, as in a container, so only its incarnation
+// differs.
 TEST_F(CoordinatorEngineTest, ARestartedMemberEndsTheGenerationOnceItIsHeard) {
   StartRun();
   EXPECT_TRUE(Register(EMBEDDING_PS, 1, kFirst + 1, /*pid=*/1).ok());
@@ -121,8 +122,9 @@ TEST_F(CoordinatorEngineTest, TwoLivingProcessesOfOneIndexEndTheGeneration) {
   EXPECT_TRUE(engine_->EveryoneKnowsTheEnd()) << "nobody waits for one that may be dead";
 }
 
-// A process that an earlier generation's launcher started, and that is first heard from in this
-// generation, is as good as this one's own.
+// A process that was started for an earlier generation may be so late that it registers in this
+// one. It then counts like a process of this generation, so the generation's own process of that
+// index is a second one.
 TEST_F(CoordinatorEngineTest, AProcessThatRegistersAGenerationTooLateCostsOneRestartAndNoMore) {
   EXPECT_TRUE(Register(EMBEDDING_PS, 1, kFirst - 1).ok());
   EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1, kFirst - 1)->state(), STARTING);
@@ -365,7 +367,7 @@ TEST_F(CoordinatorEngineTest, ReadinessOutlastsHeartbeatsThatAreOvertaken) {
   EXPECT_EQ(state(), RUNNING);
 }
 
-// A program that is started again and again but never heard from must not fill the memory.
+// A program that is started again and again, but never sends a heartbeat, must not fill the memory.
 TEST_F(CoordinatorEngineTest, OfManyProcessesOfOneIndexTheOldestAreForgotten) {
   for (uint64_t i = 1; i <= 100; ++i) EXPECT_TRUE(Register(NN_WORKER, 0, i).ok());
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(Register(NN_WORKER, 0, 100).ok()) << "a repeat";

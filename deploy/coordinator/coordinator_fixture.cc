@@ -20,7 +20,7 @@ CoordinatorFixture::CoordinatorFixture() {
   options_.file_system = &disk_;
   options_.writer = 1;
   options_.unix_ms = [this] { return executor_.NowUs() / 1000; };
-  // Otherwise warnings of the engine would pass unseen. A test that provokes one sets its own
+  // Make every warning of the engine a failure of the test. A test that expects one sets its own
   // function.
   options_.warn = [](const std::string& warning) { ADD_FAILURE() << warning; };
   Begin();
@@ -46,10 +46,11 @@ void CoordinatorFixture::Resume(const std::string& from) {
 }
 
 void CoordinatorFixture::Serve(ClaimRequest request) {
-  // The process before is gone before the next one claims; use Supersede to test one that is not.
+  // The previous coordinator ends before the next one claims a generation. To test one that does
+  // not, use Supersede.
   engine_.reset();
   request.job = job_;
-  // The number names the process's drafts, so no two processes have the same.
+  // A process's drafts are named by this number, so it must be different for each process.
   request.writer = ++options_.writer;
   request.run_id = kRunId;
   auto claimed = ClaimGeneration(request, &disk_);
@@ -65,7 +66,7 @@ void CoordinatorFixture::BeginNewRun() {
 }
 
 void CoordinatorFixture::Supersede(const std::string& cut) {
-  // Appends the entry alone: it is all that the engine under test can see of another coordinator.
+  // Only append the entry: nothing else of another coordinator is visible to the engine under test.
   RunLog other = Log();
   RunLogEntry next;
   next.mutable_generation()->set_generation(generation_ + 1);
@@ -108,8 +109,8 @@ std::string CoordinatorFixture::MemberAddress(Role role, int index) {
 }
 
 void CoordinatorFixture::RegisterAll() {
-  // Registers the members of the constructor's job. A test with other numbers registers its members
-  // itself.
+  // These are the members of the constructor's job. A test with other replica counts registers its
+  // members itself.
   EXPECT_TRUE(Register(DATA_LOADER, 0).ok());
   EXPECT_TRUE(Register(EMBEDDING_WORKER, 0).ok());
   EXPECT_TRUE(Register(EMBEDDING_PS, 0).ok());
@@ -156,7 +157,8 @@ void CoordinatorFixture::Beat(int seconds, Role silent) {
       EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
     }
     executor_.AdvanceBy(1000 * 1000);
-    // Ticks post file work. In the middle of a task this runs nothing: the disk has one thread.
+    // Run the file work that ticks have posted. If a file task is running this does nothing,
+    // because the disk runs one task at a time.
     disk_executor_.RunReady();
   }
 }
@@ -179,7 +181,7 @@ FailAnswer CoordinatorFixture::Fail(Role role, int index, const std::string& rea
 }
 
 FailAnswer CoordinatorFixture::FailMeanwhile(absl::StatusCode code) {
-  // Call would run the file work that this call interrupts, so it cannot be used here.
+  // Do not use Call here: it would run file work, but this is called in the middle of a file task.
   absl::StatusOr<FailAnswer> told = absl::UnknownError("");
   Send(kFail, FailOf(NN_WORKER, 0, "the peer is away", code), &told);
   EXPECT_TRUE(told.ok()) << told.status();
@@ -203,7 +205,7 @@ void CoordinatorFixture::MakeCut(uint64_t cut, uint64_t order) {
   manifest.set_dense_file("dense.bin");
   manifest.set_dense_bytes(4);
   manifest.mutable_position()->set_step(10 * cut);
-  // The smallest ledger that affects what the next generation hands out: split 0 is done, so its
+  // The smallest ledger that affects what the next generation hands out: split 0 is done, so the
   // first lease is of split 1.
   EpochLedger* epoch = manifest.mutable_ledger()->add_epochs();
   epoch->set_epoch(0);
@@ -217,7 +219,8 @@ void CoordinatorFixture::MakeCut(uint64_t cut, uint64_t order) {
 CommitCutRequest CoordinatorFixture::CommitOf(uint64_t cut) const {
   CommitCutRequest request;
   *request.mutable_envelope() = ThisRun();
-  // With this number a second commit of the same cut is a repeat and gets the answer of the first.
+  // With this number, a second commit of the same cut counts as a repeated call, and gets the first
+  // call's answer.
   request.mutable_call()->set_number(cut);
   request.mutable_call()->set_oldest_open(cut);
   request.set_cut(CutName(generation_, cut));
@@ -229,7 +232,7 @@ absl::Status CoordinatorFixture::Commit(const CommitCutRequest& request) {
   const auto answer = Call<CommitCutAnswer>(kCommitCut, request);
   if (!answer.ok()) return answer.status();
   if (answer->outcome() != OUTCOME_DONE) return absl::UnavailableError("told to wait");
-  // The call has succeeded, but the cut has not. Tests tell this apart from errors by the code.
+  // An abandoned cut is an answer, not an error of the call. Tests recognise it by the code below.
   if (!answer->has_abandoned()) return absl::OkStatus();
   return absl::ResourceExhaustedError(answer->abandoned());
 }
@@ -272,7 +275,7 @@ void CoordinatorFixture::WhileLinking(std::function<void()> work) {
 }
 
 RunLog CoordinatorFixture::Log() {
-  // Supersede appends to this log, so its writer is one that no engine in a test has.
+  // No engine in a test has this writer number, so Supersede can append to this log.
   auto log = RunLog::Open(kRun, &disk_, 99);
   EXPECT_TRUE(log.ok()) << log.status();
   return *std::move(log);

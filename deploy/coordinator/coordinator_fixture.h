@@ -1,5 +1,5 @@
-// The base of tests of a coordinator's engine: a run in memory, its engine on executors that the
-// test advances, and calls as members make them.
+// Base class of tests of a coordinator's engine: a run in memory, its engine on executors that the
+// test advances, and the calls that members make.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_FIXTURE_H_
 #define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_FIXTURE_H_
@@ -31,15 +31,15 @@ class CoordinatorFixture : public ::testing::Test {
 
   CoordinatorFixture();
 
-  // Claims the next generation as another process does, and serves it instead of the last.
+  // Claims the next generation as another process would, and serves it instead of the current one.
   void Begin(const std::string& cause = "");
-  // As Begin, after a generation that ended by `ended`.
+  // Like Begin, after a generation that ended with `ended`.
   void BeginAfter(const Ending& ended);
   // As `satrap resume` does, from the newest cut or from the cut named `from`.
   void Resume(const std::string& from = "");
-  // Begins a run with `job_` as it is now, in an empty folder.
+  // Begins a run with the current `job_` in an empty folder.
   void BeginNewRun();
-  // Another coordinator claims the next generation, from `cut`.
+  // Makes another coordinator claim the next generation, which begins from `cut`.
   void Supersede(const std::string& cut = "");
 
   // Sends a request; `*result` is set when it is answered.
@@ -58,7 +58,7 @@ class CoordinatorFixture : public ::testing::Test {
       *result = answer;
     });
   }
-  // As Send, with all file work done.
+  // Like Send, and then runs all file work.
   template <typename Answer, typename Request>
   absl::StatusOr<Answer> Call(const rpc::Method& method, const Request& request) {
     absl::StatusOr<Answer> result = absl::UnknownError("");
@@ -80,28 +80,30 @@ class CoordinatorFixture : public ::testing::Test {
   // Registers all members and reports them as ready.
   void StartRun();
   void BeatAll();
-  // Sends heartbeats of all members but `silent`, once a second, for `seconds`.
+  // Sends heartbeats of all members except those of the role `silent`, once a second, for
+  // `seconds`.
   void Beat(int seconds, Role silent);
   FailRequest FailOf(Role role, int index, const std::string& reason, absl::StatusCode code) const;
   FailAnswer Fail(Role role, int index, const std::string& reason,
                   absl::StatusCode code = absl::StatusCode::kNotFound);
-  // Rank 0 reports a loss in the middle of another call's file work. Returns the answer.
+  // Rank 0 reports a failure in the middle of another call's file work. Returns the answer.
   FailAnswer FailMeanwhile(absl::StatusCode code = absl::StatusCode::kUnavailable);
   FinishRequest FinishOf() const;
   void Finish() { EXPECT_TRUE(Call<FinishAnswer>(kFinish, FinishOf()).ok()); }
 
   std::string Folder(uint64_t cut) const { return FolderOfCut(kRun, CutName(generation_, cut)); }
-  // The files of a cut of this generation at step 10 * cut.
+  // Writes the files of cut number `cut` of this generation, at step 10 * cut.
   void MakeCut(uint64_t cut, uint64_t order = 0);
-  // Numbered like rank 0's calls of this generation: `cut` is also the call's number.
+  // The request by which rank 0 commits cut number `cut`. It is numbered like rank 0's calls: `cut`
+  // is also the call's number.
   CommitCutRequest CommitOf(uint64_t cut) const;
-  // Returns RESOURCE_EXHAUSTED if the answer is `abandoned`, and UNAVAILABLE if it is WAIT.
+  // Makes the call. RESOURCE_EXHAUSTED if the answer is `abandoned`, UNAVAILABLE if it is WAIT.
   absl::Status Commit(const CommitCutRequest& request);
   absl::Status MakeAndCommit(uint64_t cut);
   absl::StatusOr<uint64_t> Wish(WishRequest::Kind kind, const JobConfig& job = JobConfig());
-  // Commits a cut with which training ends, for the wish `wish`.
+  // Commits a last cut, after which the ranks leave because of the wish `wish`.
   absl::Status Leave(uint64_t cut, uint64_t wish);
-  // Operations that begin with `prefix` fail, as on a full disk.
+  // Makes disk operations that begin with `prefix` fail, as on a full disk.
   void Break(const std::string& prefix);
   // Runs `work` in the middle of each append to the log, before its link.
   void WhileLinking(std::function<void()> work);

@@ -1,4 +1,4 @@
-// A disk that hangs under the coordinator: its file operations do not return.
+// A disk that hangs: the coordinator's file operations do not return.
 
 #include <functional>
 #include <string>
@@ -16,14 +16,14 @@ using ::testing::HasSubstr;
 
 class CoordinatorHangTest : public CoordinatorFixture {
  protected:
-  // Starts a run, with its members, whose file operations may take 20 s.
+  // Starts a run with all its members, in which a file operation may take 20 s.
   void StartRunWithLimit(int max_restarts = 10) {
     job_.mutable_checkpoint()->set_limit_seconds(20);
     job_.set_max_restarts(max_restarts);
     BeginNewRun();
     StartRun();
   }
-  // Lets time pass while a file operation does not return. Members' heartbeats still arrive.
+  // Lets time pass while a file operation does not return; the members' heartbeats still arrive.
   void Hang(int seconds) { Beat(seconds, COORDINATOR); }
   // Runs `work` in the middle of the removal of each cut.
   void WhileRemoving(std::function<void()> work) {
@@ -37,7 +37,7 @@ class CoordinatorHangTest : public CoordinatorFixture {
     });
   }
   int removals_ = 0;
-  // Repeats the commit of cut 1, which was told to wait while the disk hung.
+  // Repeats the commit of cut 1, whose first attempt was answered WAIT while the disk hung.
   absl::Status CommitAgain() { return Commit(CommitOf(1)); }
 };
 
@@ -59,7 +59,7 @@ TEST_F(CoordinatorHangTest, AnAppendThatHangsEndsTheGenerationAfterTheLimit) {
             "coordinator: a file operation in /runs/small has not returned for 20 s "
             "(checkpoint.limit_seconds); does the disk hang?");
   EXPECT_FALSE(engine_->DiskIsBusy());
-  // The disk has come back, and the next coordinator sees what it holds.
+  // The disk works again, and the next coordinator finds the entry in the log.
   EXPECT_FALSE(engine_->Status().has_last_cut());
   disk_.SetHook(nullptr);
   Begin("x");
@@ -129,8 +129,8 @@ TEST_F(CoordinatorHangTest, TheAnnouncementOfASizeThatHangsEndsTheGenerationAsWe
   EXPECT_THAT(reason(), HasSubstr("does the disk hang?"));
 }
 
-// Each removal has the limit to itself, so a slow disk in a run that kept many cuts does not count
-// as hanging.
+// The limit applies to each removal, so removing many cuts from a slow disk does not count as a
+// hang.
 TEST_F(CoordinatorHangTest, TheRemovalOfManyCutsMayTakeLongerThanTheLimit) {
   job_.mutable_checkpoint()->set_keep(3);
   StartRunWithLimit();

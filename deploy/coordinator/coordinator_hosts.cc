@@ -1,4 +1,4 @@
-// What the engine provides to its parts.
+// The services that the engine provides to GenerationEnd, CutCommits and RunTopics.
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-// What the coordinator writes into the run's log besides cuts, topics and the end: whether a
+// The coordinator's changes of the run's log other than cuts, topics and the end: the entry that a
 // changed job has begun to train, and the log's compaction.
 
 #include <utility>
@@ -9,12 +9,13 @@
 
 namespace satrap {
 
-// Members train once they have heard of RUNNING, and a job that has trained must not be dropped,
-// not even if this process dies at once. So the log has the entry before anybody hears.
+// Members train once they have been told RUNNING, and a job that has trained must not be dropped
+// even if this process dies at once. So the entry is appended before any member is told.
 void CoordinatorEngine::Rep::AppendRunningAndBegin() {
   {
     MutexLock lock(&mutex);
-    // A member may have failed meanwhile, so that the generation has ended or its job is dropped.
+    // A member may have failed meanwhile: then the generation has ended or its job is being
+    // dropped.
     if (!end.may_begin() || !end.BeginAppend("").ok()) return;
   }
   RunLogEntry entry;
@@ -22,15 +23,16 @@ void CoordinatorEngine::Rep::AppendRunningAndBegin() {
   const absl::Status status = Append(entry);
   const bool known = status.ok() || EndUnlessKnown(status);
   MutexLock lock(&mutex);
-  // The append hung, and the generation has ended.
+  // The append hung, and the generation ended meanwhile.
   if (!end.appends()) return;
   if (status.ok()) {
     end.Begin();
   } else if (known) {
     end.EndByLoss(EndingOf(
         Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
-        absl::StrCat("coordinator: that training begins cannot be written into the run's log: ",
-                     status.message())));
+        absl::StrCat(
+            "coordinator: the beginning of training cannot be written into the run's log: ",
+            status.message())));
   }
   end.FinishAppend();
 }

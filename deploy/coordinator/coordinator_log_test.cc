@@ -1,5 +1,5 @@
-// What a coordinator does to the run's log besides cuts: it compacts it, and says whether a changed
-// job has begun to train.
+// A coordinator's changes of the run's log other than cuts: its compaction, and the entry that a
+// changed job has begun to train.
 
 #include <string>
 #include <utility>
@@ -26,7 +26,7 @@ class CoordinatorLogTest : public CoordinatorFixture {
     job.mutable_embedding_worker()->set_replicas(2);
     return job;
   }
-  // The run goes on as the next generation with the larger job, which has not begun to train.
+  // Changes the run's size: its next generation has the larger job, which has not begun to train.
   void Scale() {
     StartRun();
     const auto wish = Wish(WishRequest::SCALE, LargerJob());
@@ -131,7 +131,7 @@ TEST_F(CoordinatorLogTest, ACompactionOfUnknownOutcomeEndsTheGenerationAndLosesN
   EXPECT_EQ(Log().last_generation()->cut(), "cut_0001_000002");
 }
 
-// If anything ends the generation meanwhile, the end takes effect after the compaction.
+// If a member fails during a compaction, the generation ends after it.
 TEST_F(CoordinatorLogTest, AnEndInTheMiddleOfACompactionIsPutOff) {
   options_.compact_after = 4;
   BeginNewRun();
@@ -151,7 +151,8 @@ TEST_F(CoordinatorLogTest, AnEndInTheMiddleOfACompactionIsPutOff) {
   EXPECT_EQ(Log().compacted_number(), 5u);
 }
 
-// The compaction has freed the number that this coordinator then links.
+// The compaction of the other coordinator has removed the file with the number that this
+// coordinator links next, so the link itself succeeds.
 TEST_F(CoordinatorLogTest, ACoordinatorThatWasHeldUpTakesNoStaleLinkForACommit) {
   StartRun();
   RunLog other = Log();
@@ -175,8 +176,8 @@ TEST_F(CoordinatorLogTest, SaysOnceThatAJobHasBegunToTrain) {
   EXPECT_THAT(Running(), ElementsAre(1)) << "it is the same job";
 }
 
-// Otherwise a coordinator that dies before its append would leave a job that has trained and may be
-// dropped.
+// If a member were told of RUNNING before the log has the entry, and the coordinator died in
+// between, the job would have trained but could still be dropped.
 TEST_F(CoordinatorLogTest, NobodyHearsThatAJobTrainsBeforeTheLogShowsIt) {
   RegisterAll();
   std::vector<RunState> told;
@@ -201,7 +202,7 @@ TEST_F(CoordinatorLogTest, AJobOfWhichTheLogCannotSayThatItTrainsDoesNotTrain) {
   EXPECT_EQ(state(), RESTARTING);
   EXPECT_EQ(ending().why(), Ending::LOG_NOT_WRITTEN);
   EXPECT_EQ(reason(),
-            "coordinator: that training begins cannot be written into the run's log: no space "
+            "coordinator: the beginning of training cannot be written into the run's log: no space "
             "left");
   disk_.SetHook(nullptr);
   EXPECT_THAT(Running(), IsEmpty());
@@ -210,7 +211,8 @@ TEST_F(CoordinatorLogTest, AJobOfWhichTheLogCannotSayThatItTrainsDoesNotTrain) {
   EXPECT_THAT(Running(), ElementsAre(2));
 }
 
-// The log says that the job runs, so it is not dropped.
+// A member fails while RUNNING is being appended. The log then says that the job runs, so the job
+// is not dropped.
 TEST_F(CoordinatorLogTest, AFailureWhileTheLogTakesRunningIsThatOfAJobThatRuns) {
   Scale();
   EXPECT_TRUE(Register(EMBEDDING_WORKER, 1).ok());
@@ -229,7 +231,7 @@ TEST_F(CoordinatorLogTest, AJobThatIsBeingDroppedDoesNotBegin) {
   EXPECT_TRUE(Register(EMBEDDING_WORKER, 1).ok());
   RegisterAll();
   EXPECT_TRUE(Heartbeat(EMBEDDING_WORKER, 1).ok());
-  // All members are ready, and one of them fails before the disk has begun to append.
+  // All members report that they are ready, but one fails before the disk begins to append RUNNING.
   for (const auto& [role, count] :
        std::vector<std::pair<Role, int>>{{DATA_LOADER, job_.data_loader().replicas()},
                                          {EMBEDDING_WORKER, 2},
@@ -310,8 +312,8 @@ TEST_F(CoordinatorLogTest, WhoResumesWithAJobThatCannotBeginIsToldAndTheNextResu
   EXPECT_EQ(Workers(), 1);
 }
 
-// The cut is part of what was asked for but not part of the job, so it is kept when the job is
-// dropped.
+// The user asked for a changed job and for a cut. Dropping the job keeps the cut, which is not part
+// of the job.
 TEST_F(CoordinatorLogTest, AResumeFromACutAfterADroppedJobHasTheEarlierJobAndThatCut) {
   StartRun();
   ASSERT_TRUE(MakeAndCommit(1).ok());
@@ -336,7 +338,8 @@ TEST_F(CoordinatorLogTest, AResumeFromACutAfterADroppedJobHasTheEarlierJobAndTha
   EXPECT_EQ(Dropped().size(), 1u);
 }
 
-// The dropped generation has not trained, so nothing is lost after the cut.
+// The ranks took a last cut before they left, and the dropped generation has not trained, so
+// nothing is lost.
 TEST_F(CoordinatorLogTest, AStopAfterADroppedSizeThatFollowsALastCutLosesNothing) {
   Scale();
   FailForGood();
@@ -366,7 +369,7 @@ TEST_F(CoordinatorLogTest, AStopWhileASizeIsDroppedStopsTheRunThatWouldGoOnWithT
   EXPECT_EQ(job_.embedding_worker().replicas(), 1) << "what `satrap resume` begins with";
 }
 
-// Losses in between have started the generation again.
+// The generation with the new size was lost and restarted before its size was dropped.
 TEST_F(CoordinatorLogTest, SoDoesOneAfterASizeThatIsDroppedAtItsSecondAttempt) {
   Scale();
   ASSERT_TRUE(Register(NN_WORKER, 0).ok());
@@ -379,7 +382,8 @@ TEST_F(CoordinatorLogTest, SoDoesOneAfterASizeThatIsDroppedAtItsSecondAttempt) {
   EXPECT_EQ(reason(), "stopped on request; nothing is lost");
 }
 
-// Training went on after the cut, and it isn't known how far.
+// The cut before the dropped job was not a last one: training continued after it, and it is not
+// known how far.
 TEST_F(CoordinatorLogTest, ButNotOneAfterADroppedJobThatFollowsAnotherCut) {
   StartRun();
   ASSERT_TRUE(MakeAndCommit(1).ok());
@@ -394,7 +398,7 @@ TEST_F(CoordinatorLogTest, ButNotOneAfterADroppedJobThatFollowsAnotherCut) {
   EXPECT_NE(ending().loss(), Ending::NOTHING);
 }
 
-// The generation of the old size that followed the stop has trained.
+// The run was stopped with a last cut, but a generation with the old size has trained since then.
 TEST_F(CoordinatorLogTest, NorOneAfterAGenerationThatMayHaveTrainedSinceTheLastCut) {
   StartRun();
   ASSERT_TRUE(Wish(WishRequest::STOP).ok());
@@ -410,7 +414,7 @@ TEST_F(CoordinatorLogTest, NorOneAfterAGenerationThatMayHaveTrainedSinceTheLastC
   EXPECT_THAT(reason(), HasSubstr("if any, is lost"));
 }
 
-// Happens, for example, where the programs for a device were not built.
+// The launcher cannot start a size, for example, if the programs for a device were not built.
 TEST_F(CoordinatorLogTest, ASizeThatTheLauncherCannotStartIsDroppedByTheClaim) {
   Scale();
   ClaimRequest request;

@@ -1,9 +1,9 @@
-// The inside of CoordinatorEngine: coordinator_engine.cc works in memory, coordinator_disk.cc and
-// coordinator_log.cc work on the disk executor, coordinator_status.cc reports the status,
-// coordinator_hosts.cc serves GenerationEnd, CutCommits and RunTopics.
+// The implementation of CoordinatorEngine. coordinator_engine.cc works in memory,
+// coordinator_disk.cc and coordinator_log.cc work on the disk executor, coordinator_status.cc
+// reports the status, and coordinator_hosts.cc serves GenerationEnd, CutCommits and RunTopics.
 //
-// `mutex` (coordinator_state.h) guards the state of the generation and is held for moments. `disk`
-// runs one task at a time, so what only its tasks use (files, log) needs no lock.
+// `mutex` (coordinator_state.h) guards the state of the generation and is held only briefly. `disk`
+// runs one task at a time, so members that only its tasks use (files, log) need no lock.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_REP_H_
 #define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_REP_H_
@@ -36,7 +36,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
                                 CoordinatorState {
   Rep(ClaimedGeneration claimed, const CoordinatorOptions& options);
 
-  // The next methods work in memory.
+  // These methods work in memory.
   absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request) REQUIRES(mutex);
   absl::StatusOr<HeartbeatAnswer> Heartbeat(const HeartbeatRequest& request) REQUIRES(mutex);
   absl::StatusOr<LeaseSplitAnswer> LeaseSplit(const LeaseSplitRequest& request) REQUIRES(mutex);
@@ -62,10 +62,10 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void EndForTopics(Ending how) override EXCLUDES(mutex);
   absl::Status EndedStatus() override EXCLUDES(mutex);
 
-  // All but Finish, which posts its own task, run in tasks of OnDisk. OnDisk may be called under
-  // `mutex`.
+  // Except for Finish, which posts a task itself, these methods run in tasks of OnDisk. OnDisk may
+  // be called while `mutex` is held.
   void OnDisk(Task task) override;
-  void RestartHangClock() EXCLUDES(mutex);  // for the running task
+  void RestartHangClock() EXCLUDES(mutex);  // restarts the limit for the running task
   void EndIfDiskHangs(int64_t now_us, int64_t stall_us) REQUIRES(mutex);
   void RunCommit(const rpc::PendingAnswer& call, const CommitCutRequest& request) EXCLUDES(mutex);
   void RunAppendDropped(const std::string& change, const Ending& how) EXCLUDES(mutex);
@@ -88,14 +88,14 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   const LedgerState ledger;
   const absl::optional<uint64_t> cut_order_fingerprint;
   const std::vector<Restart> restarts;
-  const bool nothing_lost_before;  // as far as is known of the generations before
+  const bool nothing_lost_before;  // as NothingWasLostBefore says
   Executor* const executor;
   rpc::CallReceiver leases_of_loaders;
   rpc::CallReceiver commits_of_rank0;
   const int64_t start_us;
 
-  RunLog log;         // this and the next six: used by tasks of `disk` alone
-  size_t compact_at;  // when the log has this number
+  RunLog log;         // this and the next six: only for tasks of `disk`
+  size_t compact_at;  // compact when the log has this number
   CutFolders cut_folders;
   CutCommits commits;
   absl::optional<SplitList> splits;
@@ -107,7 +107,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   Members members GUARDED_BY(mutex);
   SplitLeases leases GUARDED_BY(mutex);
 
-  // Last, so that it is destroyed first and waits for its running task.
+  // The last member, so that it is destroyed first. Its destructor waits for the running task.
   SerialExecutor disk;
 };
 

@@ -1,5 +1,6 @@
-// What a coordinator knows of its generation and changes while it serves it. A base of
-// CoordinatorEngine::Rep (coordinator_rep.h), which adds what is made from the claimed generation.
+// What a coordinator knows about its generation and changes while it serves. This is a base class
+// of CoordinatorEngine::Rep (coordinator_rep.h), which adds what is made from the claimed
+// generation.
 //
 // Everything is guarded by `mutex`.
 
@@ -27,9 +28,9 @@ struct CoordinatorState {
 
   Mutex mutex;
   GenerationEnd end GUARDED_BY(mutex);
-  bool begins GUARDED_BY(mutex) = false;  // all members are ready: RUNNING is due, or has come
-  bool looks_at_log GUARDED_BY(mutex) = false;                   // a task of `disk` does, or will
-  absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // suspended time added
+  bool begins GUARDED_BY(mutex) = false;        // all members are ready: RUNNING follows
+  bool looks_at_log GUARDED_BY(mutex) = false;  // a task of `disk` does, or will
+  absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // not counting suspended time
   Wishes wishes GUARDED_BY(mutex);
   std::map<std::string, std::string> store GUARDED_BY(mutex);
   TrainProgress train GUARDED_BY(mutex);

@@ -7,8 +7,9 @@
 
 namespace satrap {
 
-// Rank 0 knows the number of samples only if the job states it. Otherwise each loader estimates an
-// epoch's from what it has read, and the run's is their mean times the number of epochs.
+// Rank 0 knows the run's number of samples only if the job states it. Otherwise each loader
+// estimates the samples of an epoch from what it has read, and the run's number is the mean of
+// these estimates times the number of epochs.
 void CoordinatorEngine::Rep::EstimateSamples(TrainProgress* progress) const {
   if (progress->expected_samples() > 0) return;
   const uint64_t expected = members.ExpectedTrainSamples() * static_cast<uint64_t>(job.epochs());

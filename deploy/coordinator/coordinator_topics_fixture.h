@@ -1,5 +1,5 @@
-// The base of tests of what the coordinator's engine does about topics: a run that reads the topics
-// of an in-memory cluster.
+// Base class of tests of how the coordinator's engine treats topics: a run that reads the topics of
+// an in-memory cluster.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_TOPICS_FIXTURE_H_
 #define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_TOPICS_FIXTURE_H_
@@ -37,7 +37,7 @@ class CoordinatorTopicsTest : public CoordinatorFixture {
   ~CoordinatorTopicsTest() override { engine_.reset(); }
 
   KafkaConfig* kafka() { return job_.mutable_data()->mutable_kafka(); }
-  // Begins another run with job_ as it is now.
+  // Begins another run with the current job_.
   void BeginAnew() {
     engine_.reset();
     EXPECT_TRUE(disk_.Remove(kRun).ok() && disk_.CreateFolders(kRun).ok());
@@ -57,7 +57,7 @@ class CoordinatorTopicsTest : public CoordinatorFixture {
       topic_executor_.RunReady();
     }
   }
-  // The train stream's topics, as the loader receives them.
+  // The topics of the train stream, as loader `loader` receives them.
   absl::StatusOr<StreamTopics> Fix(uint32_t loader);
   static std::vector<uint64_t> StartsOf(const absl::StatusOr<StreamTopics>& topics) {
     EXPECT_TRUE(topics.ok()) << topics.status();
@@ -66,21 +66,22 @@ class CoordinatorTopicsTest : public CoordinatorFixture {
     for (const auto& partition : topics->partitions()) starts.push_back(partition.start());
     return starts;
   }
-  // Brings the run to where all members are ready and the topics are fixed.
+  // Advances the run until all members are ready and the topics are fixed.
   void StartTopics();
-  // Sends heartbeats of all members for this long, and runs what is due meanwhile.
+  // Sends heartbeats of all members for `us` microseconds, and runs what becomes due meanwhile.
   void BeatFor(int64_t us);
   void Settle() {
     executor_.RunReady();
     RunAll();
   }
-  // The partitions that the loader's heartbeat deals, if it knows `known` of them: "SPLIT->LOADER".
+  // The partitions that the answer to a heartbeat of `loader` hands out, as "SPLIT->LOADER", if the
+  // loader already knows `known` partitions.
   std::vector<std::string> DealtTo(int loader, uint32_t known);
   std::vector<StreamTopics> TopicsEntries();
   // From now on nothing can be appended to the log.
   void FillDisk();
-  // A cut of this generation that has consumed [0, `consumed`) of each partition, and more after a
-  // gap.
+  // Writes a cut of this generation that has consumed [0, `consumed`) of each partition, and more
+  // after a gap.
   void MakeTopicCut(uint64_t cut, const std::vector<uint64_t>& consumed, uint64_t order = 0);
   // The offsets of all commits, one after another.
   std::vector<std::vector<int64_t>> Commits() const {

@@ -1,4 +1,4 @@
-// What the coordinator's engine does about topics, with a cluster in memory.
+// How the coordinator's engine treats topics, with a cluster in memory.
 
 #include <algorithm>
 #include <string>
@@ -51,7 +51,7 @@ TEST_F(CoordinatorTopicsTest, ADeathAfterTheEntryKeepsTheOffsetsThoughLatestHasM
   kafka()->mutable_start()->set_at(KafkaStart::LATEST);
   kafka()->mutable_end()->set_at(KafkaEnd::AT_START);
   BeginAnew();
-  // The loader never gets the answer, and the coordinator dies right after the link.
+  // The coordinator appends the entry, but dies before the loader gets the answer.
   engine_->Handle(kFixSplits, rpc::MessageOf(FixOf(0)), [](absl::StatusOr<rpc::Message>) {});
   RunAll();
   Begin("the coordinator was killed");
@@ -108,7 +108,7 @@ TEST_F(CoordinatorTopicsTest, NewPartitionsAreWrittenThenDealtToTheLoaderWithThe
   BeatFor(kLookUs);
   ASSERT_EQ(TopicsEntries().size(), 2u);
   EXPECT_THAT(StartsOf(TopicsEntries()[1]), ElementsAre(4, 0));
-  // Loader 0 already has two partitions.
+  // Loader 0 already has two partitions, so loader 1 gets the first new one.
   EXPECT_THAT(DealtTo(0, 3), ElementsAre("3->1", "4->0"));
   EXPECT_THAT(warnings_, IsEmpty());
 }
@@ -202,7 +202,7 @@ TEST_F(CoordinatorTopicsTest, WhileOffsetsAreCommittedOnlyTheNewestCutIsKept) {
   StartTopics();
   for (uint64_t cut = 1; cut <= 4; ++cut) {
     MakeTopicCut(cut, {10 * cut, 0});
-    ASSERT_TRUE(Commit(CommitOf(cut)).ok());  // the broker is slow: its executor does not run
+    ASSERT_TRUE(Commit(CommitOf(cut)).ok());  // a slow broker: do not run its executor
   }
   EXPECT_EQ(topic_executor_.num_ready(), 1u);
   EXPECT_TRUE(engine_->AsksBroker());
@@ -229,7 +229,7 @@ TEST_F(CoordinatorTopicsTest, OffsetsThatADeadCoordinatorDidNotCommitAreCommitte
   MakeTopicCut(1, {30, 20}, Heartbeat(NN_WORKER, 0)->order_fingerprint());
   ASSERT_TRUE(Commit(CommitOf(1)).ok());
   Begin("the coordinator was killed");
-  topic_executor_.RunReady();  // what the dead one had begun has no effect on this one
+  topic_executor_.RunReady();  // the old engine's task must not affect this one
   cluster_.commits.clear();
   ASSERT_TRUE(Fix(0).ok());
   EXPECT_THAT(Commits(), ElementsAre(ElementsAre(30, 20)));

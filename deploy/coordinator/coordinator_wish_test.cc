@@ -1,4 +1,4 @@
-// Wishes for cuts, stops and other sizes.
+// Wishes for cuts, stops and changes of size.
 
 #include <string>
 #include <utility>
@@ -21,12 +21,14 @@ class CoordinatorWishTest : public CoordinatorFixture {
     job.mutable_embedding_ps()->set_replicas(4);
     return job;
   }
-  // The entry with the new size. It follows those of the only generation and of cut 1.
+  // The log entry that announces the new size, after the entries of the only generation and of cut
+  // 1.
   static constexpr char kAnnouncement[] = "/runs/small/log/00000004";
   static constexpr char kMayNotBeInTheLog[] =
       "the run begins again from cut_0001_000001, and nothing is lost, but its change of size may "
       "not be in its log: the disk is away";
-  // Starts a run that waits for the cut with which its ranks leave for another size.
+  // Starts a run and makes a wish for another size. The run then waits for the cut after which its
+  // ranks leave.
   void StartRunThatScales() {
     BeginNewRun();
     StartRun();
@@ -133,7 +135,7 @@ TEST_F(CoordinatorWishTest, AStopWhoseCutIsNotThereInTimeTellsWhatIsLost) {
   beat.mutable_train()->set_step(17);
   ASSERT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, beat).ok());
   ASSERT_TRUE(Wish(WishRequest::STOP).ok());
-  Beat(25, COORDINATOR);  // all members' heartbeats; stop_seconds
+  Beat(25, COORDINATOR);  // all members' heartbeats, for stop_seconds
   EXPECT_EQ(state(), STOPPED);
   EXPECT_THAT(reason(), AllOf(HasSubstr("within 25 s (stop_seconds)"),
                               HasSubstr("from cut_0001_000001 at step 10"),
@@ -156,8 +158,7 @@ TEST_F(CoordinatorWishTest, AStopBeforeTheRunHasBegunIsAtOnce) {
   EXPECT_THAT(reason(), HasSubstr("nothing is lost"));
 }
 
-// The previous generation may have trained after the cut, whatever ended it and whoever asked for
-// this one.
+// The previous generation may have trained after the cut, whether it failed or was resumed.
 TEST_F(CoordinatorWishTest, AStopBeforeALaterGenerationHasBegunDoesNotClaimThatNothingIsLost) {
   const auto stop = [this](const std::string& start) {
     RegisterAll();
@@ -240,7 +241,8 @@ TEST_F(CoordinatorWishTest, AScaleIsALastCutAndThenTheNextGenerationWithTheNewJo
   EXPECT_EQ(engine_->Status().restarts(0).cause(), "scaled");
 }
 
-// Ranks that have left do not continue to train, so the generation must end.
+// After the cut the ranks have left, so the generation must end although the new size cannot be
+// written to the log. That must not count as a failure.
 TEST_F(CoordinatorWishTest, ASizeThatCannotBeAnnouncedIsNoFailureAndTheRunGoesOnAtTheOldSize) {
   for (const int max_restarts : {0, 1}) {
     job_.set_max_restarts(max_restarts);
@@ -264,7 +266,7 @@ TEST_F(CoordinatorWishTest, ASizeThatCannotBeAnnouncedIsNoFailureAndTheRunGoesOn
   }
 }
 
-// If the entry was linked, the next generation has the new size.
+// If the entry was linked although syncing failed, the next generation has the new size.
 TEST_F(CoordinatorWishTest, ASizeWhoseAnnouncementCannotBeSyncedMayBeInTheLog) {
   for (const bool is_kept : {true, false}) {
     StartRunThatScales();
@@ -345,7 +347,8 @@ TEST_F(CoordinatorWishTest, AScaleThatChangesWhatMustNotChangeIsRefused) {
   EXPECT_TRUE(Wish(WishRequest::STOP).ok()) << "nothing is under way";
 }
 
-// If a cut is being linked when the time is over, the message counts it as committed.
+// The time for the stop runs out while a cut is being linked. The message counts that cut as
+// committed.
 TEST_F(CoordinatorWishTest, AStopWhoseTimeIsOverWhileACutIsLinkedTellsOnlyWhatIsLostAfterIt) {
   StartRun();
   HeartbeatRequest beat = HeartbeatOf(NN_WORKER, 0);
@@ -357,7 +360,7 @@ TEST_F(CoordinatorWishTest, AStopWhoseTimeIsOverWhileACutIsLinkedTellsOnlyWhatIs
     executor_.JumpBy(25 * 1000 * 1000);
     executor_.RunReady();
   });
-  Commit(CommitOf(1)).IgnoreError();  // told to wait, for the time that has passed
+  Commit(CommitOf(1)).IgnoreError();  // answered WAIT because time has passed
   ASSERT_TRUE(Commit(CommitOf(1)).ok()) << "of every_seconds, not the last one";
   EXPECT_EQ(state(), STOPPED);
   EXPECT_THAT(reason(), AllOf(HasSubstr("from cut_0001_000001 at step 10"),

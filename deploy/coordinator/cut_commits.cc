@@ -37,8 +37,8 @@ CutCommits::CutCommits(CoordinatorState* state, Host* host, const RunLog* log,
 absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Commit(
     const CommitCutRequest& request) {
   const absl::StatusOr<CutEntry> cut = Check(request);
-  // A file cannot be read, or is not whole. The work is still in the tables, so the cut is
-  // abandoned like one that cannot be written.
+  // A file of the cut is damaged or cannot be read. The work is still in the tables, so the cut is
+  // abandoned, like a cut that cannot be written.
   if (absl::IsDataLoss(cut.status()))
     return absl::StatusOr<CommitCutAnswer>(Abandoned(cut.status()));
   absl::Status status = cut.status();
@@ -47,7 +47,7 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Commit(
   return Append(request, *cut);
 }
 
-// DATA_LOSS: a file of the cut cannot be read or is not whole.
+// DATA_LOSS: a file of the cut is damaged or cannot be read.
 absl::StatusOr<CutEntry> CutCommits::Check(const CommitCutRequest& request) const {
   {
     MutexLock lock(&state_->mutex);
@@ -56,7 +56,7 @@ absl::StatusOr<CutEntry> CutCommits::Check(const CommitCutRequest& request) cons
       return absl::FailedPreconditionError("the run has not begun yet");
     }
   }
-  // Checked first, because the files of an older cut may be gone by now.
+  // Check this before the files, because those of an older cut may have been removed.
   if (ParseCutName(request.cut()).has_value() && !IsNewer(request.cut(), *log_)) {
     return absl::FailedPreconditionError(absl::StrCat(
         request.cut(), " is not newer than ", log_->last_cut()->cut(), ", which is committed"));
@@ -69,12 +69,12 @@ absl::StatusOr<CutEntry> CutCommits::Check(const CommitCutRequest& request) cons
   return cut;
 }
 
-// After this call the generation does not end until the entry is appended or has failed.
+// From now on the generation cannot end until the entry is appended or the append has failed.
 absl::Status CutCommits::BeginAppend(const CommitCutRequest& request) {
   MutexLock lock(&state_->mutex);
   if (state_->end.has_ended()) return state_->end.EndedError();
   if (request.leave() && !state_->wishes.stops() && !state_->wishes.scales()) {
-    return absl::InvalidArgumentError("leave: nobody has wished that training ends");
+    return absl::InvalidArgumentError("leave: nobody has asked for the end of training");
   }
   return state_->end.BeginAppend(absl::StrCat(request.cut(), " is committed"));
 }
@@ -92,7 +92,7 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Append(const CommitC
   {
     MutexLock lock(&state_->mutex);
     // The append hung, so the generation has ended and its end has been reported. The next
-    // coordinator will see what became of the entry.
+    // coordinator will see whether the entry is in the log.
     if (!state_->end.appends()) return absl::nullopt;
     if (status.ok()) {
       OnAppended(request, log_->entries().back());
@@ -109,7 +109,8 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Append(const CommitC
   if (absl::IsAlreadyExists(status)) {
     return absl::StatusOr<CommitCutAnswer>(absl::FailedPreconditionError(status.message()));
   }
-  // The disk may be full for now, or its files limited; the work is still in the tables.
+  // The disk may be full at the moment, or the size of files may be limited. The work is still in
+  // the tables.
   if (!status.ok()) return absl::StatusOr<CommitCutAnswer>(Abandoned(status));
   CommitCutAnswer answer;
   answer.set_outcome(OUTCOME_DONE);
@@ -135,11 +136,11 @@ void CutCommits::OnAppended(const CommitCutRequest& request, const RunLogEntry& 
   }
 }
 
-// Whoever claims the next generation takes the job from the announcement. The announcement follows
-// the cut in the same task, so no other entry of this process comes between. If it cannot be
-// written, the generation still ends, because the ranks have left. Since the log has their cut,
-// that is not a failure (RunLog::has_left). The next generation has the size that the log says; if
-// that is the old one, `satrap scale` makes its wish again.
+// Appends the announcement, from which the coordinator of the next generation takes the job. This
+// runs in the task that has appended the cut, so no other entry of this process comes between them.
+// If the announcement cannot be written, the generation still ends, because the ranks have left.
+// That is not a failure, since the log has their cut (RunLog::has_left). The next generation has
+// the size that the log says; if that is the old one, `satrap scale` makes its wish again.
 void CutCommits::AnnounceSize() {
   RunLogEntry entry;
   GenerationEntry* next = entry.mutable_generation();

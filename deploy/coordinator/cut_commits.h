@@ -1,13 +1,14 @@
-// Commits cuts into the run's log. After a cut with which training leaves for another size, also
-// commits the announcement of that size.
+// Commits cuts into the run's log. If the ranks leave with a cut so that the run can change its
+// size, also commits, after that cut, the announcement of the new size.
 //
-// The link of a CUT entry is the commit. A cut is abandoned if one of its files cannot be read or
-// is not whole, or if its entry cannot be written and certainly is not in the log: nothing is lost,
-// because the work is still in the tables. If nobody knows whether the entry is in the log, the
-// commit is not answered and the generation ends.
+// A cut is committed when its CUT entry is linked into the log (common/checkpoint/run_log.h). A cut
+// is abandoned if one of its files is damaged or cannot be read, or if its entry cannot be written
+// and certainly is not in the log. This loses nothing, because the work is still in the tables. If
+// it is not known whether the entry is in the log, the commit is not answered and the generation
+// ends.
 //
-// Only for tasks of the coordinator's disk, which run one at a time. It locks the state's mutex for
-// moments, and never while it calls its host.
+// Only for tasks of the coordinator's disk, which run one at a time. It holds the state's mutex
+// only briefly, and never while it calls its host.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_CUT_COMMITS_H_
 #define SATRAP_DEPLOY_COORDINATOR_CUT_COMMITS_H_
@@ -28,25 +29,25 @@ namespace satrap {
 
 class CutCommits {
  public:
-  // What this class needs from the engine.
+  // The services that this class needs from the engine.
   class Host {
    public:
     virtual ~Host() = default;
-    // Appends the entry, with its time, to the run's log.
+    // Sets the entry's time, and appends the entry to the run's log.
     virtual absl::Status Append(RunLogEntry entry) = 0;
-    // After a failed Append: whether the entry certainly is not in the log. A link or a sync that
-    // reports an error may have worked.
+    // After a failed Append: whether the entry certainly is not in the log. A link or a sync may
+    // have taken effect although it returned an error.
     virtual bool IsAbsent(const absl::Status& status) const = 0;
   };
-  // None of the pointers is owned. `log` is the host's; `kill_points` may be null.
+  // Owns none of the pointers. `log` is the host's; `kill_points` may be null.
   CutCommits(CoordinatorState* state, Host* host, const RunLog* log, const CutFolders* cut_folders,
              const Envelope& run, KillPoints* kill_points);
 
-  // Commits or abandons the cut. Returns the answer to rank 0; nothing, and then rank 0 must get no
-  // answer, if it isn't known whether the cut is committed: rank 0 would remove the cut's files if
-  // it heard that the cut is not committed, and learns from its heartbeat that the generation has
-  // ended. Errors are about the request, or say that the generation is over: rank 0 would meet them
-  // again with every cut.
+  // Commits or abandons the cut. Returns the answer to rank 0, or nullopt if it is not known
+  // whether the cut is committed. Rank 0 must then get no answer: if it heard that the cut is not
+  // committed, it would remove the cut's files. It learns from its heartbeat that the generation
+  // has ended. Errors are about the request, or say that the generation is over; rank 0 would get
+  // them for every later cut, too.
   absl::optional<absl::StatusOr<CommitCutAnswer>> Commit(const CommitCutRequest& request);
 
  private:

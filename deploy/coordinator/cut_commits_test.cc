@@ -66,7 +66,7 @@ class CutCommitsTest : public ::testing::Test, public CutCommits::Host, public G
     request.set_wish(wish);
     return request;
   }
-  // "committed", "abandoned: WHY", the error, or "no answer".
+  // Returns "committed", "abandoned: WHY", the error's message, or "no answer".
   std::string Commit(const CommitCutRequest& request) {
     const auto answer = commits_.Commit(request);
     if (!answer.has_value()) return "no answer";
@@ -104,7 +104,7 @@ class CutCommitsTest : public ::testing::Test, public CutCommits::Host, public G
     }
     return cuts;
   }
-  // Makes the announcement fail, and nothing else.
+  // Makes only the append of the announcement fail.
   void FailAnnouncement(const absl::Status& error, bool is_absent) {
     is_absent_ = is_absent;
     before_append_ = [this, error](const RunLogEntry& entry) {
@@ -169,7 +169,7 @@ TEST_F(CutCommitsTest, WhatIsNoNewerWholeCutOfThisGenerationIsNotCommitted) {
   MakeCut(4);
   CommitCutRequest leave = RequestOf(4);
   leave.set_leave(true);
-  EXPECT_EQ(Commit(leave), "leave: nobody has wished that training ends");
+  EXPECT_EQ(Commit(leave), "leave: nobody has asked for the end of training");
   EXPECT_THAT(Cuts(), ElementsAre("cut_0001_000002"));
   EXPECT_EQ(State(), RUNNING);
 }
@@ -181,7 +181,7 @@ TEST_F(CutCommitsTest, NothingIsCommittedAfterTheEnd) {
   EXPECT_THAT(Cuts(), IsEmpty());
 }
 
-// The end comes between the check of the files and the append.
+// The generation ends after the cut's files were checked, but before the append.
 TEST_F(CutCommitsTest, NorWhereTheEndOvertakesTheCommit) {
   MakeCut(1);
   disk_.SetOpenHook([this](const std::string&) {
@@ -229,7 +229,7 @@ TEST_F(CutCommitsTest, ACommitOfASupersededCoordinatorIsRefused) {
   EXPECT_EQ(HowEnded().why(), Ending::SUPERSEDED);
 }
 
-// The end has been reported, whatever became of the entry.
+// The append hangs until the generation has ended. Its outcome no longer changes the reported end.
 TEST_F(CutCommitsTest, ACommitThatHasHungIsNotAnsweredAndChangesNothing) {
   const uint64_t wish = Wish(WishRequest::SCALE);
   CommitCutRequest request = LeaveWith(1, wish);

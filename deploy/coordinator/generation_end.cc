@@ -29,7 +29,7 @@ absl::Status GenerationEnd::EndedError() const {
 FailAnswer GenerationEnd::Told() const {
   FailAnswer answer;
   answer.set_state(put_off_.has_value() ? put_off_->state : state_);
-  // A role that exits with 75 learns of FAILED when it is started again.
+  // The role exits with 75 (kExitStartAgain), and learns of FAILED when it is started again.
   if (put_off_.has_value() && put_off_->state == FAILED) answer.set_state(RESTARTING);
   *answer.mutable_ending() = put_off_.has_value() ? put_off_->how : ending_;
   return answer;
@@ -40,10 +40,9 @@ bool GenerationEnd::PutOff(RunState end, const Ending& how, void (GenerationEnd:
   if (!put_off_.has_value()) {
     put_off_ = PutOffEnd{end, how, again};
   } else if (dropping_ && end == STOPPED && put_off_->state == RESTARTING) {
-    // Whoever stops the run does not want it to go on with the earlier job now.
-    const std::string why = put_off_->how.text();
+    // A stop takes precedence over going on with the earlier job. Its text does not mention the
+    // dropped change, because whoever reports the stop reads DROPPED in the log.
     put_off_ = PutOffEnd{end, how, nullptr};
-    absl::StrAppend(put_off_->how.mutable_text(), "\n  ", why);
   }
   return true;
 }
@@ -80,19 +79,18 @@ void GenerationEnd::EndBy(Ending how) {
   how.set_before_ready(state_ == STARTING);
   if (!NoRestartCures(how, before_.ended)) return EndByLoss(std::move(how));
   if (RuleOf(how).follows == Follows::kRunEndsIfRepeated) {
-    absl::StrAppend(
-        how.mutable_text(),
-        "\n  the generation before ended by the same before all roles were ready, so no "
-        "restart cures it: ",
-        RuleOf(how).cure);
+    absl::StrAppend(how.mutable_text(),
+                    "\n  the previous generation ended from the same cause, also before all roles "
+                    "were ready, so no restart cures it: ",
+                    RuleOf(how).cure);
   }
   EndForGood(std::move(how));
 }
 
 void GenerationEnd::EndByLoss(Ending how) {
   how.set_before_ready(state_ == STARTING);
-  // An entry that may be in the log may be the run's end, or a cut, which gives the run its
-  // restarts again. The next coordinator reads the log and decides.
+  // If the outcome of an append is not known, the log may hold the run's end, or a cut, which gives
+  // the run its restarts back. So let the next coordinator read the log and decide.
   const bool may_restart =
       before_.restarts_without_cut < before_.max_restarts || uncertain_.has_value();
   const RunState end = host_->IsStopWished() ? STOPPED : may_restart ? RESTARTING : FAILED;
@@ -105,7 +103,7 @@ void GenerationEnd::EndByLoss(Ending how) {
   if (before_.max_restarts > 0) {
     absl::StrAppend(how.mutable_text(), "\n  and the run has restarted ",
                     Counted(static_cast<uint64_t>(before_.max_restarts), "time"),
-                    " without a cut between (max_restarts): ", before_.recent_causes);
+                    " without a cut in between (max_restarts): ", before_.recent_causes);
   }
   End(FAILED, std::move(how));
 }
@@ -113,8 +111,8 @@ void GenerationEnd::EndByLoss(Ending how) {
 void GenerationEnd::EndForGood(Ending how) {
   const JobTrial& trial = before_.trial;
   const bool drops = state_ == STARTING && trial.MayBeTheCause(how);
-  // A run in progress continues as it was, but whoever resumes one with another job gets the
-  // failure.
+  // A run in progress continues with its earlier job, but a user who resumes a run with a changed
+  // job gets the failure.
   const RunState end = drops && !trial.resumed ? RESTARTING : FAILED;
   if (!drops) return End(FAILED, std::move(how));
   if (has_ended() || PutOff(end, how, &GenerationEnd::EndForGood)) return;
@@ -145,7 +143,7 @@ void GenerationEnd::SetUncertain() {
 bool GenerationEnd::EndUnlessKnown(const absl::Status& error, bool absent) {
   if (absl::IsAlreadyExists(error) || absl::IsAborted(error)) End(RESTARTING, SupersededEnding());
   if (absent) return true;
-  // If the append hung, no append is under way any more, and the generation has ended already.
+  // Does nothing if the append hung: then no append is under way and the generation has ended.
   SetUncertain();
   EndByLoss(
       EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
@@ -164,7 +162,7 @@ void GenerationEnd::OnDiskHang(const std::string& hangs) {
   if (put_off_.has_value()) absl::StrAppend(put_off_->how.mutable_text(), "; ", hangs);
   SetUncertain();
   FinishAppend();
-  // As after any loss, the next generation tries the job again.
+  // Do not drop the job: the next generation tries it again, as after any loss.
   if (std::exchange(dropping_, false)) put_off_.reset();
   EndByLoss(EndingOf(Ending::DISK_HANGS, COORDINATOR, 0, hangs));
 }
@@ -173,7 +171,8 @@ void GenerationEnd::OnDropAppended(const absl::Status& status, const Ending& how
   // The append hung, and the generation ended meanwhile.
   if (!std::exchange(dropping_, false)) return;
   if (status.ok()) return TakePutOffEnd();
-  // Whether or not the entry is in the log, the next generation will show if the job is dropped.
+  // It is not known whether the entry is in the log. The next generation finds out whether the job
+  // is dropped.
   put_off_.reset();
   if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) {
     return End(RESTARTING, SupersededEnding());

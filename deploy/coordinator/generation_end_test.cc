@@ -28,7 +28,7 @@ class GenerationEndTest : public ::testing::Test, public GenerationEnd::Host {
     dropped_ = how;
   }
 
-  // A generation of a run with `max_restarts`, otherwise as in before_.
+  // A generation in a run that may restart `max_restarts` times; otherwise as in before_.
   GenerationEnd Of(int max_restarts = 2) {
     before_.max_restarts = max_restarts;
     return GenerationEnd(before_, this);
@@ -89,7 +89,7 @@ TEST_F(GenerationEndTest, ALossFailsTheRunOnceNoRestartIsLeftAndACutBringsThemBa
   end.EndByLoss(Loss());
   EXPECT_EQ(end.state(), FAILED);
   EXPECT_EQ(end.ending().text(),
-            "embedding_ps 0 is lost\n  and the run has restarted 2 times without a cut between "
+            "embedding_ps 0 is lost\n  and the run has restarted 2 times without a cut in between "
             "(max_restarts): generation 1: a; generation 2: b");
   EXPECT_THAT(std::string(end.EndedError().message()), HasSubstr("the run has failed: "));
   GenerationEnd after_cut = Running();
@@ -256,18 +256,23 @@ TEST_F(GenerationEndTest, AStopWhileAJobIsDroppedStopsTheRun) {
   EXPECT_EQ(end.state(), STOPPED);
   EXPECT_EQ(end.ending().why(), Ending::ASKED);
   EXPECT_EQ(end.ending().loss(), Ending::NOTHING);
-  EXPECT_EQ(end.ending().text(),
-            "stopped on request; nothing is lost\n  nn_worker 0: it failed\n  the change of the "
-            "job is dropped: nn_worker.replicas from 1 to 2");
+  EXPECT_EQ(end.ending().text(), "stopped on request; nothing is lost")
+      << "the entry DROPPED says the rest";
 }
 
 TEST_F(GenerationEndTest, AStopWhileAResumedJobIsDroppedLeavesTheFailure) {
   PutOnTrial(/*resumed=*/true);
   GenerationEnd end = Of();
   end.EndBy(Failure(Ending::REFUSED));
+  const FailAnswer told = end.Told();
   end.End(STOPPED, EndingOf(Ending::ASKED, "stopped on request"));
+  EXPECT_EQ(end.Told().SerializeAsString(), told.SerializeAsString());
   end.OnDropAppended(absl::OkStatus(), *dropped_);
   EXPECT_EQ(end.state(), FAILED) << "somebody waits for it";
+  EXPECT_EQ(end.ending().why(), Ending::MEMBER_FAILED);
+  EXPECT_EQ(end.ending().text(),
+            "nn_worker 0: it failed\n  the change of the job is dropped: nn_worker.replicas from 1 "
+            "to 2; the next `satrap resume` has the earlier job");
 }
 
 TEST_F(GenerationEndTest, WhoHasResumedWithAJobThatIsDroppedIsTold) {

@@ -1,5 +1,5 @@
-// Whether a generation has a job on trial (common/checkpoint/job_of_run.h): what the coordinator
-// writes into the log about that.
+// Whether a generation's job is on trial (common/checkpoint/job_of_run.h), and so what the
+// coordinator must write into the log about the job.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_JOB_TRIAL_H_
 #define SATRAP_DEPLOY_COORDINATOR_JOB_TRIAL_H_
@@ -13,24 +13,26 @@
 namespace satrap {
 
 struct JobTrial {
-  // The log does not show yet that a generation of this job has begun to train.
+  // Whether the log must get RUNNING, because it does not show yet that this job has begun to
+  // train.
   bool writes_running = false;
-  // If this generation cannot begin, the next one has another job. `change` then says, for people,
-  // in which fields this job differs from that one; empty: there is no job to go back to.
+  // Text for people: in which fields this job differs from the earlier job. If this generation
+  // cannot begin, the next one has the earlier job. Empty if there is no earlier job to go back to.
   std::string change;
-  // Somebody resumed the run with the job, and waits. Otherwise the job comes from a `satrap scale`
-  // of a run in progress, which goes on.
+  // Whether somebody resumed the run with this job, and so waits for the result. Otherwise the job
+  // comes from a `satrap scale` of a run in progress, and that run continues.
   bool resumed = false;
-  // The job reads other topics than the one to go back to, or asks other brokers for them.
+  // Whether this job and the earlier job read different topics, or read them from different
+  // brokers.
   bool changes_topics = false;
 
-  // Whether the change may be why the generation, which ends by `how`, cannot begin, and no restart
-  // cures that. A broker that is away would keep the earlier job from beginning, too, unless that
-  // job asks another broker.
+  // Whether the change of the job may be the reason why the generation, which ends with `how`,
+  // cannot begin, so that a restart would not help. If a broker does not answer, the earlier job
+  // could not begin either, unless it uses another broker.
   bool MayBeTheCause(const Ending& how) const;
 };
 
-// The trial of the newest generation of the log, whose job is `job`. Thread-safe: a function of its
+// The trial of the log's newest generation, whose job is `job`. Thread-safe: a function of its
 // arguments.
 JobTrial TrialOf(const RunLog& log, const JobConfig& job);
 

@@ -22,7 +22,7 @@ std::string Generation(int number, const std::string& job, const std::string& be
          job + " } }";
 }
 
-// TrialOf the newest generation of a log with these entries.
+// The JobTrial of the newest generation in a log with these entries.
 JobTrial Trial(const std::vector<std::string>& entries) {
   MemoryFileSystem disk;
   EXPECT_TRUE(disk.CreateFolders(kRun).ok());

@@ -16,14 +16,15 @@ Entry BeforeTopics(Entry entry, Entry end) {
   return std::find_if(entry, end, [](const RunLogEntry& each) { return !each.has_topics(); });
 }
 
-// The first entry from `entry` back that is not about a dropped job. If a generation of such a job
-// had trained, the log would have a RUNNING or a cut from it. TOPICS are found before anybody
-// trains on them, or in a generation that an older entry shows.
+// Goes back from `entry` to the first entry that does not belong to a dropped job. The skipped
+// entries show no training: if a generation with a dropped job had trained, the log would have its
+// RUNNING entry or a cut that it made. A TOPICS entry was appended before anybody trained on its
+// topics, or comes from a generation that an older entry shows.
 Entry BeforeDropped(Entry entry, Entry end) {
   while (entry != end && entry->has_dropped()) {
     entry = BeforeTopics(entry + 1, end);
-    // A compacted log no longer has the jobs of generations that never ran, so it does not say
-    // which of them were the dropped job's.
+    // A compacted log lacks the jobs of generations that never ran, so it does not say which of
+    // them had the dropped job.
     if (entry == end || !entry->has_generation() || !entry->generation().has_job()) break;
     const JobConfig dropped = entry->generation().job();
     while (entry != end && entry->has_generation() && entry->generation().has_job() &&

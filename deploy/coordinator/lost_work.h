@@ -14,21 +14,22 @@
 
 namespace satrap {
 
-// Whether it is known that no generation before the newest one of `log` has trained after the cut
-// that this one begins from: either the run begins, or training was over with that cut, or training
-// left with it for a stop or another size. A change of the job that was dropped since then has
-// trained nothing. After any other cut training went on, and it isn't known how far.
+// Whether it is certain that no generation before the newest one of `log` has trained after the cut
+// that the newest one begins from. There are three such cases: the run begins; training was over
+// with that cut; the ranks left the generation with that cut, for a stop or a change of size. A
+// changed job that was dropped since then has trained nothing. After any other cut training
+// continued, and it is not known how far.
 bool NothingWasLostBefore(const RunLog& log);
 
-// What a generation's coordinator knows of its training.
+// What a generation's coordinator knows about the training in its generation.
 struct TrainedSince {
-  absl::optional<CutEntry> own_cut;  // the newest that this generation has committed
-  std::string start_cut;             // the name of the one that it began from; empty: the beginning
-  uint64_t start_step = 0;           // the step of that place
-  uint64_t step = 0;                 // the last that rank 0 has reported, maybe a second ago
+  absl::optional<CutEntry> own_cut;  // the newest cut of this generation
+  std::string start_cut;             // name of the cut it began from; empty: the beginning
+  uint64_t start_step = 0;           // the step at which it began
+  uint64_t step = 0;                 // the last step reported, perhaps a second ago
 };
-// Adds to the text how much work is lost, and from where the run goes on; sets the loss if steps
-// are known to be lost.
+// Appends to the text of `how` how much work is lost and where the run continues. Sets `loss` if
+// steps are known to be lost.
 void AddLostWork(const TrainedSince& trained, Ending* how);
 
 }  // namespace satrap

@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kRun[] = "/runs/a";
 
-// NothingWasLostBefore of a run whose log has these entries.
+// NothingWasLostBefore for a run whose log has these entries.
 bool NothingLost(const std::vector<std::string>& entries) {
   MemoryFileSystem disk;
   EXPECT_TRUE(disk.CreateFolders(kRun).ok());

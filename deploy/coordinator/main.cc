@@ -1,24 +1,25 @@
-// The coordinator's process: checks the storage of the run (common/checkpoint/storage_check.h),
-// claims the next generation, serves it, and exits when it is over. The generation after it gets a
-// new process.
+// The coordinator's process. It checks the storage of the run (common/checkpoint/storage_check.h),
+// claims the next generation, serves it, and exits when that generation is over. Each generation
+// has a new coordinator process.
 //
-// It exits once every member has been told of the end. The code is 75 (kExitStartAgain), at once,
-// if the run goes on with the next generation or another coordinator has claimed this one.
-// Otherwise it first gives the launcher or `satrap status` time to ask for the last status; the
-// code is then 1 if the run has failed or the generation could not be claimed, 0 if it has finished
-// or stopped. A coordinator of a run that had finished before says so to whoever asks, and exits
-// with 0, too. It writes the generation's Ending, or its own, to the file of --ending
-// (common/role/ending.h). One that cannot claim for want of memory, processes or descriptors exits
-// with 75, because they may be there when it is started again.
+// It exits once every member has been told of the end. If the run continues with the next
+// generation, or another coordinator has claimed this one, it then exits at once, with code 75
+// (kExitStartAgain). Otherwise it first gives the launcher or `satrap status` time to ask for the
+// last status. Its code is then 1 if the run has failed or the generation could not be claimed, and
+// 0 if the run has finished or stopped. The coordinator of a run that had finished before reports
+// that when asked, and also exits with 0. The process writes the Ending of the generation, or its
+// own, to the file of --ending (common/role/ending.h). If it cannot claim for lack of memory,
+// processes or descriptors, it exits with 75, because they may be available when it is started
+// again.
 //
-// Whatever the reason for the exit, it waits up to 2 s for file work that is under way, and as long
-// for the last commit of a group's offsets, but no longer, because a disk or a broker may hang.
-// Then the process ends in the middle of the work, as by SIGKILL, which harms nothing
-// (common/checkpoint/run_log.h); old cuts that it has not removed yet are left to the next
+// Before it exits for any reason, it waits up to 2 s for file work that is under way, and up to 2 s
+// for the last commit of a group's offsets. It waits no longer, because a disk or a broker may
+// hang. Then the process ends in the middle of the work, as by SIGKILL, which does no harm
+// (common/checkpoint/run_log.h). Old cuts that it has not removed yet are left to the next
 // coordinator.
 //
 // Signals. The first SIGTERM asks the run to stop, as it does at any role (role_runtime.h). After a
-// second one, a SIGINT, and any signal after the end it waits for no member.
+// second one, a SIGINT, or any signal after the end, it no longer waits for members.
 
 #include <poll.h>
 #include <unistd.h>
@@ -39,12 +40,12 @@
 #include "common/checkpoint/storage_check.h"
 #include "common/file/file_system.h"
 #include "common/file/mount_name.h"
+#include "common/life/life_sign.h"
 #include "common/log/log.h"
 #include "common/role/cause_table.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
 #include "common/role/kill_points.h"
-#include "common/life/life_sign.h"
 #include "common/role/process_end.h"
 #include "common/role/process_limits.h"
 #include "common/role/random_id.h"
@@ -62,13 +63,13 @@
 namespace satrap {
 namespace {
 
-// How long the coordinator still answers Status after every member knows the end.
+// How long the coordinator still answers Status after every member has learned of the end.
 constexpr int64_t kLingerMs = 10000;
-// How long members that do not ask may keep the next generation waiting. Those that come later
-// reach the next coordinator, which refuses them.
+// How long members that send no heartbeat may delay the next generation. If they send one later,
+// the next coordinator refuses it.
 constexpr int64_t kTellMs = 2000;
-// How long file work that is under way may delay the exit, and so the next generation. Removing old
-// cuts mostly takes less.
+// How long running file work may delay the exit, and with it the next generation. Removing old cuts
+// usually takes less.
 constexpr int64_t kFileWorkMs = 2000;
 constexpr int64_t kPollMs = 100;
 constexpr int64_t kBrokerMs = 2000;
@@ -94,7 +95,7 @@ int NextSignal(const sigset_t& signals) {
 absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t writer) {
   ClaimRequest request;
   ASSIGN_OR_RETURN(request.job, ReadJobToClaim(flags.config, DiskFileSystem()));
-  // With a cause, --next_job means that the launcher could not start the log's job.
+  // If --next_job comes with a cause, it means that the launcher could not start the log's job.
   request.drops_change = flags.next_job && !flags.ended.text().empty();
   request.next_job = flags.next_job && !request.drops_change;
   if (!flags.from.empty()) {
@@ -124,8 +125,8 @@ void AskToStop(CoordinatorEngine* engine, const Logger& logger) {
   });
 }
 
-// Serves until the generation is over and everybody knows it, or a signal ends it. Returns the last
-// state.
+// Serves until the generation is over and all members know it, or until a signal ends it. Returns
+// the last state.
 RunState ServeGeneration(CoordinatorEngine* engine, const LifeSign& life, const Logger& logger) {
   const sigset_t signals = StopSignals();
   bool asked_to_stop = false;
@@ -157,7 +158,7 @@ RunState ServeGeneration(CoordinatorEngine* engine, const LifeSign& life, const 
   }
 }
 
-// Returns whether no file work is under way any more.
+// Waits up to kFileWorkMs for file work. Returns false if some is still under way.
 bool WaitForFileWork(const CoordinatorEngine& engine, const Logger& logger) {
   if (!engine.DiskIsBusy()) return true;
   logger.Info("waiting for file work that is under way", {{"limit_ms", kFileWorkMs}});
@@ -172,7 +173,7 @@ bool WaitForFileWork(const CoordinatorEngine& engine, const Logger& logger) {
 // How the process ends.
 struct Exit {
   int code = 0;
-  absl::optional<Ending> ending;  // to be written; none if the run has finished
+  absl::optional<Ending> ending;  // the Ending to write; none if the run has finished
 };
 
 // How to exit after serving a generation.
@@ -191,8 +192,8 @@ int CodeOf(const Exit& exit, const CoordinatorFlags& flags) {
   return exit.code;
 }
 
-// Waits for the last commit of a group's offsets. Only tools look at those, so neither the next
-// generation nor the message of a failure waits for it.
+// Waits for the last commit of a group's offsets, but only if the run has finished or stopped. Only
+// tools use these offsets, so they must not delay the next generation or the message of a failure.
 void AwaitBrokers(const CoordinatorEngine& engine, RunState state) {
   const int64_t limit_ms = state == FINISHED || state == STOPPED ? kBrokerMs : 0;
   const int64_t deadline_ms = MonotonicMs() + limit_ms;
@@ -204,8 +205,8 @@ void AwaitBrokers(const CoordinatorEngine& engine, RunState state) {
 absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   const sigset_t signals = StopSignals();
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
-  // Makes a file at its size limit, or a closed reader of the log, an error of the write instead of
-  // a signal.
+  // A write beyond the file size limit, or to a log that nobody reads, must return an error instead
+  // of raising a signal.
   signal(SIGXFSZ, SIG_IGN);
   signal(SIGPIPE, SIG_IGN);
 
@@ -263,13 +264,13 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
         "exiting while file work is still under way; nothing is damaged by that, and the next "
         "coordinator of the run finishes what has to be finished");
   } else if (has_topics) {
-    // Only after the file work, because that starts the commit.
+    // Wait after the file work, because one of its tasks starts the commit.
     AwaitBrokers(engine, state);
   }
-  // Stopping and destroying these objects would wait for the disk's thread, for ever if the disk
-  // hangs, and for the connections to brokers, which take a second to close.
+  // Skip stopping and destroying these objects if that would block: the disk's thread may hang for
+  // ever, and connections to brokers take a second to close.
   if (!disk_is_idle) _exit(CodeOf(exit, flags));
-  // The answers that report the end may not be on the wire yet. This does not wait for brokers.
+  // Let the answers that report the end reach the wire. This does not wait for brokers.
   server->Shutdown(/*deadline_ms=*/200);
   if (has_topics) _exit(CodeOf(exit, flags));
   executor.Stop();
@@ -287,8 +288,8 @@ int RunMain(const std::vector<std::string>& args) {
   const absl::StatusOr<Exit> exit = Run(*flags);
   if (exit.ok()) return CodeOf(*exit, *flags);
   const Ending failure = FailureOf(COORDINATOR, 0, exit.status());
-  // This process cannot know whether its end is the second of this kind, but whoever starts it
-  // again can.
+  // A failure of this kind ends the run if it occurs a second time. Only the process that starts
+  // this one again can know whether it does.
   if (RuleOf(failure).follows != Follows::kRunEndsIfRepeated) {
     return CodeOf({kExitFailed, failure}, *flags);
   }

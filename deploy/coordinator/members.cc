@@ -11,8 +11,9 @@ namespace satrap {
 namespace {
 
 constexpr Role kMemberRoles[] = {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
-// The most processes of one index that have registered but were never heard from. Each is a program
-// that somebody starts again and again; the oldest are dead.
+// How many processes are kept, for each index of a role, that have registered but sent no
+// heartbeat. More of them come only from a program that is started again and again, so the oldest
+// are dead and can be forgotten.
 constexpr size_t kMaxRegistered = 64;
 
 }  // namespace
@@ -89,13 +90,13 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
         sender->member.pid(), " at '", sender->member.address(),
         "', and what the first process held is lost. If both are alive, two were started with the "
         "same --role_index"));
-    // The first process is most likely dead, so it counts as told of the end, and nobody waits for
-    // it. If it is alive, the answer to its next heartbeat tells it.
+    // Do not wait until the first process has been told, because it is most likely dead. If it is
+    // alive, the answer to its next heartbeat tells it.
     entry->told = true;
     return absl::OkStatus();
   }
   entry->last_heard_us = now_us;
-  // Heartbeats of one process may overtake each other, and readiness never ends.
+  // Never reset `ready`: a process stays ready, and an older heartbeat may arrive late.
   if (request.ready()) entry->ready = true;
   if (request.has_loader()) {
     entry->loader = request.loader();
@@ -107,12 +108,12 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
 absl::optional<Ending> Members::FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us) {
   absl::optional<Ending> silent;
   for (Entry& entry : entries_) {
-    // If a heartbeat has come since, none of the stall counts for that member.
+    // Never later than now, even for a member that was heard from after the stall had begun.
     entry.last_heard_us = std::min(now_us, entry.last_heard_us + stall_us);
     if (now_us - entry.last_heard_us <= timeout_us) continue;
     entry.told = true;
-    // A process that was never heard from cannot be lost: a copy of Register may outlive its
-    // process.
+    // A process without any heartbeat does not count as lost: its Register may have arrived after
+    // it died.
     if (silent.has_value() || !entry.heard()) continue;
     silent = entry.Lost(absl::StrCat(entry.Name(), " (process ", entry.member.pid(),
                                      ") is lost: it sent no heartbeat for ", timeout_us / 1000000,

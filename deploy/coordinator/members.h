@@ -1,16 +1,17 @@
-// The processes of one generation: which have registered, which are heard from, which are ready.
+// The processes of one generation: which have registered, which send heartbeats, which are ready.
 //
-// A member is one process, known by its incarnation (RegisterRequest). The first registered process
-// of a role's index that sends a heartbeat is the member. Register alone makes nobody a member,
-// because a late copy of it, from a process that is dead, may arrive at any time; a heartbeat of
-// another registered process under the same index ends the generation: either the member died, with
-// all that it held, or two processes were started with one index, and it is not known which.
+// A member is one process, identified by its incarnation (RegisterRequest). Of the processes that
+// have registered under one index of a role, the first that sends a heartbeat is the member.
+// Register alone makes no process a member, because a late copy of the call may arrive from a
+// process that is dead. A heartbeat of another registered process under the same index ends the
+// generation: either the member died and its state is lost, or two processes were started with one
+// index, and it is not known which of these happened.
 //
-// A process that was started for an earlier generation and registers only now is not distinguished
-// from one of this generation: it holds nothing yet, and may serve as well as any. If there is
-// another one of its index, that costs one restart; then both are told, and each process registers
-// once. The local launcher starts a generation only when every process of the last one is dead, so
-// there it cannot happen.
+// A process that was started for an earlier generation but registers only in this one is not
+// distinguished from the processes of this generation: it has no state yet, and can serve as well.
+// If there is another process of its index, that costs one restart; both are told, and in the next
+// generation each registers only once. This cannot happen with the local launcher, which starts a
+// generation only when every process of the previous one is dead.
 //
 // Not thread-safe: the coordinator's engine locks.
 
@@ -34,32 +35,34 @@ class Members {
   explicit Members(const JobConfig& job);
 
   // FAILED_PRECONDITION if the job has no such role and index; INVALID_ARGUMENT without an
-  // incarnation. The same process may register again.
+  // incarnation. A process may register repeatedly.
   absl::Status Register(const RegisterRequest& request, int64_t now_us);
 
-  // Takes in a heartbeat. FAILED_PRECONDITION if the process has not registered. Sets `conflict` to
-  // the end of the generation if it is a second process under its index.
+  // Processes a heartbeat. FAILED_PRECONDITION if the sender has not registered. If the sender is a
+  // second process of its index, sets `conflict` to the generation's end.
   absl::Status Heartbeat(const HeartbeatRequest& request, int64_t now_us,
                          absl::optional<Ending>* conflict);
 
-  // Discounts `stall_us`, in which this process could not hear anybody, from every silence. Returns
-  // the end of the generation if a member has then been silent for longer than `timeout_us`.
+  // Returns the generation's end if a member has been silent for longer than `timeout_us`. First
+  // subtracts `stall_us` from every silence: the time in which this process could not receive
+  // heartbeats.
   absl::optional<Ending> FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us);
 
   // "data_loader 0, embedding_ps 1": the members that were never heard from.
   std::string Unheard() const;
   bool AllReady() const;
 
-  // Notes that the member has been told how the run goes on, or exits without being told.
+  // Call when the member has been told how the run continues, or exits without being told.
   void SetTold(Role role, uint32_t index);
   // Whether every member that still sends heartbeats, and every process that registered a moment
-  // ago, has been told.
+  // ago, has been told how the run continues.
   bool AllTold() const;
 
-  // Adds the members. REQUIRES: AllReady()
+  // Adds the members to the answer. REQUIRES: AllReady()
   void AddTo(HeartbeatAnswer* answer) const;
   void AddTo(StatusAnswer* answer, int64_t now_us) const;
-  // How many samples an epoch has: the mean of the loaders' estimates; 0 if no loader has one.
+  // The expected number of samples in an epoch: the mean of the loaders' estimates, or 0 if there
+  // is none.
   uint64_t ExpectedTrainSamples() const;
 
  private:
@@ -69,11 +72,11 @@ class Members {
   };
   struct Entry {
     std::string Name() const;
-    Ending Lost(const std::string& text) const;  // MEMBER_LOST, of this member
+    Ending Lost(const std::string& text) const;  // an Ending MEMBER_LOST for this member
     bool heard() const { return incarnation != 0; }
 
-    Member member;             // role and index from the start; the rest of the member, once heard
-    uint64_t incarnation = 0;  // of the member; 0: none was heard yet
+    Member member;                   // at first only role and index
+    uint64_t incarnation = 0;        // of the member; 0: no heartbeat has come yet
     std::deque<Process> registered;  // the newest last
     bool ready = false;
     bool told = false;

@@ -1,5 +1,5 @@
-// What people ask of a generation: cuts, a stop, another size. Numbers ascend from 1; a cut that
-// fulfils a wish fulfils all earlier ones.
+// The wishes that people make to a generation: a cut, a stop, another size. They are numbered from
+// 1; a cut that fulfils a wish also fulfils all earlier ones.
 //
 // Not thread-safe: the coordinator's engine locks.
 
@@ -18,11 +18,11 @@ namespace satrap {
 class Wishes {
  public:
   // Returns the wish's number. A repeated STOP, and a repeated SCALE with the same job, get the
-  // first one's number. FAILED_PRECONDITION if another STOP or SCALE is under way; INVALID_ARGUMENT
-  // if a SCALE changes something that must not change in `job`, this generation's.
+  // number of the first. `job` is this generation's. FAILED_PRECONDITION if another STOP or SCALE
+  // is under way; INVALID_ARGUMENT if a SCALE changes something in `job` that must not change.
   absl::StatusOr<uint64_t> Add(const WishRequest& request, const JobConfig& job);
 
-  // What rank 0 has still to do; nothing if every wish is fulfilled.
+  // What rank 0 still has to do; nullopt if every wish is fulfilled.
   absl::optional<CutWish> Open() const;
 
   void Fulfil(uint64_t number);

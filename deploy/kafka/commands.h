@@ -9,8 +9,8 @@
 
 namespace satrap {
 
-// `args` come after the command's name; --help prints them. TopicsCommand needs --brokers:
-// deploy/cli shows the topics of a run.
+// `args` are the arguments after the command's name; --help prints the list of flags. TopicsCommand
+// needs --brokers; the topics of a run are shown by deploy/cli.
 int ProduceCommand(const std::vector<std::string>& args);
 int TopicsCommand(const std::vector<std::string>& args);
 

@@ -1,4 +1,4 @@
-// Error messages for wrong command lines. None of these asks a broker: tests/kafka runs the
+// Error messages for wrong command lines. No test here contacts a broker; tests/kafka runs the
 // commands.
 
 #include "deploy/kafka/commands.h"
@@ -31,7 +31,7 @@ std::string WriteFile(const std::string& name, const std::string& content) {
   return path;
 }
 
-// No broker listens there.
+// No broker listens at this address.
 constexpr char kBrokers[] = "--brokers=127.0.0.1:1";
 
 TEST(ProduceCommand, NeedsFilesATopicAndBrokers) {

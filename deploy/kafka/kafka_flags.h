@@ -23,7 +23,8 @@ struct ClusterFlags {
   absl::StatusOr<KafkaConfig> Config() const;
 };
 
-// The exit code of the process: 0 if `status` is OK; otherwise prints it and returns `code`.
+// Returns the exit code of the process: 0 if `status` is OK; otherwise prints the error and returns
+// `code`.
 int ExitWith(const absl::Status& status, int code);
 
 inline constexpr int kWrongArguments = kExitWrongCommandLine;

@@ -8,7 +8,7 @@
 #include "deploy/kafka/commands.h"
 
 int main(int argc, char** argv) {
-  // If the reader of the progress is gone, the file must still be written to its end.
+  // If nobody reads the progress any more, the file must still be written to its end.
   signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> args(argv + 1, argv + argc);
   if (!args.empty() && args[0] == "produce") {

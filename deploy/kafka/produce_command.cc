@@ -91,19 +91,20 @@ struct ProduceFlags {
   }
 };
 
-// A line on a terminal, which is overwritten in place; elsewhere a new line every five seconds.
+// Shows progress: on a terminal a line that is overwritten, elsewhere a new line every five
+// seconds.
 class Bar {
  public:
   bool Show(const ProduceProgress& progress) {
     const int64_t now_ms = MonotonicMs();
     const bool last = progress.fraction >= 1;
     if (now_ms < next_ms_ && !last) return true;
-    // A log file keeps every line, so it gets few.
+    // Print rarely to a log file, which keeps every line.
     next_ms_ = now_ms + (terminal_ ? 100 : 5000);
     const double seconds = std::max<double>(static_cast<double>(now_ms - begin_ms_) / 1000, 1e-3);
     constexpr size_t kCells = 30;
     const auto full = static_cast<size_t>(std::max(progress.fraction, 0.0) * kCells);
-    // A click log without an end has no bar.
+    // If the click log has no end there is no fraction, and so no bar.
     const std::string bar = progress.fraction < 0
                                 ? ""
                                 : absl::StrFormat("[%s%s] %3.0f%%  ", std::string(full, '='),
@@ -114,7 +115,7 @@ class Bar {
         Counted(static_cast<uint64_t>(progress.messages), "message"),
         static_cast<double>(progress.lines) / seconds);
     if (terminal_) {
-      // A line that wraps cannot be overwritten.
+      // Shorten the line: if it wrapped, it could not be overwritten.
       const std::string line = FittedBar(bar, text, TerminalColumns(STDERR_FILENO));
       std::fprintf(stderr, "\r%s\033[K", line.c_str());
       open_ = true;
@@ -123,7 +124,7 @@ class Bar {
     }
     return true;
   }
-  // Makes what follows begin on a new line.
+  // Ends the bar's line, so that further output begins on a new one.
   void End() {
     if (open_) std::fputc('\n', stderr);
     open_ = false;
@@ -199,12 +200,12 @@ int ProduceLog(const ProduceFlags& flags, const std::vector<std::string>& files)
   const absl::StatusOr<SyntheticProduceOptions> options = SyntheticOptionsOf(flags, files);
   if (!options.ok()) return ExitWith(options.status(), kWrongArguments);
   Bar bar;
-  // A record is one line and one message. A click log without an end has no fraction.
+  // Each record is one line and one message. If the click log has no end, the fraction is -1.
   const absl::Status status = ProduceSynthetic(*options, [&](uint64_t records) {
     const double all = static_cast<double>(options->records);
     return bar.Show({records, records, all > 0 ? static_cast<double>(records) / all : -1});
   });
-  // Ends the bar before the message of a failure, which would otherwise be written into it.
+  // End the bar first, or the message of a failure would be written into its line.
   bar.End();
   return ExitWith(status, kFailed);
 }

@@ -60,16 +60,16 @@ absl::StatusOr<std::string> TopicsTable(const TopicsFlags& flags,
   return absl::StrCat("cluster ", cluster->id(), "\n", TopicsTableText(rows, columns));
 }
 
-// Returns when the brokers know the topic.
+// Creates the topic, and returns once the brokers know it.
 absl::Status MakeTopic(const ClusterFlags& flags, const std::string& topic, int partitions) {
   constexpr int64_t kKnownMs = 15000;
   ASSIGN_OR_RETURN(KafkaConfig config, flags.Config());
   config.add_topics(topic);
-  // Connect comes first, because it says clearly why no broker answers.
+  // Connect first, because its error says clearly why no broker answers.
   ASSIGN_OR_RETURN(const auto cluster, KafkaCluster::Connect(config));
   ASSIGN_OR_RETURN(const auto admin, KafkaAdmin::Create(config));
   RETURN_IF_ERROR(admin->CreateTopic(topic, partitions));
-  // The controller has confirmed the topic, but the other brokers learn of it a moment later.
+  // The controller has confirmed the topic, but it takes a moment until the other brokers know it.
   const int64_t deadline_ms = MonotonicMs() + kKnownMs;
   for (;;) {
     const auto known = cluster->Partitions(config);
@@ -77,7 +77,7 @@ absl::Status MakeTopic(const ClusterFlags& flags, const std::string& topic, int 
     if (!known.ok() && !absl::IsNotFound(known.status())) return known.status();
     if (MonotonicMs() >= deadline_ms) {
       return absl::DeadlineExceededError(
-          absl::StrCat("topic ", topic, " was made, but the broker has not shown it for ",
+          absl::StrCat("topic ", topic, " was made, but the broker has not listed it within ",
                        kKnownMs / 1000, " s"));
     }
     poll(nullptr, 0, 50);

@@ -25,7 +25,7 @@ int64_t LagOf(const TopicsRow& row) {
   return std::max<int64_t>(to - from, 0);
 }
 
-// The offset that a loader reads next; absent if it is not known.
+// The offset that a loader reads next in this partition; absent if it is not known.
 absl::optional<int64_t> ReadOffset(const TopicsStatus& status, const KafkaPartition& partition) {
   for (const TopicPartitionStatus& known : status.partitions()) {
     if (known.partition().topic() != partition.topic ||
@@ -101,7 +101,8 @@ absl::StatusOr<std::string> StreamText(const KafkaConfig& kafka, const StreamOfR
   for (const TopicPartition& partition : stream.topics.partitions()) {
     partitions.push_back({partition.topic(), partition.partition()});
   }
-  // No offsets are committed for streams that are not trained.
+  // Ask for the group's offsets only for the train stream, the only one for which the group commits
+  // offsets. It is also the only one that has `in_cut`.
   ASSIGN_OR_RETURN(std::vector<TopicsRow> rows,
                    AskTopics(*cluster, partitions, /*group=*/!stream.in_cut.empty()));
   return StreamText(stream, kafka.group_id(), std::move(rows));

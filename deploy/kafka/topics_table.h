@@ -1,5 +1,5 @@
-// The table that `satrap topics` prints: topic partitions, what the broker has, and how far a run
-// or a consumer group has come.
+// The table that `satrap topics` prints: topic partitions, the offsets that the broker has, and how
+// far a run or a consumer group has read.
 //
 // Thread-safe: functions of their arguments.
 
@@ -25,12 +25,12 @@ struct TopicsRow {
   KafkaPartition partition;
   KafkaOffsetRange range;             // offsets that the broker has
   absl::optional<int64_t> until;      // where a run stops reading; absent: it does not stop
-  absl::optional<int64_t> in_cut;     // the newest cut of a run holds everything before it
+  absl::optional<int64_t> in_cut;     // the run's newest cut contains all before this
   absl::optional<int64_t> committed;  // by the consumer group
   absl::optional<int64_t> read;       // the first offset that the run has not read yet
 };
 
-// The columns besides partitions and their offsets.
+// Which optional columns the table has. It always shows the partitions and the broker's offsets.
 struct TopicsColumns {
   bool until = false;
   bool in_cut = false;
@@ -38,16 +38,17 @@ struct TopicsColumns {
   bool read = false;
 };
 
-// A line of headings, and a line for each row. With in_cut, or else with committed, there is a
-// column for the lag: messages that the broker has from that offset on, or all messages if the row
-// has no such offset, up to `until`.
+// A line of headings, and a line for each row. If the column in_cut or the column committed is
+// shown, so is the lag: the number of messages that the broker has from that column's offset up to
+// `until` (from in_cut if both columns are shown). For a row without such an offset, the lag counts
+// from the broker's first message.
 std::string TopicsTableText(const std::vector<TopicsRow>& rows, const TopicsColumns& columns);
 
 // The sum of the lags of all rows.
 int64_t LagOf(const std::vector<TopicsRow>& rows);
 
-// Asks for the offsets of `partitions` and, if `group` is true, for those that the consumer group
-// has committed. Errors as KafkaCluster.
+// Asks the cluster for the offsets of `partitions` and, if `group` is true, for the offsets that
+// the consumer group has committed. Errors are those of KafkaCluster.
 absl::StatusOr<std::vector<TopicsRow>> AskTopics(const KafkaCluster& cluster,
                                                  const std::vector<KafkaPartition>& partitions,
                                                  bool group);
@@ -55,16 +56,16 @@ absl::StatusOr<std::vector<TopicsRow>> AskTopics(const KafkaCluster& cluster,
 // A stream of a run that reads topics.
 struct StreamOfRun {
   StreamTopics topics;  // from the run's log
-  // For the train stream, the first offset of each partition that the newest cut does not hold.
-  // Empty for other streams, which are not in cuts.
+  // For the train stream: the first offset of each partition that the newest cut does not contain.
+  // Empty for other streams, which cuts do not contain.
   std::vector<uint64_t> in_cut;
   absl::optional<TopicsStatus> status;  // that of the train stream, while the run trains
 };
 
-// Asks the cluster of `kafka` for the stream's partitions. Errors as KafkaCluster;
-// FAILED_PRECONDITION if it is another cluster than the run's.
+// Asks the cluster of `kafka` for the stream's partitions, and formats the table. Errors are those
+// of KafkaCluster; FAILED_PRECONDITION if that is not the run's cluster.
 absl::StatusOr<std::string> StreamText(const KafkaConfig& kafka, const StreamOfRun& stream);
-// The same text from `asked`, the broker's answer with a row for each partition.
+// The same text made from `asked`, the broker's answer with a row for each partition.
 std::string StreamText(const StreamOfRun& stream, const std::string& group,
                        std::vector<TopicsRow> asked);
 

@@ -24,10 +24,10 @@ TEST(TopicsTable, LagIsWhatTheBrokerHasBehindTheCommit) {
   TopicsRow committed = Row(0, 0, 100);
   committed.committed = 40;
   EXPECT_EQ(LagOf({committed}), 60);
-  // Without a commit everything that the broker has is still to be read.
+  // Without a commit, all messages that the broker has are still to be read.
   EXPECT_EQ(LagOf({Row(0, 30, 100)}), 70);
-  // Messages that have expired do not count as lag. A commit from before the topic was made anew
-  // does not, either.
+  // Expired messages do not count as lag. A commit beyond the latest offset, from before the topic
+  // was made anew, counts as no lag.
   TopicsRow expired = Row(0, 50, 100);
   expired.committed = 10;
   EXPECT_EQ(LagOf({expired}), 50);

@@ -13,20 +13,21 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kPeriodMs = 250;
-// Short, because deaths go unnoticed during a call.
+// Short, because the launcher does not notice deaths during a call.
 constexpr int64_t kTimeoutMs = 500;
-// A coordinator that has answered before counts as silent after this time, as it does for its
-// members. One that has just been started may still be reading the log of a long run.
+// After this time without an answer, a coordinator that has answered before counts as silent, as it
+// does for its members. A coordinator that was just started has kFirstAnswerMs, because it may
+// still be reading the log of a long run.
 constexpr int64_t kSilentMs = kHeartbeatTimeoutMs + 1000;
 constexpr int64_t kFirstAnswerMs = 60000;
 
 }  // namespace
 
 absl::Status CoordinatorWatch::Begin(const std::string& address) {
-  // Makes a new channel, because one that has failed to reach the previous coordinator would pause
-  // before it tries again.
+  // Make a new channel: one that has failed to reach the previous coordinator would wait before it
+  // tries again.
   ASSIGN_OR_RETURN(channel_, rpc::GrpcChannel::Create(address, rpc::EndpointOptions()));
-  // The run id stays: a coordinator of another run must not answer for this one.
+  // Keep the run id, so that a coordinator of another run cannot answer for this one.
   StatusAnswer fresh;
   if (status_.has_run_id()) fresh.set_run_id(status_.run_id());
   status_ = std::move(fresh);
@@ -36,8 +37,8 @@ absl::Status CoordinatorWatch::Begin(const std::string& address) {
 }
 
 void CoordinatorWatch::Ask() {
-  // The first answer is this run's: the launcher started the only process that can listen in the
-  // run's socket folder.
+  // The first call names no run. Its answer must be this run's, because only the process that the
+  // launcher has started can listen in the run's socket folder.
   Envelope envelope;
   if (status_.has_run_id()) envelope.set_run_id(status_.run_id());
   CoordinatorClient client(channel_.get(), envelope, kTimeoutMs);
@@ -50,7 +51,8 @@ void CoordinatorWatch::Ask() {
     has_run_ |= state() == RUNNING;
     silent_ms_ = 0;
   } else {
-    // Time beyond 2 * kTimeoutMs does not count: this process itself stood still.
+    // If the call took longer than 2 * kTimeoutMs, this process itself was suspended, so do not
+    // count the rest.
     silent_ms_ += std::min(MonotonicMs() - start_ms, 2 * kTimeoutMs) + kPeriodMs;
   }
   if (SaysOver() && over_ms_ == 0) over_ms_ = MonotonicMs();

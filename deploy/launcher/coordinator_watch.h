@@ -1,4 +1,4 @@
-// What the coordinator of the running generation has said, and for how long it has been silent.
+// What the coordinator of the current generation has answered, and for how long it has been silent.
 //
 // Not thread-safe: for the launcher's main thread.
 
@@ -19,28 +19,30 @@ namespace satrap {
 
 class CoordinatorWatch {
  public:
-  // Watches the coordinator of the next generation, which listens at `address` and has said nothing
-  // yet. Keeps only the run's id from what earlier ones have said. Errors as GrpcChannel::Create;
-  // then nothing has changed.
+  // Watches the coordinator of the next generation, which listens at `address` and has not answered
+  // yet. Forgets what earlier coordinators have answered, except the run's id. Errors are those of
+  // GrpcChannel::Create; then nothing has changed.
   absl::Status Begin(const std::string& address);
-  // Asks for its status once, and waits for at most half a second. Answers after the first must be
-  // from the same run. REQUIRES: Begin has succeeded; below, too
+  // Asks for the status once, and waits for at most half a second. Answers after the first must be
+  // from the same run. REQUIRES: Begin has succeeded; this holds for all methods below
   void Ask();
   // Whether it is time to ask again.
   bool IsDue() const;
   void AskSoon() { next_ms_ = 0; }
-  // Makes the wish once. Returns whether it is taken. REQUIRES: as StopRequest::Try
+  // Makes the wish once. Returns whether the coordinator has accepted it. REQUIRES: as
+  // StopRequest::Try
   bool TryStop(StopRequest* stop);
 
-  // The newest answer, or what SetStatus has put in its place.
+  // The newest answer, unless SetStatus has replaced it.
   const StatusAnswer& status() const { return status_; }
   RunState state() const { return status_.state(); }
   void SetStatus(StatusAnswer status) { status_ = std::move(status); }
 
-  bool has_answered() const { return has_answered_; }  // the coordinator of this generation has
+  bool has_answered() const { return has_answered_; }  // in this generation
   bool has_run() const { return has_run_; }            // it has said RUNNING
   bool answers() const { return answers_; }            // it has answered the last call
-  // Whether the coordinator says that its generation is over, and that the run has not ended well.
+  // Whether the coordinator says that its generation is over without the run having finished or
+  // stopped.
   bool SaysOver() const { return state() == FAILED || state() == RESTARTING; }
   // Whether the coordinator has not answered for longer than the limit.
   bool IsSilent() const;

@@ -1,5 +1,5 @@
-// The job in a run's folder, for people, and for the coordinator of a run that begins or is
-// resumed.
+// Writes the job into a run's folder. The file is for people, and for the coordinator of a run that
+// begins or is resumed.
 //
 // Thread-compatible: a function of its arguments and of the file.
 
@@ -13,10 +13,10 @@
 
 namespace satrap {
 
-// Writes `job` into the file at `path` unless the file has it already. Errors as
-// WriteFileAtomically. But if the job is not `required` there, because the log has it, and the file
-// has an older job, then that stays and the error is returned as the text of a warning: a full disk
-// must not end a run here. The text is empty if there is no warning.
+// Writes `job` into the file at `path`, unless the file has it already. Returns the text of a
+// warning, or "". Errors are those of WriteFileAtomically, with one exception. If the file has an
+// older job, and the new job is not `required` there because the log has it, then an error leaves
+// the file as it is and is returned as a warning: a full disk must not end a run here.
 absl::StatusOr<std::string> WriteJobFile(const std::string& path, const JobConfig& job,
                                          bool required);
 

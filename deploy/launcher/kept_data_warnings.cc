@@ -24,7 +24,7 @@ absl::Status Replace(const std::string& path, const LoaderProgress& kept, FileSy
 struct KeptDataWarnings::Saved {
   Mutex mutex;
   uint64_t version GUARDED_BY(mutex) = 0;
-  absl::Status last GUARDED_BY(mutex);  // of the last attempt
+  absl::Status last GUARDED_BY(mutex);  // status of the last attempt
 };
 
 KeptDataWarnings::KeptDataWarnings(const std::string& run_dir, bool has_begun, FileSystem* disk)
@@ -41,14 +41,15 @@ KeptDataWarnings::KeptDataWarnings(const std::string& run_dir, bool has_begun, F
   const absl::Status read = ReadCheckedText(path_, disk_, &kept);
   if (!read.ok()) {
     if (!absl::IsNotFound(read)) problem_ = read;
-    // The file is damaged, or an earlier build has begun the run.
+    // Earlier reports are unknown: the file is damaged, or an earlier build began the run.
     if (has_begun) warnings_ = DataWarnings(/*since_begin=*/false);
     return;
   }
   warnings_.Restore(kept);
   if (kept.labels_size() == 0) return;
-  // On a full disk a file can still be removed. Then this command's successor does not know the
-  // warnings, either, which is better than that it takes these labels for all.
+  // If the disk is too full to write the file, remove it, which is still possible. Then the next
+  // command does not know the warnings. It would be worse if that command took the labels in the
+  // old file for all labels.
   if (!Replace(path_, warnings_.Kept(), disk_).ok()) disk_->Remove(path_).IgnoreError();
 }
 
@@ -79,7 +80,8 @@ void KeptDataWarnings::Save(LoaderProgress kept) {
     MutexLock lock(&saved_->mutex);
     if (saved_->version == version_) return;
   }
-  // If the thread is busy, or cannot be started, the next call posts what there is then.
+  // If the thread is busy, or cannot be started, this saves nothing; the next call saves the state
+  // as it is by then.
   thread_.Post(
       [path = path_, disk = disk_, saved = saved_, version = version_, kept = std::move(kept)] {
         absl::Status written = Replace(path, kept, disk);

@@ -1,11 +1,11 @@
-// What the loaders of a run have reported about its data, over all commands that have run it: kept
-// in RUN/data_warnings.textproto.
+// Keeps in RUN/data_warnings.textproto what the loaders of a run have reported about its data, for
+// all commands that run it, one after the other.
 //
-// While a command runs, the file has the warnings alone. The labels are added when the command has
-// seen the end of its last generation. So a command that follows one that was killed does not
-// believe that it knows all labels.
+// While a command runs, the file has only the warnings. The labels are added when the command has
+// seen the end of its last generation. So if a command is killed, the next one does not assume that
+// it knows all labels.
 //
-// Not thread-safe: for the launcher's main thread, which TakeNew does not hold up. The file is
+// Not thread-safe: for the launcher's main thread, which TakeNew does not block. The file is
 // written by a thread that may outlive this object (side_thread.h).
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_KEPT_DATA_WARNINGS_H_
@@ -29,22 +29,22 @@ inline constexpr char kDataWarningsFile[] = "/data_warnings.textproto";
 
 class KeptDataWarnings {
  public:
-  // Reads what earlier commands have kept, and notes in the file that this one has not ended; waits
-  // for the disk. `has_begun`: the run has a generation already. `disk` is not owned and must live
-  // as long as the program.
+  // Reads what earlier commands have saved, and marks in the file that this command has not ended;
+  // waits for the disk. `has_begun`: the run already has a generation. `disk` is not owned and must
+  // live as long as the program.
   KeptDataWarnings(const std::string& run_dir, bool has_begun, FileSystem* disk);
 
-  // Not OK: why it is not known what earlier commands have kept.
+  // If not OK, the reason why it is not known what earlier commands have saved.
   const absl::Status& problem() const { return problem_; }
 
-  // Returns the warnings that are new. Has them saved; if the disk does not take them now, the next
-  // call tries again.
+  // Returns the warnings that are new in `status`, and starts to save them. If the disk is still
+  // busy, the next call tries again.
   std::vector<std::string> TakeNew(const StatusAnswer& status);
   std::vector<std::string> All(const JobConfig& job) const { return warnings_.All(job); }
 
-  // Saves what is not saved yet. `at_end`: the last status was that of a generation that has
-  // finished, or has stopped as it was asked to, so that the labels are known. Errors as
-  // FileSystem; DEADLINE_EXCEEDED if the disk has not taken it within `timeout_ms`.
+  // Saves what is not saved yet. `at_end`: the last status belongs to a generation that has
+  // finished, or has stopped as it was asked to, so all its labels are known. Errors are those of
+  // FileSystem; DEADLINE_EXCEEDED if writing takes longer than `timeout_ms`.
   absl::Status Close(bool at_end, int64_t timeout_ms);
 
  private:
@@ -55,7 +55,7 @@ class KeptDataWarnings {
   FileSystem* const disk_;
   absl::Status problem_;
   DataWarnings warnings_;
-  uint64_t version_ = 0;                // of what is to be saved
+  uint64_t version_ = 0;                // version of what is to be saved
   const std::shared_ptr<Saved> saved_;  // shared with the thread
   SideThread thread_;
 };

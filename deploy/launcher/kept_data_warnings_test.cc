@@ -6,12 +6,14 @@
 
 #include "common/config/validation_check.h"
 #include "common/file/testing/memory_file_system.h"
+#include "common/testing/no_threads.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -42,7 +44,7 @@ class KeptDataWarningsTest : public testing::Test {
  protected:
   KeptDataWarningsTest() { EXPECT_TRUE(disk_.CreateFolders(kRun).ok()); }
 
-  // What a command knows that continues the run now.
+  // The warnings of a command that continues the run now.
   std::vector<std::string> KnownLater() {
     KeptDataWarnings later(kRun, /*has_begun=*/true, &disk_);
     EXPECT_TRUE(later.problem().ok()) << later.problem();
@@ -133,6 +135,21 @@ TEST_F(KeptDataWarningsTest, WhatAFullDiskDoesNotTakeIsSavedOnceThereIsRoom) {
   EXPECT_FALSE(disk_.Exists(kFile));
   disk_.SetHook(nullptr);
   EXPECT_THAT(kept.TakeNew(Warning("x is far")), IsEmpty());
+  ASSERT_TRUE(kept.Close(/*at_end=*/false, kLongMs).ok());
+  EXPECT_THAT(KnownLater(), ElementsAre("x is far"));
+}
+
+TEST_F(KeptDataWarningsTest, WhatNoThreadCouldWriteIsToldAndWrittenOnceOneCanBeStarted) {
+  KeptDataWarnings kept(kRun, /*has_begun=*/false, &disk_);
+  {
+    const NoThreads no_threads;
+    EXPECT_THAT(kept.TakeNew(Warning("x is far")), ElementsAre("x is far"));
+    const absl::Status closed = kept.Close(/*at_end=*/false, kLongMs);
+    EXPECT_EQ(closed.code(), absl::StatusCode::kUnavailable);
+    EXPECT_THAT(std::string(closed.message()),
+                AllOf(HasSubstr(kFile), HasSubstr("no thread could be started")));
+    EXPECT_FALSE(disk_.Exists(kFile));
+  }
   ASSERT_TRUE(kept.Close(/*at_end=*/false, kLongMs).ok());
   EXPECT_THAT(KnownLater(), ElementsAre("x is far"));
 }

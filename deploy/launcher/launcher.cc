@@ -32,13 +32,14 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kTickMs = 100;
-// How long the launcher waits after the first sign of a failure for its cause to show.
+// After the first sign of a failure, the launcher waits this long for the cause to become known.
 constexpr int64_t kSettleMs = 700;
 // How long roles may take to exit by themselves after FINISHED or STOPPED.
 constexpr int64_t kFinishMs = 20000;
-// How long killed processes may take to disappear: the kernel frees their memory meanwhile.
+// How long killed processes may take to disappear; the kernel must free their memory first.
 constexpr int64_t kKillMs = 60000;
-// How long a command may take to ask for the end after its wish to stop was taken in a pause.
+// During a pause a command may wish to stop the run. After its wish was accepted, it has this long
+// to ask for the status, which tells it that the run has stopped.
 constexpr int64_t kTellMs = 2000;
 constexpr char kCameTooLate[] =
     " came too late to stop the run, which has finished; its result is complete";
@@ -48,60 +49,62 @@ constexpr char kCameTooLate[] =
 struct Launcher::Rep {
   Rep(const JobConfig& job, const RunFolder& folder, const LaunchOptions& options);
   absl::Status Begin(const std::string& bin_dir);
-  // `drops_change`: the log's job cannot be started, as `next_cause` says.
+  // `drops_change`: the job in the log cannot be started, for the reason in `next_cause`.
   absl::Status StartGeneration(bool drops_change = false);
-  // As StartGeneration, but goes back to the earlier job if the log's cannot be started here
-  // (run_progress.h). Returns what to report.
+  // Like StartGeneration, but if the job in the log cannot be started here, goes back to the
+  // earlier job (run_progress.h) and returns a text that says so; otherwise returns "".
   absl::StatusOr<std::string> StartGenerationOrGoBack(bool drops_change = false);
   RunEnd Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status,
              absl::FunctionRef<void(const std::string&)> on_message);
-  // Waits until a process ends, a signal comes, or the time is over.
+  // Waits until a process ends, a signal arrives, or `ms` have passed.
   void WaitForEvent(int64_t ms);
-  // Reacts to a signal. Returns the run's end if it is to end at once.
+  // Handles a signal. Returns the run's end if the run must end at once.
   absl::optional<RunEnd> OnSignal(int signal,
                                   absl::FunctionRef<void(const std::string&)> on_message);
   // Whether the generation may have trained since the cut that it began from.
   bool MayHaveTrained();
-  // Waits until the coordinator says how the generation ended, or for kSettleMs.
+  // Waits for at most kSettleMs until the coordinator says how the generation ended.
   void Settle();
   // The cause of the end. REQUIRES: the generation is over
   Cause FindCauseOfEnd();
   bool IsOver() const;
   bool IsScaled() const;
-  // Whether somebody asked for the end, or the log says that the next generation has another job:
-  // then nothing has failed. True only once for each such entry of the log, so that a generation
-  // that is announced but never begins counts as a failure. REQUIRES: as IsScaled
+  // Whether the generation has ended without a failure: because somebody asked for that, or because
+  // the log says that the next generation has another job. Returns true only once for each entry
+  // that says so: if a generation is announced but never begins, that counts as a failure.
+  // REQUIRES: as IsScaled
   bool TakeWish(bool is_new_cut);
-  // Kills the generation and brings up the next. Returns the run's end if there is to be none.
+  // Kills the generation and starts the next one. Returns the run's end if there is no next one.
   absl::optional<RunEnd> Restart(const Cause& cause,
                                  absl::FunctionRef<void(const std::string&)> on_message);
-  // Waits, and takes a wish to stop meanwhile. Returns the run's end if there is one.
+  // Waits for `pause_ms`, and accepts a wish to stop meanwhile. Returns the run's end if it then
+  // ends.
   absl::optional<RunEnd> Pause(int64_t pause_ms, const Ending& last);
   RunEnd Finish(RunEnd::Kind kind);
-  RunEnd EndOf(RunEnd::Kind kind);  // of a run that ended in this way, by its coordinator's word
+  RunEnd EndOf(RunEnd::Kind kind);  // of a run that ended as its coordinator says
   RunEnd Failed(std::string message, const Ending& ending = Ending());
-  // `why`: the reason that there is no last cut; empty if none was asked for.
+  // `why` says why there is no last cut; it is empty if no last cut was asked for.
   RunEnd Interrupted(const std::string& why);
-  // What is lost and how to continue. `saved`: nothing is lost.
+  // A text about what is lost and how to continue. `saved`: nothing is lost.
   std::string Outlook(bool saved) const;
   void EndAll();
 
-  JobConfig job;  // of the generation that runs
+  JobConfig job;  // the job of the current generation
   const RunFolder* const folder;
   const LaunchOptions options;
   std::unique_ptr<ProcessStarter> starter;
   std::unique_ptr<Generation> generation;
-  RunProgress progress;             // when the newest generation was started
-  uint64_t generations_before = 0;  // in the log when the launcher started
+  RunProgress progress;             // read when the newest generation was started
+  uint64_t generations_before = 0;  // number in the log when the launcher started
   RestartCount restarts;
   uint64_t wish_taken = 0;            // the generation of the last wish taken
-  absl::optional<Ending> next_cause;  // how the generation before the next one ended
+  absl::optional<Ending> next_cause;  // how the current generation ended; for the next one
   std::vector<RestartTimes> restart_times;
 
   CoordinatorWatch watch;
 
   StopSignals signals;
-  StopRequest stop;  // for a last cut
+  StopRequest stop;  // the wish for a last cut
   std::vector<std::string> warnings;
 };
 
@@ -110,7 +113,7 @@ Launcher::Rep::Rep(const JobConfig& first_job, const RunFolder& run_folder,
     : job(first_job), folder(&run_folder), options(launch_options) {}
 
 absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
-  // Comes first, because the starter must be forked while there is only one thread.
+  // Fork the starter first, while there is only one thread.
   ASSIGN_OR_RETURN(starter, ProcessStarter::Fork());
   RETURN_IF_ERROR(CheckProcessLimits(/*needs_loopback=*/true));
   generation = std::make_unique<Generation>(starter.get(), folder, bin_dir);
@@ -124,7 +127,8 @@ absl::Status Launcher::Rep::Begin(const std::string& bin_dir) {
 absl::StatusOr<std::string> Launcher::Rep::StartGenerationOrGoBack(bool drops_change) {
   const absl::Status started = StartGeneration(drops_change);
   if (started.ok()) return "";
-  // A shortage is not the job's fault; and whoever names a cut does not want another one.
+  // Do not go back to the earlier job in two cases: after a shortage, which is not the job's fault,
+  // and if the user has named a cut, because the earlier job would begin from another one.
   const bool names_cut = !options.from_cut.empty() && progress.generation == generations_before;
   if (ShortageOf(started) != Shortage::kNone || names_cut) return started;
   ASSIGN_OR_RETURN(const std::string why, GoBack(started, job, &progress));
@@ -135,7 +139,7 @@ absl::StatusOr<std::string> Launcher::Rep::StartGenerationOrGoBack(bool drops_ch
 
 // REQUIRES: `progress` is up to date
 absl::Status Launcher::Rep::StartGeneration(bool drops_change) {
-  // Until a coordinator has claimed a generation for it, the launcher's own job is the next one.
+  // The launcher's own job is the next one until a coordinator has claimed a generation with it.
   const bool is_next_job =
       !drops_change && options.next_job && progress.generation == generations_before;
   if (!is_next_job && progress.job.has_value()) job = *progress.job;
@@ -146,7 +150,7 @@ absl::Status Launcher::Rep::StartGeneration(bool drops_change) {
       absl::StrCat("--config=", folder->JobPath()),
       absl::StrCat("--listen=", generation->coordinator_address()),
   };
-  // Whoever resumes a run asks for a job, whatever ended the previous attempt.
+  // In a resume the job comes from the user, so the cause of an earlier end does not matter.
   if (next_cause.has_value() && !is_next_job) AddFlagsOf(*next_cause, &flags);
   if (is_next_job && !options.from_cut.empty()) {
     flags.push_back(absl::StrCat("--from=", options.from_cut));
@@ -169,8 +173,8 @@ bool Launcher::Rep::MayHaveTrained() {
   if (job.action() != JobConfig::TRAIN) return false;
   if (!generation->coordinator().ended) watch.Ask();
   if (watch.has_answered()) return true;
-  // A busy coordinator may not answer for a while. But it claims its generation in the log before
-  // it lets anybody begin.
+  // A busy coordinator may not answer for a while. So read the log: the coordinator claims its
+  // generation there before any process may begin.
   const auto newest = ReadRunProgress(folder->path());
   return !newest.ok() || newest->generation > progress.generation;
 }
@@ -191,14 +195,14 @@ absl::optional<RunEnd> Launcher::Rep::OnSignal(
 
 void Launcher::Rep::Settle() {
   const int64_t deadline_ms = MonotonicMs() + kSettleMs;
-  // In any other state it is already known what the end of a process means.
+  // In any other state the coordinator has already said how the generation ended.
   while ((watch.state() == STARTING || watch.state() == RUNNING) && MonotonicMs() < deadline_ms) {
     if (!generation->Reap().ok() || generation->coordinator().ended) break;
     watch.Ask();
     WaitForEvent(20);
   }
-  // Wait for the roles that end because of the first one. This must come before signals are sent:
-  // an exit after a signal says nothing about the cause.
+  // Wait for the roles that end because of the first failure. Do this before any signal is sent:
+  // how a process exits after a signal says nothing about the cause.
   if (watch.state() == FAILED) generation->WaitForRoles(kSettleMs).IgnoreError();
 }
 
@@ -241,7 +245,7 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   }
   progress = *read;
   if (progress.result.has_value()) {
-    // The coordinator died between the last entry of the log and reporting it.
+    // The coordinator wrote the run's end to the log, but died before it could report it.
     StatusAnswer finished = watch.status();
     finished.set_state(FINISHED);
     *finished.mutable_result() = *progress.result;
@@ -261,7 +265,7 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   } else {
     const absl::Status end =
         absl::FailedPreconditionError(absl::StrCat(cause.full, pause.status().message()));
-    // An end that no restart cures may be the fault of a job that has not run yet.
+    // If no restart helps, the cause may be a changed job that has not run yet.
     const auto went_back = restarts.repeated() ? GoBack(end, job, &progress) : end;
     if (!went_back.ok()) return Failed(std::string(end.message()), cause.ending);
     on_message(*went_back);
@@ -276,7 +280,7 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   absl::optional<RunEnd> end = Pause(pause_ms, cause.ending);
   if (end.has_value()) return end;
   const auto dropped = StartGenerationOrGoBack(drops_change);
-  // Another attempt may succeed: a starter that was lost is replaced, and memory, processes or
+  // Try again, because that may succeed: a lost starter is replaced, and memory, processes or
   // descriptors may be available again.
   if (ShortageOf(dropped.status()) != Shortage::kNone || absl::IsAborted(dropped.status())) {
     return Restart(CauseOf(dropped.status()), on_message);
@@ -291,11 +295,12 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
 absl::optional<RunEnd> Launcher::Rep::Pause(int64_t pause_ms, const Ending& last) {
   const int64_t resume_ms = MonotonicMs() + pause_ms;
   std::unique_ptr<PauseServer> server;
-  // If the server cannot be started, the next coordinator takes the wish.
+  // If the server cannot be started, the wish has to wait for the next coordinator, which accepts
+  // it.
   if (pause_ms > 0) server = PauseServer::ForRun(*generation, watch.status(), last, progress);
   while (MonotonicMs() < resume_ms) {
     WaitForEvent(std::clamp<int64_t>(resume_ms - MonotonicMs(), 0, kTickMs));
-    // Nothing runs, so there is nothing to save.
+    // No process runs, so there is nothing to save.
     if (signals.Take() != 0) return Interrupted("");
     const absl::Status starter_status = generation->Reap();
     if (!starter_status.ok()) return Failed(std::string(starter_status.message()));
@@ -307,8 +312,8 @@ absl::optional<RunEnd> Launcher::Rep::Pause(int64_t pause_ms, const Ending& last
   return absl::nullopt;
 }
 
-// SIGKILL loses nothing of value: everything that counts is on the disk, and a role that gets
-// SIGTERM would first ask for a last cut.
+// SIGKILL loses nothing: everything of value is on the disk. After SIGTERM a role would first ask
+// for a last cut.
 void Launcher::Rep::EndAll() {
   if (generation == nullptr || generation->AllEnded()) return;
   generation->End(SIGKILL, kKillMs).IgnoreError();
@@ -321,9 +326,11 @@ std::string Launcher::Rep::Outlook(bool saved) const {
 }
 
 RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
-  // A run that was stopped while it was starting leaves roles that still load: they save nothing.
+  // If the run was stopped while it was starting, do not wait for roles that still load: they save
+  // nothing.
   const bool roles_end = kind == RunEnd::FINISHED || watch.has_run();
-  // If the starter is lost, so are the roles, but the run's end is already known.
+  // An error means that the starter is gone, and with it the roles. It is ignored, because the
+  // run's end is already known.
   if (roles_end) generation->WaitForRoles(kFinishMs).IgnoreError();
   for (const RoleProcess& process : generation->processes()) {
     if (!roles_end || process.role == COORDINATOR || process.ended_well() || process.was_killed()) {
@@ -339,8 +346,7 @@ RunEnd Launcher::Rep::Finish(RunEnd::Kind kind) {
   EndAll();
   if (kind != RunEnd::FINISHED) {
     const auto after = ReadRunProgress(folder->path());
-    // Otherwise nobody would hear of the drop: the next generation, which is told why it begins,
-    // does not come.
+    // Report a dropped job here, because there is no next generation that would report it.
     if (after.ok() && after->drops_newest && after->generation == watch.status().generation()) {
       warnings.push_back(DroppedText(after->dropped.back()));
     }
@@ -367,7 +373,8 @@ RunEnd Launcher::Rep::Failed(std::string message, const Ending& ending) {
   end.message = std::move(message);
   end.ending = ending;
   EndAll();
-  // If the newest cut is the problem, the message says what to do instead.
+  // With any other advice, the newest cut may itself be the problem; the message then says what to
+  // do.
   if (ending.advice() == Ending::RESUME) end.outlook = Outlook(/*saved=*/false);
   end.warnings = std::move(warnings);
   return end;
@@ -411,16 +418,18 @@ RunEnd Launcher::Rep::Run(absl::FunctionRef<bool(const StatusAnswer&)> on_status
       watch.AskSoon();
     }
     absl::optional<Cause> cause;
-    // A role may learn that the run has finished, and exit, before the launcher does.
+    // If the run has finished, a role may exit before the launcher learns of it; that is no
+    // failure.
     if (watch.state() != FINISHED && watch.state() != STOPPED && IsOver()) cause = FindCauseOfEnd();
     if (watch.state() == FINISHED) return Finish(RunEnd::FINISHED);
     if (watch.state() == STOPPED) {
       return Finish(signals.first() != 0 ? RunEnd::INTERRUPTED : RunEnd::STOPPED);
     }
-    // The next generation would begin at the newest cut, so it could save nothing more.
+    // If a stop was asked for, a failure ends the run without a restart: the next generation would
+    // begin from the newest cut, so it could not save more than that.
     if (stop.begun() && cause.has_value()) {
-      // Processes that end because the run is over may be noticed before the coordinator's last
-      // answer.
+      // If processes have ended because the run is over, the coordinator's last answer may still be
+      // missing.
       if (!generation->coordinator().ended) watch.Ask();
       if (watch.state() == FINISHED) return Finish(RunEnd::FINISHED);
       if (watch.state() == STOPPED) return Finish(RunEnd::INTERRUPTED);
@@ -471,7 +480,7 @@ const std::vector<RestartTimes>& Launcher::restart_times() const { return rep_->
 std::string Launcher::LateSignalText() {
   rep_->signals.Take();
   if (rep_->signals.first() == 0) return "";
-  // The signal may have come before the run's end or after it: nobody saw which was first.
+  // It is not known whether the signal came before or after the run's end.
   return absl::StrCat(strsignal(rep_->signals.first()), kCameTooLate);
 }
 

@@ -1,4 +1,4 @@
-// Runs that are restarted, resumed and scaled. (launcher_stop_test.cc: runs that are stopped.)
+// Runs that are restarted, resumed and scaled. Runs that are stopped: launcher_stop_test.cc.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -39,7 +39,7 @@ TEST_F(LauncherTest, EachDeathIsOneMessageAndOneRestartUntilThereAreTooMany) {
                                   HasSubstr("\n  in 1 s generation ")));
   EXPECT_GE(Clock::now() - start, std::chrono::milliseconds(1000)) << "pauses of 0 and 1 s";
   EXPECT_THAT(end.message, AllOf(HasSubstr("data_loader 0 exited with code 3"),
-                                 HasSubstr("restarted 2 times without a cut between")));
+                                 HasSubstr("restarted 2 times without a cut in between")));
   for (const auto& [process, pid] : pids_) {
     const std::string args = ArgsOf(process);
     EXPECT_EQ(std::count(args.begin(), args.end(), '\n'), 3) << process;
@@ -56,7 +56,8 @@ TEST_F(LauncherTest, EachDeathIsOneMessageAndOneRestartUntilThereAreTooMany) {
   ExpectNobodyIsLeft();
 }
 
-// No coordinator heard of the failure: the role has not even registered.
+// A PS fails before it has registered, so only the launcher knows of the failure, not a
+// coordinator.
 TEST_F(LauncherTest, WhatNoRestartCuresEndsTheRunAtTheSecondTimeBeforeReady) {
   job_.set_max_restarts(9);
   SetProgram("embedding_ps",
@@ -80,7 +81,8 @@ TEST_F(LauncherTest, WhatNoRestartCuresEndsTheRunAtTheSecondTimeBeforeReady) {
 
 TEST_F(LauncherTest, TheExitOfAnOldGenerationIsNotThatOfTheNext) {
   job_.set_max_restarts(1);
-  // All others end at the same moment, by the launcher's SIGKILL.
+  // In the first generation all processes are killed at the same moment, and must not be mistaken
+  // for processes of the second one.
   SetProgram("data_loader", "[ $life = 1 ] && exec sleep 60; sleep 1; exit 4");
   const RunEnd end = Run([&] { kill(pids_["nn_worker1"], SIGKILL); });
   ASSERT_THAT(messages_, SizeIs(1));
@@ -121,7 +123,7 @@ TEST_F(LauncherTest, ACutStartsTheCountOfRestartsAgain) {
   job_.set_max_restarts(1);
   int deaths = 0;
   ScriptCoordinator("state: RUNNING generation: 1");
-  // Every death but the last has a cut before it.
+  // A cut is committed before each death except the last.
   const RunEnd end = Run(
       [] {}, {},
       [&](const StatusAnswer&) {
@@ -137,7 +139,8 @@ TEST_F(LauncherTest, ACutStartsTheCountOfRestartsAgain) {
     EXPECT_THAT(message, Not(HasSubstr(" s generation")));
 }
 
-// Somebody asked for another size, but the coordinator could not write it into the log.
+// The ranks left because of a wish for another size, but the coordinator could not write the new
+// size into the log.
 TEST_F(LauncherTest, AGenerationThatLeftWithItsCutHasNotFailed) {
   job_.set_max_restarts(0);
   AppendGeneration(1);
@@ -193,7 +196,7 @@ TEST_F(LauncherTest, TheNextGenerationHasTheProcessesOfTheNewestJobOfTheLog) {
   ExpectNobodyIsLeft();
 }
 
-// Happens, for example, with a size that wants cards where the programs were built without CUDA.
+// A size cannot be started, for example, if it needs GPUs and the programs were built without CUDA.
 TEST_F(LauncherTest, ASizeThatCannotBeStartedIsDroppedAndTheRunGoesOnAsItWas) {
   AppendGeneration(1);
   CommitCut(1, 1, 100);
@@ -227,19 +230,19 @@ TEST_F(LauncherTest, ASizeThatCannotBeStartedIsDroppedAndTheRunGoesOnAsItWas) {
   ExpectNobodyIsLeft();
 }
 
-// The entry that SCALE_ANNOUNCED, or a claim with that size, adds to the log.
+// The log's entry for a generation with the new size, which was announced or claimed (`began`).
 std::string GenerationText(int number, const std::string& began, const JobConfig& job) {
   return "generation { generation: " + std::to_string(number) + " began: " + began +
          " cut: 'cut_0001_000001' job { " + job.ShortDebugString() + " } }";
 }
 
-// The test appends the log's entries as real coordinators do.
+// The test appends to the log the entries that real coordinators would append.
 TEST_F(LauncherTest, ASizeThatLacksMemoryTwiceIsDroppedAndTheRunGoesOnAsItWas) {
   job_.set_max_restarts(9);
   AppendGeneration(1);
   CommitCut(1, 1, 100);
   ScriptCoordinator("state: RUNNING generation: 1");
-  // Only the second process of the larger size finds no memory.
+  // PS 1, which only the larger size has, lacks memory.
   SetProgram("embedding_ps",
              "[ $index = 0 ] && exec sleep 60\n"
              "echo \"why: MEMBER_FAILED kind: NO_MEMORY origin { role: EMBEDDING_PS index: 1 } "
@@ -278,8 +281,9 @@ TEST_F(LauncherTest, ASizeThatLacksMemoryTwiceIsDroppedAndTheRunGoesOnAsItWas) {
   ExpectNobodyIsLeft();
 }
 
-// The log continues to say that the size is announced. The ends of its generations must not count
-// as a wish each time, or the run would be restarted for ever without a pause.
+// The new size is announced in the log, but its generation never begins. Only the first attempt may
+// count as a restart that was asked for; otherwise the run would be restarted for ever without a
+// pause.
 TEST_F(LauncherTest, AnAnnouncedSizeThatCannotBeStartedIsOneWishAndThenAFailure) {
   job_.set_max_restarts(0);
   AppendGeneration(1);
@@ -322,7 +326,7 @@ TEST_F(LauncherTest, ASizeThatItsCoordinatorHasDroppedIsOneWishAndThenAFailure) 
               AppendToLog("dropped { generation: 2 change: 'embedding_ps.replicas from 1 to 2' }");
               SetStatus("state: RESTARTING generation: 2 ending { text: 'there is no card' }");
             }
-            // The next coordinator dies before it has claimed anything.
+            // The coordinator of generation 3 dies before it has claimed its generation.
             if (status.generation() == 3) launcher_->Signal(COORDINATOR, 0, SIGKILL).IgnoreError();
             return true;
           });
@@ -336,7 +340,8 @@ TEST_F(LauncherTest, ASizeThatItsCoordinatorHasDroppedIsOneWishAndThenAFailure) 
   ExpectNobodyIsLeft();
 }
 
-// A resume that names a cut is not taken back to another job, which would begin from another cut.
+// The user resumes from a named cut. Going back to the earlier job is not allowed, because that
+// would begin from another cut.
 TEST_F(LauncherTest, AResumeFromACutWithAJobThatCannotBeStartedDropsNothing) {
   AppendGeneration(1);
   CommitCut(1, 1, 100);
@@ -364,7 +369,8 @@ TEST_F(LauncherTest, AResumedJobIsTheNextOneUntilAGenerationHasIt) {
   Run([] {}, options,
       [&](const StatusAnswer&) {
         ++asked;
-        // The first coordinator dies before it has written its generation, the second one after.
+        // The first coordinator dies before it has appended its generation, the second one
+        // afterwards.
         if (asked == 2) {
           AppendToLog(
               "generation { generation: 5 cut: 'cut_0004_000001' job { name: 'new' max_restarts: 5 "
@@ -439,13 +445,13 @@ TEST_F(LauncherTest, ADamagedLogEndsTheRunAndIsNamed) {
                                  HasSubstr("/run/log/00000001 is damaged")));
 }
 
-// Expects that none of these processes, whose parent is gone, runs. In some containers nobody reaps
-// them, but a zombie does not run any more.
+// Expects that none of these processes, whose parent has ended, is running. In some containers they
+// stay zombies because nobody reaps them; a zombie does not count as running.
 void ExpectNoneRuns(const std::map<std::string, pid_t>& pids) {
   for (const auto& [name, pid] : pids) {
     while (kill(pid, 0) == 0) {
-      // Not ContentOf: the process may disappear while its file is read, which only getline
-      // tolerates.
+      // Do not use ContentOf: the process may disappear while its file is read, and only getline
+      // tolerates that.
       std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
       std::string stat;
       std::getline(file, stat);

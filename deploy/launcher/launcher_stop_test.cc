@@ -1,4 +1,4 @@
-// Runs that are stopped, by signals and by `satrap stop`.
+// Runs that are stopped by signals and by `satrap stop`.
 
 #include <unistd.h>
 
@@ -28,18 +28,22 @@ using Clock = std::chrono::steady_clock;
 
 // The ending of a generation that stopped after a last cut.
 const std::string kStopped = "ending { why: ASKED loss: NOTHING text: 'stopped after a cut' }";
+// What is said of the size in StopWhileASizeIsDropped.
+constexpr char kDropped[] =
+    "the change of the job is dropped: embedding_ps.replicas from 1 to 2\n  there is no card";
 
 class LauncherStopTest : public LauncherTest {
  protected:
-  // Sets up a training in its first generation. Its coordinator answers Status with `status`, and
+  // Sets up a training in its first generation, whose coordinator answers Status with `status` and
   // refuses wishes.
   void ScriptTraining(const std::string& status = "state: RUNNING generation: 1") {
     AppendGeneration(1);
     ScriptCoordinator(status);
   }
-  // Lets the coordinator take the next wish; after that the training is at step 7.
+  // Makes the coordinator accept the next wish, and report step 7 from then on.
   void TakeNextWish() { SetStatus("state: RUNNING generation: 1 train { step: 7 }", "on_wish"); }
-  // Runs until the end; a signal comes with the first status. `watch` sees each status after that.
+  // Runs until the end, and sends `signal` when the first status comes. `watch` receives each
+  // status.
   RunEnd RunAndSignal(
       int signal, const std::function<void(const StatusAnswer&)>& watch = [](const auto&) {}) {
     return Run([] {}, {},
@@ -49,11 +53,32 @@ class LauncherStopTest : public LauncherTest {
                  return true;
                });
   }
-  // Lets the run take its last cut, and all roles end.
+  // Makes the run commit its last cut and stop, and ends all roles with `signal`.
   void StopRun(int signal) {
     CommitCut(1, 1, 7);
     SetStatus("state: STOPPED generation: 1 train { step: 7 } " + kStopped);
     EndRoles(signal);
+  }
+
+  // A signal stops the run while its second generation drops a size; `ending` is the coordinator's.
+  RunEnd StopWhileASizeIsDropped(const std::string& ending) {
+    AppendGeneration(1);
+    CommitCut(1, 1, 7);
+    JobConfig wanted = job_;
+    wanted.mutable_embedding_ps()->set_replicas(2);
+    AppendToLog("generation { generation: 2 began: BEGAN_SCALED cut: 'cut_0001_000001' job { " +
+                wanted.ShortDebugString() + " } }");
+    ScriptCoordinator("state: STARTING generation: 2");
+    RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer& status) {
+      if (status.state() != STARTING) return;
+      AppendToLog(
+          "dropped { generation: 2 change: 'embedding_ps.replicas from 1 to 2' ended { text: "
+          "'there is no card' } }");
+      SetStatus("state: STOPPED generation: 2 " + ending);
+    });
+    EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
+    ExpectNobodyIsLeft();
+    return end;
   }
 
   int asked_ = 0;  // how many statuses RunAndSignal has seen
@@ -90,7 +115,8 @@ TEST_F(LauncherStopTest, AWishToStopIsTakenInThePauseBetweenTwoGenerations) {
   absl::StatusOr<uint64_t> wished = absl::UnknownError("");
   absl::StatusOr<StatusAnswer> told = absl::UnknownError("");
   std::thread command;
-  // The third generation comes after a pause of two seconds.
+  // Before the generation after the third restart there is a pause of two seconds, in which a
+  // command asks for a stop.
   on_message_ = [&] {
     if (messages_.size() != 3) return;
     command = std::thread([&, address = folder_->SocketAddress("coordinator_0")] {
@@ -113,26 +139,14 @@ TEST_F(LauncherStopTest, AWishToStopIsTakenInThePauseBetweenTwoGenerations) {
 }
 
 TEST_F(LauncherStopTest, AStopWhileASizeIsDroppedSaysWhichAndTheRunStops) {
-  AppendGeneration(1);
-  CommitCut(1, 1, 7);
-  JobConfig wanted = job_;
-  wanted.mutable_embedding_ps()->set_replicas(2);
-  AppendToLog("generation { generation: 2 began: BEGAN_SCALED cut: 'cut_0001_000001' job { " +
-              wanted.ShortDebugString() + " } }");
-  ScriptCoordinator("state: STARTING generation: 2");
-  const RunEnd end = RunAndSignal(SIGINT, [&](const StatusAnswer& status) {
-    if (status.state() != STARTING) return;
-    AppendToLog(
-        "dropped { generation: 2 change: 'embedding_ps.replicas from 1 to 2' ended { text: 'there "
-        "is no card' } }");
-    SetStatus("state: STOPPED generation: 2 " + kStopped);
-  });
-  EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
-  EXPECT_THAT(end.warnings,
-              testing::ElementsAre("the change of the job is dropped: embedding_ps.replicas from 1 "
-                                   "to 2\n  there is no card"));
+  const RunEnd end = StopWhileASizeIsDropped(kStopped);
+  EXPECT_THAT(end.warnings, ElementsAre(kDropped));
   EXPECT_THAT(end.outlook, HasSubstr("no work is lost"));
-  ExpectNobodyIsLeft();
+}
+
+TEST_F(LauncherStopTest, SoDoesOneThatLosesWorkAndItSaysWhatIsLost) {
+  const RunEnd end = StopWhileASizeIsDropped("ending { why: ASKED text: 'some work is lost' }");
+  EXPECT_THAT(end.warnings, ElementsAre(kDropped, "some work is lost"));
 }
 
 TEST_F(LauncherStopTest, ALastCutThatTakesTooLongIsGivenUpAndTheLossIsTold) {
@@ -162,8 +176,8 @@ TEST_F(LauncherStopTest, TheSecondSignalEndsTheRunAtOnce) {
   ExpectNobodyIsLeft();
 }
 
-// The signal goes to the process and to its group, as from timeout(1). (stop_signals_test.cc has
-// more of this.)
+// timeout(1) sends a signal to the process and to its group, so it arrives twice. (More about this
+// in stop_signals_test.cc.)
 TEST_F(LauncherStopTest, ASignalThatIsSentTwiceAtOnceIsOne) {
   for (const int signal : {SIGTERM, SIGINT}) {
     if (signal == SIGINT) {
@@ -219,7 +233,8 @@ TEST_F(LauncherStopTest, ADeathRightAfterTheLastCutWasCommittedLosesNothing) {
   ExpectNobodyIsLeft();
 }
 
-// The run was stopped before, then resumed, and has trained since then.
+// The run was stopped with a last cut and then resumed. It has trained since then, so the work
+// after that cut is lost.
 TEST_F(LauncherStopTest, ALastCutOfAnEarlierGenerationDoesNotSaveTheWorkOfThisOne) {
   job_.set_max_restarts(5);
   AppendGeneration(1);
@@ -302,8 +317,9 @@ TEST_F(LauncherStopTest, AStopThatNobodyTakesIsGivenUpAndTheLossIsNotClaimedToBe
   CommitCut(1, 1, 9);
   const RunEnd end = RunAndSignal(SIGINT);
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
-  EXPECT_THAT(end.warnings, ElementsAre("no last cut was asked for within 0.5 s (stop_seconds): "
-                                        "coordinator: the run takes no cut any more"));
+  EXPECT_THAT(end.warnings,
+              ElementsAre("the last cut could not be requested within 0.5 s (stop_seconds): "
+                          "coordinator: the run takes no cut any more"));
   EXPECT_THAT(end.outlook, AllOf(HasSubstr("(cut_0001_000001); at most the work after it is lost"),
                                  Not(HasSubstr("no work is lost"))));
 }
@@ -321,7 +337,7 @@ TEST_F(LauncherStopTest, AGenerationThatHasNotBegunIsStoppedAtOnce) {
   ExpectNobodyIsLeft();
 }
 
-// The text is true whether the signal came before the run's end, as here, or after.
+// Here the signal comes before the run's end. The text must also be true if it comes after the end.
 TEST_F(LauncherStopTest, ARunMayFinishAlthoughASignalHasAskedItToStop) {
   ScriptTraining();
   std::string late;
@@ -375,7 +391,8 @@ TEST_F(LauncherStopTest, ADamagedNewestCutIsNotToldAsThePlaceToGoOnFrom) {
                                  HasSubstr(" --from CUT`"), Not(HasSubstr("goes on from"))));
 }
 
-// The quick check of the cut finds nothing, but a role that loaded it has said what to do.
+// The launcher's quick check finds nothing wrong with the cut, but the PS that loaded it has found
+// damage and advises the user to choose another one.
 TEST_F(LauncherStopTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
   ScriptTraining(
       "state: FAILED generation: 1 ending { origin { role: EMBEDDING_PS index: 0 } "

@@ -115,7 +115,7 @@ TEST_F(LauncherTest, ASignalEndsARunThatTakesNoCutAtOnce) {
   }
 }
 
-// A program that was started by nohup ignores SIGHUP, for example.
+// For example, a program started by nohup ignores SIGHUP.
 TEST_F(LauncherTest, AHangupThatIsIgnoredStaysIgnored) {
   const sighandler_t before = std::signal(SIGHUP, SIG_IGN);
   const std::string hung_up = dir_ + "/hung_up";
@@ -130,7 +130,7 @@ TEST_F(LauncherTest, AHangupThatIsIgnoredStaysIgnored) {
   EXPECT_THAT(end.message, HasSubstr("data_loader 0 exited with code 3"));
 }
 
-// As on a full disk, this process cannot write another byte.
+// This process cannot write another byte to any file, as on a full disk.
 TEST_F(LauncherTest, ALauncherThatCannotWriteRestartsItsRun) {
   job_.set_max_restarts(1);
   const sighandler_t before = std::signal(SIGXFSZ, SIG_IGN);
@@ -140,8 +140,8 @@ TEST_F(LauncherTest, ALauncherThatCannotWriteRestartsItsRun) {
   SetProgram("data_loader", "[ $life = 1 ] && exec sleep 60; exit 4");
   AppendGeneration(1);
   const RunEnd end = Run([&] {
-    // The run is scaled at the same time, so that the file of the job would change. (The entry has
-    // the form that an older build wrote.)
+    // Scale the run at the same time, so that the job's file would change. (The entry has the form
+    // that an older build wrote.)
     AppendToLog("generation { generation: 2 cause: 'scale' job { name: 'new' max_restarts: 1 } }");
     ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &none), 0);
     kill(pids_["embedding_ps0"], SIGKILL);
@@ -154,7 +154,7 @@ TEST_F(LauncherTest, ALauncherThatCannotWriteRestartsItsRun) {
               ElementsAre(HasSubstr("job.textproto: File too large; it shows an older job")));
 }
 
-// The coordinator of the resumed run would mistake the old job for the new one.
+// If it were started, the coordinator would read the old job from the file instead of the new one.
 TEST_F(LauncherTest, AResumedJobThatCannotBeWrittenIsNotStarted) {
   AppendGeneration(1);
   ASSERT_TRUE(WriteFileAtomically(folder_->JobPath(), "name: 'old'\n").ok());
@@ -172,7 +172,8 @@ TEST_F(LauncherTest, AResumedJobThatCannotBeWrittenIsNotStarted) {
   EXPECT_THAT(launcher.status().message(), HasSubstr("job.textproto: File too large"));
 }
 
-// The process that writes the log still has it open, and continues to write into the emptied file.
+// The PS keeps its log open, so the launcher copies the log and empties it; the PS continues in the
+// emptied file.
 TEST_F(LauncherTest, ALogThatHasBecomeTooLongIsCutWhileTheRunGoesOn) {
   ScriptCoordinator("state: RUNNING");
   const std::string log = dir_ + "/run/logs/embedding_ps_0.log";
@@ -210,7 +211,7 @@ TEST_F(LauncherTest, WithoutTheProgramForCardsNothingIsStarted) {
             HasSubstr("run ./setup cuda, and build it again")));
   EXPECT_THAT(launcher.status().message(), Not(HasSubstr("on the CPU")));
   EXPECT_FALSE(fs::exists(dir_ + "/coordinator0.args"));
-  // A model can be scored on another device.
+  // For an action that only scores a model, the message also suggests the CPU.
   job_.set_action(JobConfig::EVALUATE);
   EXPECT_THAT(Launcher::Start(job_, *folder_, dir_ + "/bin").status().message(),
               HasSubstr("build it again; or score on the CPU: --set nn_worker.device=CPU"));

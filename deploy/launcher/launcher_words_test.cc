@@ -1,6 +1,6 @@
-// Words in logs, in statuses and in the run's log decide nothing: the launcher goes by endings
-// (common/role/ending.h), exit codes and signals. It does not guess what a role was unable to
-// write.
+// The launcher must decide nothing by the words in logs, in statuses and in the run's log. It uses
+// endings (common/role/ending.h), exit codes and signals. If a role was unable to write its ending,
+// the launcher does not guess it.
 
 #include <string>
 
@@ -19,7 +19,7 @@ using ::testing::SizeIs;
 
 class LauncherWordsTest : public LauncherTest {
  protected:
-  // Runs a training with a cut at step 7, whose coordinator answers with `status`.
+  // Runs a training that has a cut at step 7. Its coordinator answers with `status`.
   RunEnd RunTraining(const std::string& status) {
     AppendGeneration(1);
     CommitCut(1, 1, 7);

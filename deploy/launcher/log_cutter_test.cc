@@ -1,7 +1,10 @@
 #include "deploy/launcher/process/log_cutter.h"
 
+#include <chrono>
+#include <future>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/thread/mutex.h"
@@ -13,8 +16,8 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Files to cut. With `hang`, cutting one does not end before Release. An object may outlive the
-// test, as the thread does.
+// Stands in for the files to cut. With `hang`, cutting a file blocks until Release. An object may
+// outlive the test, as the cutter's thread may.
 class Files {
  public:
   explicit Files(bool hang) : hangs_(hang) {}
@@ -58,22 +61,37 @@ TEST(LogCutter, CutsTheFilesInOrderEachTime) {
   LogCutter cutter(Of(files));
   cutter.Cut({"a", "b"});
   EXPECT_THAT(files->AwaitEnded(2), ElementsAre("a", "b"));
-  // The thread may still be about to say that it is done.
+  // Try until it succeeds: the thread may not have marked itself as idle yet.
   while (files->AwaitEnded(2).size() < 3) cutter.Cut({"c"});
   EXPECT_EQ(files->AwaitEnded(3)[2], "c");
 }
 
-TEST(LogCutter, ADiskThatHangsHoldsUpNobodyAndNothingPilesUp) {
+TEST(LogCutter, OnADiskThatHangsNothingPilesUp) {
   const auto files = std::make_shared<Files>(/*hang=*/true);
-  {
-    LogCutter cutter(Of(files));
-    cutter.Cut({"a"});
-    files->AwaitBegun(1);
-    for (int i = 0; i < 100; ++i) cutter.Cut({"b"});
-  }
+  LogCutter cutter(Of(files));
+  cutter.Cut({"a"});
+  files->AwaitBegun(1);
+  for (int i = 0; i < 100; ++i) cutter.Cut({"b"});
   files->Release();
-  EXPECT_THAT(files->AwaitEnded(1), ElementsAre("a"))
-      << "neither the calls nor the destructor has waited";
+  // What had piled up would come first.
+  while (files->AwaitEnded(1).size() < 2) cutter.Cut({"c"});
+  EXPECT_EQ(files->AwaitEnded(2)[1], "c");
+}
+
+TEST(LogCutter, ADiskThatHangsDoesNotHoldUpTheEnd) {
+  const auto files = std::make_shared<Files>(/*hang=*/true);
+  auto cutter = std::make_unique<LogCutter>(Of(files));
+  cutter->Cut({"a"});
+  files->AwaitBegun(1);
+  std::promise<void> ended;
+  std::thread end([&] {
+    cutter.reset();
+    ended.set_value();
+  });
+  EXPECT_EQ(ended.get_future().wait_for(std::chrono::seconds(60)), std::future_status::ready);
+  files->Release();
+  end.join();
+  EXPECT_THAT(files->AwaitEnded(1), ElementsAre("a"));
 }
 
 }  // namespace

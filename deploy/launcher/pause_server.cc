@@ -14,7 +14,7 @@ namespace satrap {
 namespace {
 
 constexpr rpc::Method kMethods[] = {kStatus, kWish};
-// Time for an answer that is on its way.
+// Time for answers that are still being sent.
 constexpr int64_t kDrainMs = 200;
 
 }  // namespace
@@ -93,7 +93,8 @@ void PauseServer::Handle(const rpc::Method& method, rpc::Message request, rpc::C
       status = status_;
     }
     respond(rpc::MessageOf(status));
-    // After the answer, because the server closes once a client has seen STOPPED.
+    // Set `told_` only after the answer, because the server is closed once a client has received
+    // STOPPED.
     if (status.state() != STOPPED) return;
     MutexLock lock(&mutex_);
     told_ = true;

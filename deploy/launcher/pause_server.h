@@ -1,7 +1,7 @@
-// While a run pauses between two generations, a PauseServer answers at the coordinator's address
-// instead of the coordinator: Status, and the wish to stop, which it takes. So `satrap stop`
-// reaches even a run that is restarted again and again and hardly ever has a coordinator to ask. It
-// refuses other wishes, and other calls.
+// While a run pauses between two generations, a PauseServer serves at the coordinator's address in
+// the coordinator's absence. It answers Status, and accepts a wish to stop. So `satrap stop` works
+// even for a run that is restarted again and again and rarely has a coordinator. It refuses other
+// wishes and other calls.
 //
 // Thread-safe.
 
@@ -24,21 +24,22 @@ namespace satrap {
 
 class PauseServer final : public rpc::Handler {
  public:
-  // Listens at `address` and answers Status with `status`, but after the first wish to stop with
-  // STOPPED and `stopped`. Errors as GrpcServer::Start. REQUIRES: no coordinator listens there
+  // Listens at `address`. Answers Status with `status`; after the first wish to stop, with STOPPED
+  // and the ending `stopped`. Errors are those of GrpcServer::Start. REQUIRES: no coordinator
+  // listens at `address`
   static absl::StatusOr<std::unique_ptr<PauseServer>> Start(const std::string& address,
                                                             StatusAnswer status, Ending stopped);
-  // As Start, for a run that goes on after `last`; `status` and `progress` as for LossText. Null if
-  // it cannot be started.
+  // Like Start, for a run that continues after a generation that ended with `last`. `status` and
+  // `progress` are as for LossText. Null if the server cannot be started.
   static std::unique_ptr<PauseServer> ForRun(const Generation& generation, StatusAnswer status,
                                              const Ending& last, const RunProgress& progress);
-  // The address is free when the destructor returns.
+  // Once the destructor has returned, the address is free.
   ~PauseServer() override;
 
   bool stop_wished() const;
   // Waits until a Status call was answered with STOPPED, or for `timeout_ms`.
   void AwaitTold(int64_t timeout_ms);
-  // The answer to Status.
+  // The status that Status now answers with.
   StatusAnswer status() const;
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;

@@ -20,7 +20,7 @@ class PauseServerTest : public ::testing::Test {
     status.set_state(RESTARTING);
     *status.mutable_ending() = EndingOf(Ending::MEMBER_LOST, "embedding_ps 0 is lost");
     Ending stopped = EndingOf(Ending::ASKED, "stopped on request between two generations");
-    // A free port; the PauseServer does not say which one it has.
+    // Find a free port first, because the PauseServer cannot report which port it has.
     const auto any = rpc::GrpcServer::Start("127.0.0.1:0", rpc::EndpointOptions(), {});
     ASSERT_TRUE(any.ok()) << any.status();
     address_ = (*any)->address();
@@ -78,7 +78,7 @@ TEST_F(PauseServerTest, WaitsForNobodyForLong) {
 TEST_F(PauseServerTest, RefusesTheWishForAnotherRunAndOtherWishes) {
   EXPECT_EQ(Client().Wish(WishOf(WishRequest::STOP, /*run_id=*/8)).status().code(),
             absl::StatusCode::kFailedPrecondition);
-  // The next generation takes them.
+  // UNAVAILABLE, because the next generation may accept these wishes.
   for (const WishRequest::Kind kind : {WishRequest::CUT, WishRequest::SCALE}) {
     EXPECT_EQ(Client().Wish(WishOf(kind)).status().code(), absl::StatusCode::kUnavailable);
   }
@@ -90,7 +90,7 @@ TEST_F(PauseServerTest, ServesNothingElse) {
   EXPECT_FALSE(Client().Fail(NN_WORKER, 0, absl::InternalError("x")).ok());
 }
 
-// The next coordinator must be able to listen there.
+// The next coordinator must be able to listen at the same address.
 TEST_F(PauseServerTest, TheAddressIsFreeOnceItIsGone) {
   server_.reset();
   const auto next = rpc::GrpcServer::Start(address_, rpc::EndpointOptions(), {});

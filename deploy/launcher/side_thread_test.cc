@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/testing/no_threads.h"
 #include "common/thread/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -15,7 +16,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Tasks that do not end before Release. An object may outlive the test, as the thread does.
+// Makes tasks that block until Release. An object may outlive the test, as the thread may.
 class Gate {
  public:
   void Pass(const std::string& name) {
@@ -82,12 +83,26 @@ TEST_F(SideThreadTest, ATaskThatHangsDoesNotHoldUpTheEndAndTheNextIsDropped) {
     thread.Post(TaskOf("b"));
   }
   gate_->Release();
-  // The thread lives on by itself. It has the gate until it has ended, or dropped its tasks.
+  // The thread goes on without the SideThread object. It refers to the gate until it has finished
+  // the running task "a" and dropped the waiting task "b".
   for (int waited_ms = 0; gate_.use_count() > 1 && waited_ms < 60000; ++waited_ms) {
     poll(nullptr, 0, 1);
   }
   EXPECT_EQ(gate_.use_count(), 1);
   EXPECT_THAT(gate_->AwaitBegun(1), ElementsAre("a"));
+}
+
+TEST_F(SideThreadTest, WhereNoThreadCanBeStartedNoTaskIsTakenUntilOneCan) {
+  gate_->Release();
+  SideThread thread(1);
+  {
+    const NoThreads no_threads;
+    EXPECT_FALSE(thread.Post(TaskOf("a")));
+    EXPECT_TRUE(thread.Await(0)) << "there is none";
+  }
+  EXPECT_TRUE(thread.Post(TaskOf("b")));
+  EXPECT_TRUE(thread.Await(60000));
+  EXPECT_THAT(gate_->AwaitBegun(1), ElementsAre("b"));
 }
 
 }  // namespace

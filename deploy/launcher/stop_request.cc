@@ -24,7 +24,7 @@ bool StopRequest::Try(rpc::GrpcChannel* channel, uint64_t run_id, int64_t timeou
   const absl::StatusOr<uint64_t> wished =
       CoordinatorClient(channel, Envelope(), timeout_ms).Wish(request);
   taken_ = wished.ok();
-  // A refusal is not final: a change of size refuses a stop, but ends by itself.
+  // A refusal is not final: during a change of size a stop is refused, but that soon ends.
   if (absl::IsFailedPrecondition(wished.status())) {
     waits_for_ = std::string(wished.status().message());
   } else {
@@ -37,7 +37,7 @@ bool StopRequest::IsLate() const { return begun() && MonotonicMs() >= deadline_m
 
 std::string StopRequest::LateText() const {
   if (!taken_) {
-    return absl::StrCat("no last cut was asked for within ", stop_seconds_,
+    return absl::StrCat("the last cut could not be requested within ", stop_seconds_,
                         " s (stop_seconds): ", waits_for_);
   }
   return absl::StrCat("the run did not stop with a last cut within ", stop_seconds_,

@@ -1,5 +1,5 @@
-// satrap_pod ROLE: process 1 of the container of a role (supervisor.h). It needs no gRPC and little
-// memory, so that it lives where a role does not.
+// satrap_pod ROLE: process 1 of a role's container (supervisor.h). It needs no gRPC and little
+// memory, so it survives where a role cannot run.
 
 #include <unistd.h>
 

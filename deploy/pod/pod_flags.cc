@@ -49,7 +49,7 @@ absl::StatusOr<Role> RoleNamed(absl::string_view name) {
     names.push_back(RoleName(role));
   }
   return absl::InvalidArgumentError(
-      absl::StrCat("there is no role '", name, "'; it is one of ", absl::StrJoin(names, ", ")));
+      absl::StrCat("there is no role '", name, "'; the roles are ", absl::StrJoin(names, ", ")));
 }
 
 absl::Status CheckPodFlags(const PodFlags& flags, Role role) {

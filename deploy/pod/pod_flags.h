@@ -1,9 +1,9 @@
-// The command line of satrap_pod, and those of the roles that it starts.
+// The command line of satrap_pod, and the command lines of the roles that it starts.
 //
 //   satrap_pod embedding_ps --config=/etc/satrap/job.textproto --role_index=0 --ip=10.0.0.7
 //              --port=7000 --coordinator=demo-coordinator:7000
 //
-// Everything comes from flags, which Kubernetes fills in. Thread-safe: functions of their
+// All settings are flags, whose values Kubernetes fills in. Thread-safe: functions of their
 // arguments.
 
 #ifndef SATRAP_DEPLOY_POD_POD_FLAGS_H_
@@ -22,7 +22,7 @@
 namespace satrap {
 
 struct PodFlags {
-  std::string role;  // its name
+  std::string role;  // the role's name
   std::string config;
   int role_index = 0;
   std::string ip;
@@ -33,21 +33,22 @@ struct PodFlags {
   std::vector<Flag> Table();
 };
 
-// The role of that name; COORDINATOR is one. INVALID_ARGUMENT names those that there are.
+// The role with that name, which may be COORDINATOR. INVALID_ARGUMENT lists the names of all roles.
 absl::StatusOr<Role> RoleNamed(absl::string_view name);
 
-// INVALID_ARGUMENT if a flag is missing that the role needs.
+// INVALID_ARGUMENT if a flag is missing that `role` needs.
 absl::Status CheckPodFlags(const PodFlags& flags, Role role);
 
-// That files can be written in the folder --scratch, where a role leaves its ending. Without one, a
-// run that somebody has stopped would go on. The error names the folder and what to do.
+// Checks that files can be written in the folder --scratch, where a role writes its ending. Without
+// an ending, a run that somebody has stopped would be continued. The error names the folder and
+// says what to do.
 absl::Status CheckScratch(const std::string& folder);
 
 // "10.0.0.7:7000", "[fd00::7]:7000".
 std::string AddressOf(absl::string_view ip, int port);
 
-// The command line of the role, its program first: one of those in `programs_dir`, for the job's
-// device. Servers listen on [::], which serves IPv4, too. REQUIRES: CheckPodFlags
+// The command line of the role. It begins with the program, which is in `programs_dir` and depends
+// on the job's device. Servers listen on [::], which also serves IPv4. REQUIRES: CheckPodFlags
 std::vector<std::string> RoleCommand(const PodFlags& flags, Role role, const JobConfig& job,
                                      const std::string& programs_dir,
                                      const std::string& ending_path);

@@ -74,7 +74,7 @@ TEST(PodFlagsTest, ARoleIsFoundByItsName) {
   EXPECT_EQ(RoleNamed("data_loader").value(), DATA_LOADER);
   EXPECT_EQ(RoleNamed("coordinator").value(), COORDINATOR);
   EXPECT_EQ(RoleNamed("ps").status().message(),
-            "there is no role 'ps'; it is one of coordinator, embedding_ps, embedding_worker, "
+            "there is no role 'ps'; the roles are coordinator, embedding_ps, embedding_worker, "
             "data_loader, nn_worker");
 }
 

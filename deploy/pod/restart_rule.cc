@@ -18,7 +18,7 @@ namespace {
 
 constexpr int64_t kFinalMs = 5000;
 constexpr int64_t kLongestFinalMs = 30000;
-// A process without an ending that has lived so long was ready, as far as pauses are concerned.
+// A process that left no ending counts as having been ready if it lived for at least this long.
 constexpr int64_t kReadyMs = 10000;
 
 bool ExitedWith(const RoleEnd& end, int code) {
@@ -50,7 +50,7 @@ RoleEnd EndOf(Role role, int index, int wait_status, const std::string& ending_p
 int64_t RoleRestarts::PauseMs(const RoleEnd& end) {
   before_ready_ = end.ending.before_ready() ? before_ready_ + 1 : 0;
   final_ = AsksForRestart(end) ? 0 : final_ + 1;
-  // The first end is no reason to wait.
+  // There is no pause after the first end.
   int64_t pause_ms = std::max(PauseBeforeReadyMs(before_ready_ - 1), RuleOf(end.ending).pause_ms);
   if (final_ > 0) {
     pause_ms = std::max(pause_ms, std::min(kLongestFinalMs, kFinalMs << std::min(final_ - 1, 10)));
@@ -60,10 +60,11 @@ int64_t RoleRestarts::PauseMs(const RoleEnd& end) {
 
 absl::StatusOr<int64_t> CoordinatorRestarts::PauseMs(const RoleEnd& end, const std::string& cut) {
   if (ExitedWith(end, 0)) {
-    // A run that has finished leaves no ending, and its next coordinator says so to whoever asks.
+    // If the coordinator has left no ending, the run has finished. Then the coordinator is started
+    // again, so that it can report the run's end.
     if (!end.has_left) return after_the_end_.PauseMs(end);
     return absl::FailedPreconditionError(
-        "the run was stopped. A new start of this container goes on");
+        "the run was stopped. To continue it, start this container anew");
   }
   if (cut != cut_) count_.OnCut();
   cut_ = cut;
@@ -74,11 +75,12 @@ absl::StatusOr<int64_t> CoordinatorRestarts::PauseMs(const RoleEnd& end, const s
   if (ExitedWith(end, kExitFailed) && NoRestartCures(end.ending, Ending())) {
     return absl::FailedPreconditionError(
         absl::StrCat("no restart cures it: ", RuleOf(end.ending).cure,
-                     ". A new start of this container goes on"));
+                     ". Then start this container anew to continue the run"));
   }
   const absl::StatusOr<int64_t> pause_ms = count_.AddFailure(end.ending, max_restarts_);
   if (pause_ms.ok()) return pause_ms;
-  // The log counts the restarts, too, so a new start would be refused. `satrap resume` is not.
+  // The log counts the restarts, too, so a new start would be refused; only `satrap resume` would
+  // not.
   const std::string why = absl::StrReplaceAll(pause_ms.status().message(), {{"\n  ", ""}});
   return absl::FailedPreconditionError(
       absl::StrCat(why.empty() ? "max_restarts is 0" : why,

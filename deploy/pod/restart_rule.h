@@ -1,15 +1,17 @@
-// When a supervisor starts its role again.
+// Decides when a supervisor starts its role again.
 //
-// A role is started again whatever it exits with, because another process of the run may still need
-// it:
+// A role is started again whatever its exit code is, because another process of the run may still
+// need it. The pause before the start depends on the exit code:
 //
-//   75, 76, a signal   at once; while it ends before it is ready, after 0.1, 0.2, 0.4 ... 5 s
-//   0, 1, 77, others   after 5, 10, 20, 30 s
-//   and not before the pause of the table of causes (common/role/cause_table.h)
+//   75, 76, a signal   none; but 0.1, 0.2, 0.4 ... 5 s as long as the role ends before it is ready
+//   0, 1, 77, others   5, 10, 20, 30 s
 //
-// The coordinator begins generations, so for it the rules of the launcher hold (RestartCount): its
-// causes, pauses and max_restarts. It is not started again if a restart cures nothing, and if
-// somebody has stopped the run: the log does not tell that, and the next coordinator would go on.
+// The pause is never shorter than the one in the table of causes (common/role/cause_table.h).
+//
+// The coordinator begins generations, so for its own restarts the rules of the launcher apply
+// (RestartCount), with the launcher's causes, pauses and max_restarts. It is not started again if
+// no restart cures the failure, or if somebody has stopped the run: the log does not say that the
+// run was stopped, so another coordinator would continue it.
 //
 // Not thread-safe.
 
@@ -29,13 +31,13 @@ namespace satrap {
 struct RoleEnd {
   int wait_status = 0;  // waitpid's
   std::string how;      // "was killed by signal 9 (Killed)"
-  Ending ending;        // what it has left, or else what its exit says
+  Ending ending;        // the Ending it wrote, or one made from its exit
   bool has_left = false;
   int64_t lived_ms = 0;
 };
 
-// The end of `index` of `role`, with the ending that it has left at `ending_path`, if any. `how`
-// says more of its exit than the status does; empty: DescribeExit's.
+// The end of process `index` of `role`, with the ending that it has written to `ending_path`, if
+// any. `how` says more of its exit than the status does; empty: DescribeExit's.
 RoleEnd EndOf(Role role, int index, int wait_status, const std::string& ending_path,
               int64_t lived_ms, const std::string& how = "");
 
@@ -45,15 +47,15 @@ class RoleRestarts {
   int64_t PauseMs(const RoleEnd& end);
 
  private:
-  int before_ready_ = 0;  // ends in a row
+  int before_ready_ = 0;  // ends in a row before it was ready
   int final_ = 0;         // exits in a row that do not ask for a restart
 };
 
 class CoordinatorRestarts {
  public:
   explicit CoordinatorRestarts(int max_restarts) : max_restarts_(max_restarts) {}
-  // `cut`: the run's newest one, by its log; may be empty. FAILED_PRECONDITION says why it is not
-  // started again.
+  // `cut` is the run's newest cut according to its log, or empty. FAILED_PRECONDITION says why the
+  // coordinator is not started again.
   absl::StatusOr<int64_t> PauseMs(const RoleEnd& end, const std::string& cut);
 
  private:

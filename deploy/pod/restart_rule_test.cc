@@ -124,7 +124,7 @@ TEST(CoordinatorRestartsTest, AChangeOfSizeIsNoFailure) {
 TEST(CoordinatorRestartsTest, ARunThatWasStoppedStaysStopped) {
   CoordinatorRestarts restarts(/*max_restarts=*/3);
   EXPECT_EQ(restarts.PauseMs(CoordinatorEnd(0, Ending::ASKED), "").status().message(),
-            "the run was stopped. A new start of this container goes on");
+            "the run was stopped. To continue it, start this container anew");
   RoleEnd finished = CoordinatorEnd(0, Ending::OTHER);
   finished.has_left = false;
   EXPECT_EQ(restarts.PauseMs(finished, "").value(), 5000) << "it tells that the run has finished";

@@ -25,10 +25,10 @@ namespace {
 
 constexpr size_t kReadBytes = 65536;
 constexpr size_t kTailBytes = 65536;
-constexpr size_t kMostLines = 100;  // of the supervisor, which wait
+constexpr size_t kMostLines = 100;  // waiting lines of the supervisor
 constexpr int kDrainPollMs = 10;
 
-// Writes all, or as much as can be written.
+// Writes all bytes, or as many as can be written. Returns whether all are written.
 bool WriteAll(int fd, absl::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t n = write(fd, bytes.data(), bytes.size());
@@ -39,7 +39,7 @@ bool WriteAll(int fd, absl::string_view bytes) {
   return true;
 }
 
-// The file under its limit. For the thread.
+// The log file, kept under its size limit. Only the thread uses it.
 class BoundedFile {
  public:
   BoundedFile(std::string path, const FileLimits& limits)
@@ -51,12 +51,13 @@ class BoundedFile {
     if (fd_ < 0) return;
     if (size_ > 0 && size_ + static_cast<int64_t>(bytes.size()) > limits_.bytes) {
       Close();
-      // If the disk refuses, the file grows on.
+      // If this fails, the file continues to grow.
       MoveToHistory(path_, limits_.older).IgnoreError();
       Open();
       if (fd_ < 0) return;
     }
-    // After an error the next bytes try anew: the folder may have come back.
+    // After an error the file is opened again for the next bytes, because its folder may be there
+    // again by then.
     if (WriteAll(fd_, bytes)) {
       size_ += static_cast<int64_t>(bytes.size());
     } else {
@@ -94,8 +95,8 @@ struct RoleLog::Work {
   }
 
   const int echo;
-  int input = -1;   // of the pipe
-  int output = -1;  // of the pipe
+  int input = -1;   // an end of the pipe
+  int output = -1;  // an end of the pipe
   int wake = -1;
   BoundedFile file;
 
@@ -186,7 +187,7 @@ void RoleLog::Serve(const std::shared_ptr<Work>& work) {
         eventfd_read(work->wake, &count);
       }
       if ((waited[0].revents & POLLIN) != 0) {
-        // There is something, so this does not block.
+        // poll said that there is something to read, so this does not block.
         const ssize_t n = read(work->output, buffer.data(), buffer.size());
         if (n > 0) bytes.assign(buffer.data(), static_cast<size_t>(n));
         work->tail += bytes;
@@ -197,7 +198,7 @@ void RoleLog::Serve(const std::shared_ptr<Work>& work) {
       for (const std::string& line : work->lines) bytes += line;
       work->lines.clear();
     }
-    // Neither may keep the other from getting the bytes.
+    // If one of the two writes fails, the other is still made.
     WriteAll(work->echo, bytes);
     work->file.Append(bytes);
     MutexLock lock(&work->mutex);

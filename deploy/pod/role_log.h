@@ -1,11 +1,12 @@
-// Copies what a role prints to its log in the run's folder and to stdout, from where Kubernetes
-// takes it.
+// Copies what a role prints to its log in the run's folder, and to stdout, which Kubernetes
+// collects.
 //
-// The role writes to a pipe, which lives as long as this object, and a thread reads it. The log has
-// a limit (common/file/file_history.h). A disk that is full or hangs costs lines of the log; one
-// that hangs also stops a role that prints much, as it does if the role writes its log itself.
+// The role writes to a pipe, which exists as long as this object, and a thread reads from it. The
+// log has a size limit (common/file/file_history.h). While the disk is full or hangs, lines are
+// missing in the log. A disk that hangs also stops a role that prints much, as if the role wrote
+// its log itself.
 //
-// For one thread, but that thread never waits for the disk or for stdout.
+// For use by one thread, which never waits for the disk or for stdout.
 
 #ifndef SATRAP_DEPLOY_POD_ROLE_LOG_H_
 #define SATRAP_DEPLOY_POD_ROLE_LOG_H_
@@ -23,8 +24,9 @@ namespace satrap {
 
 class RoleLog {
  public:
-  // Appends to the file `path`, whose folder is made if needed, and to the descriptor `echo`. While
-  // the file cannot be written, the lines go to `echo` alone. Errors as FileError.
+  // Opens a log that appends everything printed to the file `path`, whose folder is made if needed,
+  // and also copies it to the descriptor `echo`. While the file cannot be written, the lines go
+  // only to `echo`. Errors are those of FileError.
   static absl::StatusOr<std::unique_ptr<RoleLog>> Open(const std::string& path,
                                                        const FileLimits& limits, int echo);
   // Does not wait for the thread.
@@ -32,17 +34,18 @@ class RoleLog {
   RoleLog(const RoleLog&) = delete;
   RoleLog& operator=(const RoleLog&) = delete;
 
-  // What a role gets as its stdout and stderr.
+  // The descriptor that a role must use as its stdout and stderr.
   int input() const;
-  // Adds a line of the supervisor. Lines that wait for a disk or for stdout have a bound, beyond
-  // which the oldest is dropped.
+  // Adds a line from the supervisor. If too many lines wait for the disk or for stdout, the oldest
+  // is dropped.
   void Say(absl::string_view line);
-  // Waits until all that was printed and said is copied, or the time is over.
+  // Waits until everything that the role has printed so far, and every line given to Say, is
+  // copied, but at most `timeout_ms`.
   void Drain(int64_t timeout_ms);
-  // Forgets what LastError knows.
+  // Call before a role starts: LastError forgets what was printed before.
   void BeginRole();
-  // The line that most likely says why the role that printed since BeginRole has ended (LastErrorIn
-  // in deploy/launcher/process/child_process.h).
+  // Of the lines printed since BeginRole, the one that most likely says why the role has ended
+  // (LastErrorIn in deploy/launcher/process/child_process.h).
   std::string LastError() const;
 
  private:

@@ -135,6 +135,7 @@ TEST_F(RoleLogTest, AStdoutThatNobodyReadsStopsNeitherSayNorDrainNorTheEnd) {
   const std::string page(4096, 'x');
   while (write(ends[1], page.data(), page.size()) > 0) {
   }
+  // The pipe is full. Without O_NONBLOCK the next write to it blocks for ever.
   ASSERT_EQ(fcntl(ends[1], F_SETFL, 0), 0);
   close(echo_);
   echo_ = ends[1];

@@ -31,12 +31,12 @@
 namespace satrap {
 namespace {
 
-// How long the last lines of a role may take to the log.
+// How long to wait until the last lines of a role are in the log.
 constexpr int64_t kDrainMs = 1000;
-// Kubernetes shows no more.
+// Kubernetes shows at most this much of a container's message.
 constexpr size_t kMostMessageBytes = 4096;
 constexpr int kSignalExit = 128;
-constexpr int kNotStarted = 127 << 8;  // as a shell exits that finds no program
+constexpr int kNotStarted = 127 << 8;  // the status of a shell that finds no program
 
 std::string Seconds(int64_t ms) {
   return absl::StrFormat("%.1f s", static_cast<double>(ms) / 1000);
@@ -60,8 +60,7 @@ class Supervisor {
     const sigset_t signals = SupervisorSignals();
     signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
     CHECK(signal_fd_ >= 0) << std::strerror(errno);
-    // Orphans come here even if this is not process 1, as in a pod whose containers share
-    // processes.
+    // Adopt orphans even if this is not process 1, as in a pod whose containers share processes.
     CHECK(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0) << std::strerror(errno);
   }
   ~Supervisor() { close(signal_fd_); }
@@ -83,8 +82,8 @@ class Supervisor {
     log_->Say(absl::StrCat("---- start ", start, " of ", name_, " ----"));
     log_->Drain(kDrainMs);
     log_->BeginRole();
-    // A process that is killed leaves no ending, and that of the one before must not be mistaken
-    // for its own.
+    // Remove the ending that the previous process left. If the new process were killed, it would
+    // leave none, and the old ending would be mistaken for that of the new process.
     std::error_code error;
     std::filesystem::remove(options_.ending_path, error);
     std::vector<std::string> command = options_.command;
@@ -153,7 +152,7 @@ class Supervisor {
                         limit.has_value() ? absl::StrCat(" (limit: ", *limit, " bytes)") : "");
   }
 
-  // Waits, and ends early if a signal asks for the end.
+  // Waits for `pause_ms`, or for ever if that is absent, but only until a signal asks for the end.
   void Await(absl::optional<int64_t> pause_ms) {
     const int64_t until_ms = MonotonicMs() + pause_ms.value_or(0);
     while (asked_ == 0) {
@@ -172,7 +171,7 @@ class Supervisor {
       if (signal == SIGCHLD) continue;
       if (asked_ == 0) asked_ = signal;
       log_->Say(absl::StrCat(name_, " gets signal ", signal, " (", strsignal(signal), ")"));
-      // It is not reaped yet, so the number is still its own.
+      // The role has not been reaped yet, so the pid is still its own.
       if (pid_ > 0) kill(pid_, signal);
     }
     // One SIGCHLD may stand for several ends.
@@ -184,7 +183,8 @@ class Supervisor {
     }
   }
 
-  // The pause before the next start; nothing if there is to be none. Tells what has happened.
+  // Logs what has happened. Returns the pause before the next start; nullopt if the role is not
+  // started again.
   absl::optional<int64_t> PauseAfter(const RoleEnd& end) {
     std::string text = end.ending.text();
     if (end.has_left && end.wait_status != kNotStarted) {
@@ -192,7 +192,7 @@ class Supervisor {
     }
     absl::StatusOr<int64_t> pause_ms =
         options_.role == COORDINATOR ? PauseOfCoordinator(end) : role_restarts_.PauseMs(end);
-    // A process cannot log its own SIGKILL, so its last line then has nothing to do with it.
+    // A process cannot log its own SIGKILL, so its last line is unrelated.
     const bool killed = WIFSIGNALED(end.wait_status) && WTERMSIG(end.wait_status) == SIGKILL;
     const std::string last = killed || end.has_left ? "" : log_->LastError();
     const std::string says = last.empty() ? "" : absl::StrCat("\nit says: ", last);
@@ -207,7 +207,7 @@ class Supervisor {
   }
 
   absl::StatusOr<int64_t> PauseOfCoordinator(const RoleEnd& end) {
-    // A log that cannot be read now has no new cut.
+    // If the log cannot be read now, assume that there is no new cut.
     const auto progress = ReadRunProgress(options_.run_dir);
     if (progress.ok() && progress->cut.has_value()) cut_ = progress->cut->cut();
     more_flags_.clear();
@@ -215,7 +215,7 @@ class Supervisor {
     return coordinator_restarts_.PauseMs(end, cut_);
   }
 
-  // Adds the text to the log, and makes it the container's message.
+  // Adds the text to the log, and writes it as the container's termination message.
   void Leave(const std::string& text) {
     log_->Say(text);
     log_->Drain(kDrainMs);
@@ -237,7 +237,7 @@ class Supervisor {
   RoleLog* const log_;
   const MemoryKills memory_kills_;
   int signal_fd_ = -1;
-  pid_t pid_ = 0;  // of the role that runs; 0: none
+  pid_t pid_ = 0;  // the pid of the running role; 0: none runs
   absl::optional<int> wait_status_;
   int asked_ = 0;  // the first signal that asked for the end
   RoleRestarts role_restarts_;
@@ -251,7 +251,7 @@ class Supervisor {
 void BlockSupervisorSignals() {
   const sigset_t signals = SupervisorSignals();
   CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
-  // A reader of stdout that is gone costs its lines.
+  // If nobody reads stdout any more, its lines are lost, but the supervisor continues.
   signal(SIGPIPE, SIG_IGN);
 }
 

@@ -1,11 +1,12 @@
-// The supervisor of a pod: it starts a role, starts it again when it has ended (restart_rule.h),
-// and ends with it when it is asked to.
+// The supervisor of a pod starts a role, starts it again when it has ended (restart_rule.h), and
+// ends both the role and itself when it is asked to.
 //
-// It is process 1 of its container, so it also reaps processes whose parents are gone. SIGTERM and
-// SIGINT go to the role, which serves until it may end; then the supervisor ends, too, with 128 and
-// the number of the signal. If it is killed, so is the role. A role that cannot be started is tried
-// again like one that has ended. One that shows no life any more (life_watch.h) is killed. That a
-// role was killed because its container's memory was used up, is told (memory_kills.h).
+// It is process 1 of its container, so it also reaps processes whose parents have ended. It passes
+// SIGTERM and SIGINT on to the role, which continues to serve until it may end. Then the supervisor
+// ends, too, with the exit code 128 plus the signal's number. If the supervisor is killed, so is
+// the role. If a role cannot be started, that is treated as an end of the role. A role that shows
+// no life any more (life_watch.h) is killed. The log says so if a role was killed because the
+// container's memory was used up (memory_kills.h).
 
 #ifndef SATRAP_DEPLOY_POD_SUPERVISOR_H_
 #define SATRAP_DEPLOY_POD_SUPERVISOR_H_
@@ -27,7 +28,7 @@ struct SupervisorOptions {
   std::vector<std::string> command;  // the role's program and flags
   std::string ending_path;           // where the command leaves its Ending
   std::string termination_log;       // the container's message; empty: none
-  // The coordinator's alone.
+  // The run's folder; used only for the coordinator.
   std::string run_dir;
   int max_restarts = 0;
 
@@ -37,11 +38,11 @@ struct SupervisorOptions {
 };
 
 // Supervises until a signal asks for the end; returns the exit code. `log` is not owned. Blocks
-// SIGTERM, SIGINT and SIGCHLD in this thread. REQUIRES: the main thread, and no other one that
-// leaves these signals unblocked
+// SIGTERM, SIGINT and SIGCHLD in this thread. REQUIRES: called on the main thread; no other thread
+// has these signals unblocked
 int Supervise(const SupervisorOptions& options, RoleLog* log);
 
-// Blocks the signals that Supervise reads: call it before the first thread is started.
+// Blocks the signals that Supervise reads. Call this before the first thread is started.
 void BlockSupervisorSignals();
 
 }  // namespace satrap

@@ -30,7 +30,7 @@ using ::testing::Not;
 
 constexpr int64_t kPatienceMs = 60000;
 
-// Each case has a supervisor in a process of its own, whose role is a script.
+// Each test runs a supervisor in a process of its own; the role is a script.
 class SupervisorTest : public testing::Test {
  protected:
   SupervisorTest() {
@@ -90,7 +90,7 @@ class SupervisorTest : public testing::Test {
   bool AwaitText(const std::string& name, const std::string& text) {
     return Await([&] { return Read(name).find(text) != std::string::npos; });
   }
-  // The exit code, or -1 after a signal.
+  // Waits for the supervisor's end. Returns its exit code, or -1 if a signal ended it.
   int AwaitExit() {
     int status = 0;
     if (waitpid(pid_, &status, 0) != pid_) return -2;
@@ -260,7 +260,7 @@ TEST_F(SupervisorTest, ASupervisorThatIsKilledTakesItsRoleWithIt) {
   std::string role = Read("role_pid");
   role.pop_back();
   EXPECT_EQ(End(SIGKILL), -1);
-  // Whoever adopts it may be slow to reap it.
+  // The process that adopts the role may be slow to reap it.
   EXPECT_TRUE(Await([&] { return IsGone(role) || IsZombie(role); }));
 }
 

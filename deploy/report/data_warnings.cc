@@ -65,11 +65,12 @@ LoaderProgress DataWarnings::Kept() const {
 
 LoaderProgress DataWarnings::KeptAtEnd() const {
   LoaderProgress kept = Kept();
-  // Ranges that lack the beginning would be mistaken for those of all labels.
+  // If the beginning was not seen, keep no ranges: they would be mistaken for ranges of all labels.
   if (!since_begin_) return kept;
   const std::vector<LabelRange> all = AllLabels();
   kept.mutable_labels()->Assign(all.begin(), all.end());
-  // Restore knows by its labels that a message is of an end.
+  // If there is no range, add an empty one: any labels tell Restore that they were saved after the
+  // last label was read, so they are complete.
   if (all.empty()) kept.add_labels();
   return kept;
 }
@@ -95,7 +96,7 @@ std::vector<std::string> DataWarnings::EqualLabels(const JobConfig& job) const {
   std::vector<std::string> warnings;
   const std::vector<LabelTargets> targets = LabelTargetsOf(job);
   for (size_t i = 0; i < std::min(all.size(), targets.size()); ++i) {
-    // Nothing can be said about a single label.
+    // With a single label, equal labels mean nothing.
     if (all[i].count() < 2) continue;
     std::string text = Text(targets[i], all[i]);
     if (!text.empty()) warnings.push_back(std::move(text));

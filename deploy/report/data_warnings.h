@@ -1,4 +1,4 @@
-// What the loaders of a run have reported about its data, over all generations: those that this
+// What the loaders of a run have reported about its data in all generations: those that this
 // command has seen, and those that earlier commands have saved in the run's folder.
 //
 // Not thread-safe.
@@ -19,24 +19,24 @@ namespace satrap {
 
 class DataWarnings {
  public:
-  // `since_begin`: this command, together with those before it, has seen the run from its
-  // beginning. Only then are there warnings about all labels.
+  // `since_begin`: this command and the ones before it have seen the run from its beginning.
+  // Otherwise there are no warnings for which all labels must be known.
   explicit DataWarnings(bool since_begin = true) : since_begin_(since_begin) {}
 
-  // Continues from what an earlier command has saved. Without labels it is what was kept of a
-  // command that did not see the run's end, so nothing is known of all labels.
+  // Continues from what an earlier command has saved. If `kept` has no labels, that command did not
+  // see the run's end. Then this object does not know all labels.
   void Restore(const LoaderProgress& kept);
-  // What a later command needs if this one is killed now: the warnings. Labels that loaders read
-  // after this will not be known, so it gets none.
+  // What to save now in case this command is killed: only the warnings. Labels are left out,
+  // because loaders may read further labels that a later command would not know.
   LoaderProgress Kept() const;
-  // What a later command needs if no loader reads on: the warnings and, if the run has been seen
-  // from its beginning, the range of all labels of each LABEL column, or an empty one.
+  // What to save when no loader reads any more: the warnings and, if the run was seen from its
+  // beginning, the range of all labels of each LABEL column, or one empty range.
   LoaderProgress KeptAtEnd() const;
 
-  // The warnings of loaders that no earlier status had.
+  // The loaders' warnings in `status` that no earlier status had.
   std::vector<std::string> TakeNew(const StatusAnswer& status);
 
-  // All warnings so far and, if the run has been seen from its beginning, those about training
+  // All warnings so far. If the run was seen from its beginning, also warnings about training
   // labels from which nothing can be learned. REQUIRES: the job is validated
   std::vector<std::string> All(const JobConfig& job) const;
 
@@ -46,8 +46,8 @@ class DataWarnings {
 
   bool since_begin_;
   std::vector<std::string> warnings_;
-  // The last ranges that each loader has reported, by generation and loader, one for each LABEL
-  // column. Generation 0 stands for what was saved.
+  // The ranges that each loader has reported last, one for each LABEL column, by generation and
+  // loader. Generation 0 stands for what was saved.
   std::map<std::pair<uint64_t, uint32_t>, std::vector<LabelRange>> labels_;
 };
 

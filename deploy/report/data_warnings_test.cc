@@ -23,7 +23,7 @@ JobConfig Job(const std::string& tasks = "") {
   return job;
 }
 
-// A status with one loader, which has read labels from `least` to `largest`.
+// A status with one loader, which has read `count` labels from `least` to `largest`.
 StatusAnswer Labels(uint64_t generation, uint32_t loader, uint64_t count, float least,
                     float largest) {
   StatusAnswer status;
@@ -104,7 +104,8 @@ TEST(DataWarnings, OfARunWhoseBeginningNobodyHasSeenNothingIsSaidOfAllLabels) {
   EXPECT_THAT(after.All(Job()), IsEmpty());
 }
 
-// The last labels before the kill may have been different, and a cut may hold their records.
+// The command that was killed may not have seen the last labels. These may differ from the labels
+// before, and their records may be in a cut.
 TEST(DataWarnings, AfterACommandThatWasKilledNothingIsSaidOfAllLabels) {
   DataWarnings before;
   before.TakeNew(Warning(1, "x is far"));

@@ -61,7 +61,7 @@ enum Importance {
   kLeastImportant = kWatermark,
 };
 
-// A part of the line, including its separator from the one before.
+// A part of the line, with the separator that precedes it.
 struct Part {
   Importance importance;
   std::string text;
@@ -80,7 +80,7 @@ std::string LagText(const TopicsStatus& topics) {
   return text;
 }
 
-// The parts that are known, in the order in which they are shown, without the bar.
+// The parts whose values are known, in the order in which they are shown, without the bar.
 std::vector<Part> PartsOf(const StatusAnswer& status) {
   const TrainProgress& train = status.train();
   std::vector<Part> parts = {{kPhase, Phase(status)}};
@@ -129,7 +129,7 @@ std::vector<Part> PartsOf(const StatusAnswer& status) {
   return parts;
 }
 
-// Joins the parts that are at least as important as `least`.
+// Joins the parts whose importance is at least `least`.
 std::string Joined(const std::vector<Part>& parts, int least) {
   std::string text;
   for (const Part& part : parts) {
@@ -198,7 +198,7 @@ void ProgressLine::End() {
 
 void ProgressLine::Write(const std::string& text) {
   if (write_ != nullptr) return write_(text);
-  // A closed stderr must not end the run: only the progress is lost.
+  // If stderr is closed, the progress is lost, but the run continues.
   if (write(fd_, text.data(), text.size()) < 0) return;
 }
 

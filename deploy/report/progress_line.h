@@ -1,7 +1,7 @@
 // The line that shows a run's progress. On a terminal it is one line with a bar, overwritten in
-// place, and never longer than the terminal's current width, because only the last row of a wrapped
-// line could be overwritten. Elsewhere it is a plain line every few seconds, and at once when the
-// phase changes.
+// place. That line is never longer than the terminal's current width, because only the last row of
+// a wrapped line could be overwritten. Elsewhere it is a plain line every few seconds, and at once
+// when the phase changes.
 //
 // Not thread-safe.
 
@@ -28,14 +28,14 @@ namespace satrap {
 //   watermark 2026-05-01T09:30:00Z
 std::string ProgressText(const StatusAnswer& status);
 
-// As ProgressText with the bar before it, in less than `columns` columns: the last one stays free,
-// because a terminal may wrap there. Parts that do not fit are dropped whole, in this order:
-// watermark, staleness, norm, rates, the bar without its percentage, the samples of a run without
-// end, auc, valid, samples/s, lag, loss, time left, epoch and step, percentage. The phase, which
-// remains, is cut.
+// The progress bar, followed by the text of ProgressText, in less than `columns` columns: the last
+// column stays free, because a terminal may wrap there. Parts that do not fit are left out, in this
+// order: watermark, staleness, norm, rates, the bar without its percentage, the samples of a run
+// without end, auc, valid, samples/s, lag, loss, time left, epoch and step, percentage. The phase
+// remains, and is cut if necessary.
 std::string FittedProgress(const StatusAnswer& status, size_t columns);
 
-// `bar` and `text` if they fit in less than `columns` columns, else as much of `text` as fits.
+// `bar` and `text` if both fit in less than `columns` columns; otherwise as much of `text` as fits.
 std::string FittedBar(absl::string_view bar, absl::string_view text, size_t columns);
 
 // The current width of the terminal `fd`; 80 if that is not known.
@@ -46,8 +46,9 @@ double ProgressFraction(const StatusAnswer& status);
 
 class ProgressLine {
  public:
-  // Writes to the file descriptor `fd`, not owned, or passes texts to `write` if that is not null,
-  // which may drop them. `columns` is called at each write to a terminal.
+  // Writes to the file descriptor `fd`, which is not owned. If `write` is not null, passes the
+  // texts to that instead; `write` may drop them. `columns` is called before each write to a
+  // terminal.
   ProgressLine(int fd, bool is_terminal, std::function<size_t(int fd)> columns = TerminalColumns,
                std::function<void(const std::string& text)> write = nullptr)
       : fd_(fd),

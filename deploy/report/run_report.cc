@@ -17,8 +17,8 @@
 namespace satrap {
 namespace {
 
-// Both values cover all generations without lost work, so their quotient is a speed. The wall time
-// would also include starts, evaluations and saves.
+// Both values cover all generations, but not the work that was lost. So their quotient is the speed
+// of training. The wall time also includes starts, evaluations and saves.
 double SamplesPerSecond(const RunResult& result) {
   return result.train_seconds() > 0 ? static_cast<double>(result.samples()) / result.train_seconds()
                                     : 0;
@@ -39,7 +39,7 @@ void AddTables(const RunResult& result, ReportFile* file) {
   file->set_bytes(bytes);
 }
 
-// One line, and another for each task if the job names several.
+// A line, and further lines for the tasks if the job names several.
 std::string LinesOf(const MetricValues& values) {
   std::string lines =
       absl::StrCat(MetricsText(values), " (", Counted(values.samples(), "sample"), ")");
@@ -51,9 +51,9 @@ std::string LinesOf(const MetricValues& values) {
   return lines;
 }
 
-// Derived from the job, because rank 0's last progress may be older than its result. Only whether a
-// validation by the clock took place cannot be seen from the job: `any` says whether progress has
-// reported one.
+// Whether a validation took place is derived from the job, because rank 0's last progress may be
+// older than its result. But the job does not show whether a validation by the clock took place;
+// `any` says whether the progress has reported one.
 Validation ValidationOf(const JobConfig& job, uint64_t steps, bool any) {
   if (!HasValidData(job.data())) return Validation::kNoData;
   const EvaluationConfig& evaluation = job.evaluation();
@@ -76,16 +76,16 @@ std::string ValidationText(const RunReport& report) {
   return "";
 }
 
-// In fewer steps than this, little is learned: rates are still warming up, and so is staleness.
+// With fewer steps than this, a model learns little: learning rates and staleness still warm up.
 constexpr uint64_t kFewSteps = 200;
 
-// Advice that a user of a small file may need; empty if there is none.
+// Advice for a user whose file is small; empty if the run had enough steps.
 std::string FewStepsText(const RunResult& result) {
   if (result.steps() == 0 || result.steps() >= kFewSteps) return "";
   std::string text = absl::StrCat("only ", Counted(result.steps(), "step"), " for ",
                                   Counted(result.samples(), "sample"));
-  // The largest power of two that gives enough steps, but at least 16: a gradient of fewer samples
-  // says too little.
+  // The largest power of two that gives enough steps, but at least 16: with fewer samples a
+  // gradient says too little.
   uint64_t batch = 16;
   if (result.samples() < kFewSteps * batch) return text + ": more epochs make more steps";
   while (2 * batch * kFewSteps <= result.samples()) batch *= 2;
@@ -93,11 +93,11 @@ std::string FewStepsText(const RunResult& result) {
                       "), or more epochs");
 }
 
-// Problems that a reader of only the last lines must not miss.
+// Appends problems that a user must see even when reading only the last lines.
 void AppendWarnings(const RunReport& report, std::string* text) {
   const RunResult& result = report.result;
-  // The loss scale doubles until a step overflows. That step is skipped, and many are while the
-  // scale settles.
+  // Overflowed steps are normal: the loss scale doubles until a step overflows and is skipped, and
+  // many steps are skipped until the scale has settled.
   const uint64_t overflowed = std::min(result.overflowed_steps(), result.skipped_steps());
   const uint64_t others = result.skipped_steps() - overflowed;
   if (overflowed > 0) {
@@ -148,8 +148,8 @@ void AppendCourse(const RunReport& report, std::string* text) {
                           Counted(result.steps(), "step"),
                           report.resumes > 0 ? ", in all generations" : "");
   }
-  // A cut's position has the training time of all generations, but the duration of commands is
-  // known for this one only.
+  // After a resume only the training time is known for all generations, because cuts record it; the
+  // duration of earlier commands is not known.
   if (report.resumes > 0) {
     absl::StrAppendFormat(text, "resumed      %s; since the last time %s\n",
                           report.resumes == 1 ? "once" : CountText(report.resumes) + " times",
@@ -218,14 +218,15 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
   report.validation = ValidationOf(job, report.result.steps(), status.train().has_last_valid());
   report.wall_seconds = wall_seconds;
   // Bad records of the train stream are counted by the ledger, which survives restarts. Those of
-  // evaluations are counted by loaders, and a restart repeats the evaluation that it interrupted.
+  // evaluations are counted by loaders, and a restart repeats an evaluation that it has
+  // interrupted.
   report.quarantined = report.result.bad_records();
   report.empty_lines = report.result.empty_lines();
   for (const RoleStatus& role : status.roles()) {
     report.quarantined += role.loader().evaluation_quarantined();
     report.empty_lines += role.loader().evaluation_empty_lines();
   }
-  // If the coordinator died at the very end, the status has no number.
+  // If the coordinator died at the very end, the status has no generation number.
   report.generations = std::max<uint64_t>(status.generation(), 1);
   for (const Restart& restart : status.restarts()) {
     if (restart.began() == BEGAN_RESTART) {
@@ -238,7 +239,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
   }
   report.reproducible = job.reproducible();
   report.warnings = WarningsOf(job, report.result);
-  // If the job was changed to stop clipping, figures of earlier steps remain: drop them.
+  // If a changed job has stopped clipping, drop the figures that remain from earlier steps.
   if (job.gradient_clip_norm() == 0) report.result.clear_gradient_norms();
   report.batch_scaling = BatchScalingText(job);
   report.run_dir = job.run_dir();
@@ -318,7 +319,7 @@ std::string ReportText(const RunReport& report) {
     absl::StrAppendFormat(&text, "model        %s (step %d)\n", result.model_dir(),
                           result.best_step());
   }
-  // In other runs the digest differs each time, so comparing it would be useless.
+  // If the run is not reproducible the digest differs each time, so comparing it would be useless.
   if (report.reproducible) {
     absl::StrAppendFormat(&text, "digest       %016x, the same on every run of this job\n",
                           result.model_digest());

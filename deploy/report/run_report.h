@@ -1,4 +1,4 @@
-// The report of a finished run: a few lines for people, report.json for programs.
+// The report of a finished run: a few lines for people, and report.json for programs.
 //
 // Thread-safe: functions of their arguments.
 
@@ -19,7 +19,7 @@ namespace satrap {
 
 enum class Validation {
   kNoData,  // the job has no validation data
-  kNotDue,  // it has some, but no pass came due
+  kNotDue,  // the job has some, but no pass was due
   kRan,     // RunResult.valid is set if its metric was a number
 };
 
@@ -28,13 +28,13 @@ struct RunReport {
   JobConfig::Action action = JobConfig::TRAIN;
   RunResult result;
   Validation validation = Validation::kNoData;
-  // From the start of the command to the end of all processes. If the run was resumed, the time of
-  // earlier commands is not known.
+  // The time from the start of the command to the end of all processes. If the run was resumed, the
+  // time of earlier commands is not included, because it is not known.
   double wall_seconds = 0;
-  // On synthetic test data: the best AUC that any model can reach.
+  // Only for synthetic test data: the best AUC that any model can reach.
   absl::optional<double> bayes_auc;
-  // Bad records and empty lines: those of the train stream, according to the ledger, and those of
-  // the valid and test streams, according to the loaders of the last generation.
+  // The number of bad records and empty lines. For the train stream the ledger counts them; for the
+  // valid and test streams the loaders of the last generation do.
   uint64_t quarantined = 0;
   uint64_t empty_lines = 0;
   uint64_t generations = 1;
@@ -45,9 +45,9 @@ struct RunReport {
   std::string batch_scaling;  // BatchScalingText of the job
   std::vector<std::string>
       warnings;  // WarningsOf the job and the result (run_warnings.h), then those of data (data_warnings.h)
-  // With evaluation.reduce_on_plateau: the product of all reductions of the learning rates.
+  // Only with evaluation.reduce_on_plateau: the product of all reductions of the learning rates.
   absl::optional<double> learning_rate_factor;
-  uint32_t reductions = 0;                     // how many reductions that product has
+  uint32_t reductions = 0;                     // the number of reductions in that product
   absl::optional<WarmStartResult> warm_start;  // if the run began with a model
   std::string run_dir;
 };
@@ -55,8 +55,8 @@ struct RunReport {
 // Makes the report from the coordinator's last status.
 RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double wall_seconds);
 
-// report.json (ReportFile of proto/report.proto, docs/formats.md): one JSON object in one line,
-// without a line end.
+// The content of report.json (ReportFile of proto/report.proto, docs/formats.md): one JSON object
+// in one line, without a line end.
 std::string ReportJson(const RunReport& report);
 
 // The report as text for a terminal; every line ends with a line feed.

@@ -51,7 +51,7 @@ TEST(RunReport, CountsBadRecordsByLedgerAndLoadersAndDividesByTrainingTimeOnly) 
   EXPECT_THAT(json, HasSubstr(R"("rows":30,"bytes":3000,)"));
 }
 
-// The expected text is what the previous writer made of the same report.
+// The expected text is what the earlier, hand-written JSON writer made of the same report.
 TEST(RunReport, TheJsonIsByteForByteThatOfTheFormat) {
   RunReport report = TrainedReport();
   RunResult& result = report.result;
@@ -367,7 +367,7 @@ TEST(RunReport, WarnsOfTestDataWithoutRecords) {
   EXPECT_THAT(ReportText(report), Not(HasSubstr("the test AUC is not a number")));
 }
 
-// A validation without an AUC is never the best, so the result has none.
+// A validation ran, but its AUC is not a number, so the result has no best validation.
 TEST(RunReport, TellsAValidationWithoutAnAucFromNone) {
   JobConfig job;
   job.mutable_data()->add_valid_files("valid.csv");

@@ -1,4 +1,4 @@
-// The warnings about a run: lines for people, without "warning" and without a line end.
+// The warnings about a run: lines for people, without the word "warning" and without a line end.
 //
 // Thread-safe, except ProgressWarnings.
 
@@ -14,23 +14,24 @@
 
 namespace satrap {
 
-// For a run that has ended: a label rate that changes with the position of records, and validations
-// and tests whose values are doubtful (nn_worker/metrics/doubtful_metrics.h).
+// For a run that has ended: warns of a label rate that changes with the position of records, and of
+// validations and tests whose values are doubtful (nn_worker/metrics/doubtful_metrics.h).
 std::vector<std::string> WarningsOf(const JobConfig& job, const RunResult& result);
 
-// For a run in training: a label rate that changes, and a metrics.jsonl that cannot be written to
-// the disk.
+// For a run in training: warns of a label rate that changes, and of a metrics.jsonl that cannot be
+// written to the disk.
 std::vector<std::string> WarningsOf(const TrainProgress& progress);
 
-// The warnings of a run in training, each of them once, even if its numbers change, or it
-// disappears and comes again. Besides the above, a validation whose values are doubtful, if those
-// of the one before were doubtful, too: the first ones may come before the model has learned much.
+// The warnings of a run in training. Each is given only once, even if its numbers change, or if it
+// disappears and comes again. They include those of WarningsOf. They also include a validation with
+// doubtful values, but only if the validation before it had doubtful values, too: a single one may
+// have come before the model had learned much.
 class ProgressWarnings {
  public:
   explicit ProgressWarnings(JobConfig job) : job_(std::move(job)) {}
 
-  // The warnings of `progress` that have not been given before. `progress` is at least as new as
-  // the last one.
+  // The warnings of `progress` that have not been given before. REQUIRES: `progress` is at least as
+  // new as in the previous call
   std::vector<std::string> New(const TrainProgress& progress);
 
  private:

@@ -29,7 +29,7 @@ std::string NumberOf(const Names& names, const char* what) {
 }  // namespace
 
 void CopyWarmStart(const WarmStartResult& result, ReportFile::WarmStart* to) {
-  WarmStartResult all = result;  // with these fields set in any case
+  WarmStartResult all = result;  // these fields must be set in any case
   all.set_model(result.model());
   all.set_step(result.step());
   all.set_optimizer_state(result.optimizer_state());

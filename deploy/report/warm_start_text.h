@@ -1,4 +1,4 @@
-// What the report of a run says about the model that the run began with.
+// The part of a run's report about the model that the run began with.
 //
 // Thread-safe: functions of their arguments.
 
@@ -12,7 +12,7 @@
 
 namespace satrap {
 
-// Fills in the section of report.json about it.
+// Fills in the section of report.json about the model that the run began with.
 void CopyWarmStart(const WarmStartResult& result, ReportFile::WarmStart* to);
 
 // A line for the model, one for each table that was taken, one for the parameters, and one for each

@@ -12,8 +12,8 @@
 namespace satrap {
 namespace {
 
-// One product computes the scores of a block of users for a tile of items: 1 MiB, which stays in
-// the cache of a core until the best items are picked from it.
+// The scores of a block of users for a tile of items are computed as one matrix product. They take
+// 1 MiB, which stays in the cache of a core until the best items are picked.
 constexpr int64_t kUsers = 64;
 constexpr int64_t kItems = 4096;
 
@@ -28,14 +28,14 @@ bool RanksBefore(const ScoredItem& a, const ScoredItem& b) {
   return a.item < b.item;
 }
 
-// The best k items so far. The worst of them is at the front, so that most items cost one
-// comparison.
+// The best k items so far. The worst of them is at the front of a heap, so that most items cost
+// only one comparison.
 class BestItems {
  public:
   explicit BestItems(size_t k) : k_(k) { heap_.reserve(k); }
 
   void Add(ScoredItem item) {
-    // NaN compares false with everything and would break the order of the heap.
+    // Replace NaN, which compares false with everything and would break the order of the heap.
     if (std::isnan(item.score)) item.score = -std::numeric_limits<float>::infinity();
     if (heap_.size() < k_) {
       heap_.push_back(item);
@@ -60,11 +60,11 @@ class BestItems {
   std::vector<ScoredItem> heap_;
 };
 
-// scores [users, items] of `num_users` users from `first_user` on and `num_items` items from
-// `first_item` on.
+// Computes scores [users, items] for `num_users` users from `first_user` on and `num_items` items
+// from `first_item` on.
 void Score(const VectorSet& users, int64_t first_user, int64_t num_users, const VectorSet& items,
            int64_t first_item, int64_t num_items, float* scores) {
-  // Runs in the calling thread, because the pool's threads share the work by blocks of users.
+  // Compute in the calling thread alone: the pool's threads already share the blocks of users.
   omp_set_num_threads(1);
   const dnnl_status_t status = dnnl_sgemm(
       'N', 'T', num_users, num_items, users.dim, 1.0f, users.values + first_user * users.dim,
@@ -86,7 +86,7 @@ std::vector<RankedItems> RankItems(const VectorSet& users, const VectorSet& item
     std::vector<float>& scores = scores_of_thread[thread];
     scores.resize(kUsers * kItems);
     std::vector<BestItems> best(num_users, BestItems(std::min<int64_t>(k, items.count)));
-    // Sorted, so that a single pass over them accompanies the pass over the items.
+    // Sort them, so that they can be skipped in a single pass along with the items.
     std::vector<std::vector<uint32_t>> skipped(num_users);
     std::vector<size_t> next_skipped(num_users);
     for (int64_t u = 0; u < num_users; ++u) {

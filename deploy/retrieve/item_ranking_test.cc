@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Small integers, so that every product is exact and many scores are equal.
+// The values are small integers, so that every product is exact and many scores are equal.
 std::vector<float> SomeVectors(uint64_t seed, int64_t count, int64_t dim) {
   std::vector<float> values(count * dim);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -41,7 +41,8 @@ RankedItems RankBySorting(const float* user, const VectorSet& items, const std::
   return ranked;
 }
 
-// More users and items than a block holds, and not a multiple of that.
+// There are more users and items than a block holds, and their numbers are no multiples of its
+// size.
 TEST(RankItemsTest, GivesEachUserTheBestItemsThatTheUserHasNotSeen) {
   constexpr int64_t kUsers = 131, kItems = 4100, kDim = 5;
   const std::vector<float> users = SomeVectors(1, kUsers, kDim);

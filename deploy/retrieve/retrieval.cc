@@ -19,7 +19,7 @@
 namespace satrap {
 namespace {
 
-// The vectors of one file and the names of another, line by line.
+// Reads two files in parallel, line by line: the vectors of one and the names of the other.
 class NamedVectors {
  public:
   static absl::StatusOr<NamedVectors> Open(const std::string& names, const std::string& vectors) {
@@ -28,7 +28,7 @@ class NamedVectors {
     return NamedVectors(std::move(name_lines), std::move(vector_lines));
   }
 
-  // False at the end of both files. `vector` is empty for a record that was bad.
+  // Returns false at the end of both files. `vector` is empty for a bad record.
   absl::StatusOr<bool> Next(int64_t* dim, std::string* name, std::vector<float>* vector) {
     ASSIGN_OR_RETURN(const bool has_name, names_.Next(&line_));
     ASSIGN_OR_RETURN(const bool has_vector, NextVector(&vectors_, dim, vector));
@@ -94,7 +94,7 @@ class Retrieval {
   }
 
  private:
-  // Fails if the output is, under any name, a file that is read.
+  // Fails if the output, under whatever name, is one of the files to read.
   absl::Status CheckOutput() const {
     for (const std::string& input :
          {options_.user_vectors, options_.item_vectors, options_.users, options_.items,
@@ -104,7 +104,7 @@ class Retrieval {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot write ", options_.output, ": it is one of the files to read"));
     }
-    // Checked now, and not only after all vectors are read.
+    // Check now, not only after all vectors are read.
     return options_.output.empty() ? absl::OkStatus() : CheckWritable(options_.output);
   }
 
@@ -154,7 +154,7 @@ class Retrieval {
         absl::StrCat(options_.relevant, " has no pairs of a user and an item"));
   }
 
-  // Leaves out the pairs of users that will not be ranked.
+  // Reads the pairs of seen items. Leaves out users that will not be ranked.
   absl::Status ReadSeen() {
     ASSIGN_OR_RETURN(TextLines lines, TextLines::Open(options_.seen));
     NamePair pair;
@@ -191,7 +191,7 @@ class Retrieval {
       const auto item = items_.find(pair.item);
       if (item != items_.end()) ++counts[item->second];
     }
-    // Items with equal counts keep the order of their file, so the ranking is the same in each run.
+    // Stable, so that items with equal counts keep the order of their file.
     popular_.resize(item_names_.size());
     std::iota(popular_.begin(), popular_.end(), 0);
     std::stable_sort(popular_.begin(), popular_.end(),
@@ -199,7 +199,7 @@ class Retrieval {
     return absl::OkStatus();
   }
 
-  // A block of users.
+  // A block of users that are ranked together.
   struct Block {
     std::vector<std::string> names;
     std::vector<const UserPairs*> pairs;  // null: the user has no pairs
@@ -272,7 +272,7 @@ class Retrieval {
     return output(text);
   }
 
-  // The most popular items, without those in `seen`, which must be sorted.
+  // The most popular items, except those in `seen`, which must be sorted.
   RankedItems MostPopular(absl::Span<const uint32_t> seen) const {
     RankedItems ranked;
     for (const uint32_t item : popular_) {
@@ -285,7 +285,7 @@ class Retrieval {
   const RetrievalOptions& options_;
   ForkJoinPool pool_;
   RetrievalMetrics by_vectors_, by_popularity_;
-  const int most_;  // the length of a list
+  const int most_;  // the length of a ranked list
   absl::flat_hash_map<std::string, uint32_t> items_;
   std::vector<std::string> item_names_;
   std::vector<float> item_vectors_;

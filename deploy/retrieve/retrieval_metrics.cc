@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// `position` is the position of the item in the list, from 0.
+// `position` is the item's position in the list, counted from 0.
 double Discount(size_t position) { return 1 / std::log2(static_cast<double>(position) + 2); }
 
 }  // namespace
@@ -49,7 +49,7 @@ std::vector<RetrievalValues> RetrievalMetrics::Values() const {
   std::vector<RetrievalValues> means = sums_;
   const double n = static_cast<double>(users_);
   for (RetrievalValues& mean : means) {
-    // If there are no users, 0 / 0 is NaN, as documented.
+    // Without users this is 0 / 0 = NaN, as documented.
     mean.recall /= n;
     mean.ndcg /= n;
     mean.hit_rate /= n;

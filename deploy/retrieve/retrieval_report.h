@@ -12,7 +12,7 @@
 
 namespace satrap {
 
-// One line for each ranking and k, after a line of counts and one of headings.
+// One line for each ranking and k, after a line of counts and a line of headings.
 std::string RetrievalTable(const RetrievalResult& result);
 
 // One line: {"users":2,"items":4,"dim":8,"rankings":[{"ranking":"vectors","k":20,"recall":.5,

@@ -24,7 +24,8 @@ using ::testing::HasSubstr;
 
 class RetrievalTest : public ::testing::Test {
  protected:
-  // Four items on a line: a user at 1 ranks them d, c, b, a, and one at -1 in reverse order.
+  // Items and users are points on a line: users at 1 (up, idle) rank the items d, c, b, a, and the
+  // user at -1 (down) ranks them in reverse.
   void SetUp() override {
     dir_ = ::testing::TempDir() + "retrieval_test.XXXXXX";
     ASSERT_NE(mkdtemp(dir_.data()), nullptr);
@@ -57,7 +58,7 @@ TEST_F(RetrievalTest, EqualsAComputationByHand) {
   EXPECT_EQ(result->items, 4);
   EXPECT_EQ(result->dim, 1);
   ASSERT_EQ(result->by_vectors.size(), 2u);
-  // up: d, c. down: a, b.
+  // The rankings are: up: d, c; down: a, b.
   EXPECT_EQ(result->by_vectors[0].recall, (0 + .5) / 2);
   EXPECT_EQ(result->by_vectors[0].mrr, (0 + 1.) / 2);
   EXPECT_EQ(result->by_vectors[1].recall, (1 + .5) / 2);
@@ -78,8 +79,7 @@ TEST_F(RetrievalTest, SeenItemsAreNotRanked) {
   EXPECT_EQ(Read(options_.output), "up\tc\tb\ndown\ta\tc\nidle\td\tc\n");
 }
 
-// The standard output may be a file that already holds something, and to which more is written
-// later.
+// The standard output may be a file that holds something already, and that is written to later.
 TEST_F(RetrievalTest, TheListsMayGoToTheStandardOutput) {
   const std::string path = dir_ + "/stdout";
   fflush(stdout);
@@ -113,7 +113,7 @@ TEST_F(RetrievalTest, PopularityRanksItemsByTheirNumberOfPairs) {
   const auto result = Retrieve(options_);
   ASSERT_TRUE(result.ok()) << result.status();
   ASSERT_EQ(result->by_popularity.size(), 2u);
-  // up: c, d, a, b. down: d, a, b.
+  // The rankings are: up: c, d, a, b; down: d, a, b.
   EXPECT_EQ(result->by_popularity[0].recall, (1 + .5) / 2);
   EXPECT_EQ(result->by_popularity[1].recall, 1);
 }

@@ -19,7 +19,7 @@
 namespace satrap {
 namespace {
 
-// A file that is not text may have any bytes, and any number of them.
+// Quote only this much, because a field of a file that is not text may be very long.
 constexpr size_t kMaxQuotedBytes = 40;
 
 std::string Quoted(absl::string_view field) {
@@ -31,7 +31,7 @@ std::string Quoted(absl::string_view field) {
 
 absl::StatusOr<TextLines> TextLines::Open(const std::string& path) {
   std::error_code error;
-  // Opening a folder would succeed.
+  // Check this here, because a folder can be opened like a file.
   if (std::filesystem::is_directory(path, error)) {
     return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": it is a folder"));
   }
@@ -92,7 +92,8 @@ absl::StatusOr<bool> NextVector(TextLines* lines, int64_t* dim, std::vector<floa
   const auto bad =
       std::count_if(values->begin(), values->end(), [](float v) { return std::isnan(v); });
   if (bad > 0 && bad < count) return lines->Error("some values are nan, and others are not");
-  // A file may begin with a bad record, whose line has as many values as the others.
+  // A line of nan counts, too: a file may begin with a bad record, whose line has as many values as
+  // the others.
   if (*dim == 0) *dim = count;
   if (count != *dim) {
     return lines->Error(

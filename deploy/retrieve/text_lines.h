@@ -16,15 +16,15 @@
 
 namespace satrap {
 
-// The lines of a plain file, without their ends. The last line need not end with a newline.
+// The lines of an uncompressed file, without their line ends. The last line need not have one.
 class TextLines {
  public:
-  // The error says why the file cannot be read.
+  // Opens the file. An error says why it cannot be read.
   static absl::StatusOr<TextLines> Open(const std::string& path);
 
-  // False at the end of the file. Fails if the file cannot be read.
+  // Reads the next line. False at the end of the file. Fails if the file cannot be read.
   absl::StatusOr<bool> Next(std::string* line);
-  // "FILE:LINE: WHAT" for the line that Next returned last.
+  // An error "FILE:LINE: WHAT" about the line that Next returned last.
   absl::Status Error(absl::string_view what) const;
 
   const std::string& path() const { return path_; }
@@ -38,23 +38,23 @@ class TextLines {
   int64_t line_ = 0;
 };
 
-// The fields of a line, separated by tabs, or by blanks if it has no tab. Empty fields between
-// blanks do not count.
+// The fields of a line: separated by tabs or, if the line has no tab, by blanks. Several blanks in
+// a row separate only once.
 std::vector<absl::string_view> FieldsOf(absl::string_view line);
 
-// The user and the item that a line names.
+// A user and an item, named on one line.
 struct NamePair {
   std::string user;
   std::string item;
 };
-// The next line that is not empty; false at the end. INVALID_ARGUMENT, naming the line, if it has
-// fewer than two fields.
+// Reads the pair from the next line that is not empty; false at the end. INVALID_ARGUMENT, naming
+// the line, if it has fewer than two fields.
 absl::StatusOr<bool> NextPair(TextLines* lines, NamePair* pair);
 
 // Reads the next line as a vector of numbers separated by tabs or blanks. False at the end.
-// `values` is empty for a line of nan, which stands for a bad record. INVALID_ARGUMENT, naming the
-// line, if a field is not a finite number, if some but not all are nan, or if the line does not
-// have `dim` fields; a `dim` of 0 is set to their number.
+// `values` becomes empty for a line of nan, which stands for a bad record. INVALID_ARGUMENT, naming
+// the line, if a field is not a finite number, if only some fields are nan, or if the line does not
+// have `dim` fields. If `dim` is 0, it is set to the number of fields.
 absl::StatusOr<bool> NextVector(TextLines* lines, int64_t* dim, std::vector<float>* values);
 
 }  // namespace satrap

@@ -21,7 +21,7 @@ class TextLinesTest : public ::testing::Test {
     std::ofstream(path, std::ios::binary) << text;
     return *TextLines::Open(path);
   }
-  // The error of reading all of `text` as vectors.
+  // The error when all of `text` is read as vectors.
   std::string VectorError(const std::string& text) {
     TextLines lines = Open(text);
     int64_t dim = 0;

@@ -12,17 +12,19 @@
 namespace satrap {
 namespace {
 
-// Small enough that a block of short rows stays in a core's cache between gathering, checksums and
-// writing.
+// Small enough that a block of short rows stays in a core's cache while it is gathered, checksummed
+// and written.
 constexpr size_t kRowsPerBlock = 2048;
 
-// A process may not open many files at once, and each of them may keep its last megabyte in memory.
+// A limit, because a process may not open many files at once, and because the last megabyte of each
+// unsynced file may stay in memory.
 constexpr size_t kMaxUnsyncedFiles = 64;
 
-// The approximate least size of a file that several ranges share, because each file costs a sync.
+// The approximate least size of a file that several ranges share. It avoids many small files,
+// because each file costs a sync.
 constexpr uint64_t kSharedFileBytes = uint64_t{4} << 20;
 
-// The parts of all files. Files are ordered by their first parts.
+// Joins the parts of all files into one list. Files are ordered by their first parts.
 std::vector<SavedFile> InOrder(std::vector<std::vector<SavedFile>> files) {
   const auto place = [](const std::vector<SavedFile>& parts) {
     return std::make_tuple(parts[0].table(), parts[0].first_partition(), parts[0].name());
@@ -65,7 +67,8 @@ CutWriter::CutWriter(const Options& options)
 }
 
 // Ranges end at multiples of kPartitionsPerFile and where the table ends, so that no file holds
-// rows of two PSs. With `few`, a table that has less than a block of rows per range is one range.
+// rows of two PSs. With `few`, a table whose ranges would hold less than one block of rows on
+// average becomes a single range.
 std::vector<CutWriter::Range> CutWriter::RangesOf(size_t table, bool few) const {
   const EmbeddingTable& rows = *options_.tables[table];
   std::vector<Range> ranges;
@@ -86,7 +89,7 @@ std::vector<CutWriter::Range> CutWriter::RangesOf(size_t table, bool few) const 
   return ranges;
 }
 
-// The plan depends on the numbers of rows alone, so that equal tables give equal files.
+// The plan depends only on the numbers of rows, so that equal tables give equal files.
 void CutWriter::PlanFiles() {
   for (size_t i = 0; i < options_.tables.size(); ++i) {
     for (const Range& range : RangesOf(i, /*few=*/false)) {
@@ -108,12 +111,14 @@ void CutWriter::PlanSharedFiles() {
       bytes += range.bytes;
     }
   }
-  // Sorted by partitions, because with another number of PSs each PS reads those that it owns.
+  // Sorted by partitions, because if another number of PSs loads the cut, each PS reads only the
+  // files that overlap its partitions.
   std::stable_sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
     return std::make_tuple(a.last_partition, a.first_partition) <
            std::make_tuple(b.last_partition, b.first_partition);
   });
-  // Divides by half of the limit, because every file but the last is larger than its share.
+  // Every file but the last becomes larger than its share. Dividing by half of the limit keeps the
+  // number of files below the limit.
   const uint64_t share = std::max(kSharedFileBytes, bytes / (kMostFilesOfPs / 2));
   uint64_t in_file = share;  // the first range begins a file
   for (const Range& range : ranges) {
@@ -150,8 +155,8 @@ void CutWriter::Post(std::shared_ptr<Work> work) {
   });
 }
 
-// Writes one block, or makes one file durable. Then the work goes to the end of the executor's
-// queue, so that other tasks have their turn.
+// Writes one block, or makes one file durable. The rest of the work is then posted at the end of
+// the executor's queue, so that other tasks get their turn.
 void CutWriter::RunTask(std::shared_ptr<Work> work) {
   const Next next = TakeNext(work.get());
   if (next == Next::kNone) {
@@ -220,7 +225,7 @@ void CutWriter::EndFile(Work* work) {
     if (work->file != nullptr) unsynced_.push_back(std::move(work->file));
     if (++files_read_ < files_.size()) return;
   }
-  // All rows have been read, so from here on they can change without being copied first.
+  // All rows have been read, so from now on they can change without being copied out first.
   EndCuts();
 }
 
@@ -235,7 +240,7 @@ absl::Status CutWriter::CommitFile(Work* work) {
   return absl::OkStatus();
 }
 
-// Fills the block, unless the range ends first.
+// Fills the block with the next rows of the range, or with fewer if the range ends.
 absl::Status CutWriter::GatherBlock(Work* work) {
   const Range& range = work->range();
   EmbeddingTable& table = *options_.tables[range.table];

@@ -1,17 +1,19 @@
 // A CutWriter marks the rows of all tables of an embedding PS and writes the content of that moment
-// to files, while the tables go on changing.
+// to files, while the tables continue to change.
 //
 //   const auto writer = CutWriter::Mark(options);      // the mark; returns at once
 //   writer->Start([](const CutWriter::Result& result) { ... });
 //
-// The files are those of row_file.h: one for each table and each aligned range of
-// kPartitionsPerFile partitions that has rows, restricted to the partitions that the table may
-// hold. If this would make more than kMostFilesOfPs files, several ranges, even of different
-// tables, are parts of one file, and a table with few rows is one range, so that a cut of 500 small
-// tables does not have 8,000 files. Up to `threads` files are written at the same time, each by
-// tasks that write one block, so that the executor may have a single thread. A shard's lock is held
-// only while some hundred rows are copied. As far as possible files are synced after all rows were
-// read: until then rows that change have to be copied out, and a sync takes long.
+// The files have the format of row_file.h. A table has one file for each aligned range of
+// kPartitionsPerFile partitions in which it has rows. A range is shortened to the partitions that
+// the table may hold. If this would make more than kMostFilesOfPs files, several ranges, even of
+// different tables, become parts of one file, and a table with few rows becomes one range. So a cut
+// of 500 small tables does not have 8,000 files.
+//
+// Up to `threads` files are written at the same time. Each task writes only one block, so the
+// executor may have a single thread. A shard's lock is held only while some hundred rows are
+// copied. As far as possible, files are synced only after all rows have been read: until then, rows
+// that change must be copied out, and a sync takes long.
 //
 // Thread-safe. The tables, the executor, the file system and the kill points are not owned and must
 // outlive the tasks.
@@ -52,12 +54,12 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
     KillPoints* kill_points = nullptr;  // may be null
   };
   struct Result {
-    // OK if `files` are durable. Otherwise why the cut was abandoned: the reason given to Abandon,
-    // the error of a file, with the file's name, or that another mark or a load has taken over the
-    // tables.
+    // OK if `files` are durable. Otherwise it gives the reason why the cut was abandoned: it is the
+    // status given to Abandon, the error of a file (with its name), or an error that says that a
+    // later mark or a load has ended the cut of the tables.
     absl::Status status;
     bool copy_limit = false;  // abandoned because copies needed more than copy_bytes
-    // Ordered by table and partition; parts of one file are together, in their order.
+    // Ordered by table and partition, but the parts of one file are adjacent and in file order.
     std::vector<SavedFile> files;
     int64_t copied_rows = 0;
     int64_t copied_bytes = 0;  // of memory, in total
@@ -69,12 +71,11 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
   // Marks all rows. REQUIRES: no row is being changed
   static std::shared_ptr<CutWriter> Mark(const Options& options);
 
-  // Begins to write. `done` runs once, in a task of the executor, when nothing is written any more
-  // and the copies are freed. REQUIRES: called once
+  // Begins to write. `done` runs once, in a task of the executor, when writing has ended and the
+  // copies are freed. REQUIRES: called once
   void Start(Done done);
 
-  // Makes the writing end soon, unless it has ended already. No further file is begun or made
-  // durable.
+  // Makes writing end soon, unless it has already ended. No further file is begun or made durable.
   void Abandon(absl::Status why);
 
  private:
@@ -88,7 +89,7 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
     std::string name;
     std::vector<Range> ranges;
   };
-  // A file being written, and the next block of it.
+  // A file that is being written, and its next block.
   struct Work;
 
   explicit CutWriter(const Options& options);
@@ -119,8 +120,8 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
   size_t next_file_ GUARDED_BY(mutex_) = 0;
   size_t files_read_ GUARDED_BY(mutex_) = 0;
   std::deque<std::unique_ptr<RowFileWriter>> unsynced_ GUARDED_BY(mutex_);  // complete, not durable
-  int works_ GUARDED_BY(mutex_) = 0;                                        // that have not ended
-  std::vector<std::vector<SavedFile>> written_ GUARDED_BY(mutex_);          // by file: its parts
+  int works_ GUARDED_BY(mutex_) = 0;                                // how many have not ended
+  std::vector<std::vector<SavedFile>> written_ GUARDED_BY(mutex_);  // the parts of each file
   Result result_ GUARDED_BY(mutex_);
   Done done_ GUARDED_BY(mutex_);
 };

@@ -80,7 +80,7 @@ class CutWriterTest : public testing::Test {
     CHECK_OK(DiskFileSystem()->CreateFolders(folder));
     return folder;
   }
-  // What the files of a cut hold, loaded into fresh tables.
+  // Loads the files of a cut into fresh tables and returns their content.
   static std::vector<TableContent> Load(const Tables& like, const std::vector<SavedFile>& files,
                                         const std::string& folder) {
     CHECK_OK(WriteManifest(folder, ManifestOf(like.all(), files)));
@@ -95,8 +95,9 @@ class CutWriterTest : public testing::Test {
   int folders_ = 0;
 };
 
-// Blocks are written one after another while the tables change; some cuts are abandoned, by a call,
-// by the next mark, or by their budget. The files must have the content at the mark.
+// The tables change between the blocks that are written. Some cuts are abandoned by a call, by the
+// next mark or because their budget is exhausted. The files of all others must have the content
+// that the tables had at the mark.
 TEST_F(CutWriterTest, TheFilesOfACutAreTheTablesAtTheMark) {
   FailingFileSystem unsynced(/*syncs=*/false);
   int written = 0, limited = 0;
@@ -132,7 +133,7 @@ TEST_F(CutWriterTest, TheFilesOfACutAreTheTablesAtTheMark) {
         }
       }
       if (!ended) {
-        // The next mark is made before this one's tasks have ended.
+        // The cut is abandoned before its tasks have ended.
         executor.RunOne();
         writer->Abandon(absl::CancelledError("enough"));
         executor.RunReady();
@@ -178,13 +179,13 @@ TEST_F(CutWriterTest, AnyOperationThatFailsAbandonsTheCutNamingTheFileAndLeavesN
     }
   }
   EXPECT_GT(operations, 50);
-  // The next cut is whole.
+  // A cut after the failed ones is complete.
   const std::string folder = NewFolder();
   const std::vector<TableContent> wanted = tables.Content();
   EXPECT_EQ(Load(tables, SaveNow(tables.all(), folder).files, folder), wanted);
 }
 
-// A golden test: the files of a job with few tables must stay as they always were.
+// A golden test: a job with few tables must still give the same files as in earlier builds.
 TEST_F(CutWriterTest, AFewTablesHaveAFileForEachRange) {
   const Tables tables({});
   SplitMix64 random(1);
@@ -235,7 +236,7 @@ TEST_F(CutWriterTest, KillPointsAreReachedWhileAndAfterWriting) {
   }
 }
 
-// Four threads write and three update; then four load.
+// Four threads write a cut while three threads update the tables. Then four threads load it.
 TEST_F(CutWriterTest, ThreadsWriteAndLoadSideBySide) {
   EmbeddingTable::Options table_options;
   table_options.shards = 8;

@@ -18,7 +18,8 @@
 namespace satrap {
 namespace {
 
-// The model's table from which `table` is filled; null, in a warm start, if there is none.
+// Finds the model's table from which `table` is filled. In a warm start this may be null: the model
+// has no such table, or the warm start does not take it.
 absl::StatusOr<const SavedTable*> FindSavedTable(const LoadOptions& options,
                                                  const CheckpointManifest& manifest,
                                                  const EmbeddingTable& table) {
@@ -26,7 +27,7 @@ absl::StatusOr<const SavedTable*> FindSavedTable(const LoadOptions& options,
   const bool warm = options.warm_start.has_value();
   if (warm && !TakesName(*options.warm_start, config.name())) return nullptr;
   for (const SavedTable& saved : manifest.tables()) {
-    // A warm start matches tables by name, because people choose the names. Any other load matches
+    // A warm start matches tables by name, because users choose the names. Any other load matches
     // them by id, as the format does.
     if (warm ? saved.name() == config.name() : saved.id() == config.id()) return &saved;
   }
@@ -39,7 +40,7 @@ absl::StatusOr<const SavedTable*> FindSavedTable(const LoadOptions& options,
 absl::Status CheckRowCount(const CheckpointManifest& manifest, const SavedTable& saved,
                            const EmbeddingTable& table, const std::string& directory) {
   if (!saved.has_rows()) return absl::OkStatus();
-  // Ranges without rows have no file, so only the sum shows that a file is not listed.
+  // A range without rows has no file, so only the sum of the rows shows that the list lacks a file.
   uint64_t rows = 0;
   for (const SavedFile& file : manifest.table_files()) {
     if (file.table() == saved.id()) rows += file.rows();
@@ -47,11 +48,11 @@ absl::Status CheckRowCount(const CheckpointManifest& manifest, const SavedTable&
   if (rows == saved.rows()) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(directory, "/manifest: table ", table.config().name(),
                                           " has ", Counted(saved.rows(), "row"),
-                                          ", and its files have ", rows));
+                                          ", but its files have ", rows));
 }
 
-// How many of the model's steps the table was not frozen in. The step numbers that rows keep count
-// only these steps.
+// The number of the model's steps in which the table was not frozen. The step numbers that rows
+// keep count only these steps.
 uint64_t OwnSteps(const CheckpointManifest& manifest, const SavedTable& saved) {
   for (const FrozenSteps& frozen : manifest.position().frozen_steps()) {
     if (frozen.table() != saved.id()) continue;
@@ -60,8 +61,8 @@ uint64_t OwnSteps(const CheckpointManifest& manifest, const SavedTable& saved) {
   return manifest.step();
 }
 
-// One load: first tasks that read files into the arenas, one part of a file each, then tasks that
-// index what was read, one shard each. Both kinds are numbered and taken in turn.
+// One load. First come tasks that each read one part of a file into the arenas, then tasks that
+// each index one shard of what was read. Both kinds are numbered and run in this order.
 class Load : public std::enable_shared_from_this<Load> {
  public:
   Load(const LoadOptions& options, absl::AnyInvocable<void(const LoadResult&)> done)
@@ -138,8 +139,8 @@ class Load : public std::enable_shared_from_this<Load> {
   absl::Status PrepareTable(const CheckpointManifest& manifest, const SavedTable& saved_table,
                             const Taken& taken) {
     EmbeddingTable* const table = taken.table;
-    // The model may have been saved by another number of PSs: read every file whose range overlaps
-    // the partitions of this one.
+    // The model may have been saved by another number of PSs, so this PS reads every file whose
+    // range overlaps its partitions.
     const std::vector<PartOfFile> parts = PartsOfFiles(manifest);
     std::map<uint32_t, int> by_partition;  // first partition -> index in table_files
     for (int i = 0; i < manifest.table_files_size(); ++i) {
@@ -237,7 +238,7 @@ class Load : public std::enable_shared_from_this<Load> {
       if (file.table == shards_[i].table) runs.push_back(&file.run);
     }
     if (shards_[i].table->IndexShard(shards_[i].shard, runs).ok()) {
-      // Frees 16 bytes per row, which would otherwise stay until the last shard is indexed.
+      // Frees 16 bytes per row, which would otherwise be held until the last shard is indexed.
       for (File& file : files_) {
         if (file.table == shards_[i].table && !file.run.empty()) {
           std::vector<TableShard::AppendedRow>().swap(file.run[shards_[i].shard]);
@@ -260,7 +261,7 @@ class Load : public std::enable_shared_from_this<Load> {
   Mutex mutex_;
   size_t next_ GUARDED_BY(mutex_) = 0;
   size_t end_ GUARDED_BY(mutex_) = 0;
-  size_t workers_ GUARDED_BY(mutex_) = 0;  // that have not ended
+  size_t workers_ GUARDED_BY(mutex_) = 0;  // how many have not ended
   // Written under mutex_ while workers run.
   LoadResult result_;
 };

@@ -1,4 +1,4 @@
-// Loading the saved rows of a cut or model (row_file.h) on any number of embedding PSs.
+// Loads the saved rows of a cut or model (row_file.h) on any number of embedding PSs.
 
 #ifndef SATRAP_EMBEDDING_PS_CHECKPOINT_LOAD_TABLES_H_
 #define SATRAP_EMBEDDING_PS_CHECKPOINT_LOAD_TABLES_H_
@@ -22,28 +22,30 @@ struct LoadOptions {
   int threads = 1;        // files read at the same time
   Executor* executor = nullptr;
   FileSystem* file_system = nullptr;
-  // If given, each table that it selects by name gets the rows of the model's table of that name,
-  // if the model has one; all other tables stay as they are. Rows saved with another optimizer are
-  // converted (row_conversion.h). If absent, the model must have all tables, with equal rows.
+  // If given, each table whose name it selects gets the rows of the model's table of the same name,
+  // if there is one. All other tables stay unchanged. Rows that were saved with another optimizer
+  // are converted (row_conversion.h). If absent, the model must have all tables, with the same
+  // fingerprints.
   absl::optional<WarmStartConfig> warm_start = absl::nullopt;
 };
 
 struct LoadResult {
-  // NOT_FOUND if the directory holds no complete model; FAILED_PRECONDITION if a table is missing
-  // from the model or has another fingerprint (in a warm start: other segments); DATA_LOSS, naming
-  // the manifest, if its files do not have the rows of the tables; DATA_LOSS, naming file and
-  // offset, if a file is missing, truncated or damaged; DATA_LOSS, naming the file, if it is intact
-  // but belongs to another save.
+  //   NOT_FOUND            the directory holds no complete model
+  //   FAILED_PRECONDITION  a table is missing from the model or has another fingerprint (in a warm
+  //                        start: other segments)
+  //   DATA_LOSS            the files listed do not have all rows of a table (names the manifest); a
+  //                        file is missing, truncated or damaged (names file and offset); or a file
+  //                        is intact but belongs to another save (names the file)
   absl::Status status;
-  // Whether rows from before the load are gone. If they are and `status` is an error, the tables
-  // are empty, and no Update may build on them.
+  // Whether the rows from before the load are gone. If they are gone and `status` is an error, the
+  // tables are empty, and no Update may be applied to them.
   bool replaced = false;
 };
 
-// Replaces the rows of `tables` by those of the model that they may hold (their partitions), and
-// calls `done`, once, in a task of the executor. Files are read side by side, each by one task;
-// tasks never wait for each other. Nothing is owned; all must outlive the call to `done`. A Lookup
-// that runs meanwhile finds all rows of a shard or none.
+// Replaces the rows of `tables` by the model's rows of the partitions that the tables may hold.
+// Calls `done` once, in a task of the executor. Several files are read at the same time, each by
+// one task. Tasks never wait for each other. A Lookup that runs meanwhile finds either all rows of
+// a shard or none. Nothing that is passed in is owned; all of it must outlive the call to `done`.
 // REQUIRES: until `done`, nothing else changes the tables
 void LoadTables(const LoadOptions& options, absl::AnyInvocable<void(const LoadResult&)> done);
 

@@ -1,4 +1,4 @@
-// Tests cuts of jobs that have so many tables that several share a file.
+// Tests cuts of jobs with so many tables that several tables share a file.
 
 #include <unistd.h>
 
@@ -23,7 +23,7 @@
 namespace satrap {
 namespace {
 
-// Many tables of few rows, and one table that has many rows in each of its ranges.
+// Most tables have few rows; one table has many rows in each of its ranges.
 class ManyTablesTest : public testing::Test {
  protected:
   ManyTablesTest() {
@@ -68,7 +68,7 @@ class ManyTablesTest : public testing::Test {
     for (const auto& table : tables) {
       const uint32_t id = table->config().id();
       std::vector<uint64_t> keys;
-      // One table has no rows at all.
+      // The table with id 1 has no rows at all.
       for (uint64_t i = 0; i < (id == 7 ? kRowsOfLargest : id - 1); ++i) {
         const uint64_t key = KeyOf(i, id);
         if (PsOfPartition(PartitionOf(key), num_ps) == ps) keys.push_back(key);
@@ -77,7 +77,7 @@ class ManyTablesTest : public testing::Test {
     }
     return tables;
   }
-  // Saves the tables as `num_ps` PSs do, and writes the manifest, which is returned.
+  // Saves the tables as `num_ps` PSs do. Writes the manifest and returns it.
   CheckpointManifest Save(int num_ps, const std::string& folder) {
     std::vector<SavedFile> files;
     for (int ps = 0; ps < num_ps; ++ps) {
@@ -158,7 +158,8 @@ TEST_F(ManyTablesTest, DamageInAnyPartIsFoundAndNamed) {
     EXPECT_NE(status.message().find(path), absl::string_view::npos) << status;
     std::ofstream(path, std::ios::binary) << content;
   }
-  // The manifest lacks a part, so the parts after it are expected elsewhere in the file.
+  // A manifest from which one part is missing: the parts after it then seem to begin at other
+  // offsets than they do.
   CheckpointManifest shorter = manifest;
   for (int i = 0; i < manifest.table_files_size(); ++i) {
     if (parts[i].is_last) continue;
@@ -170,7 +171,7 @@ TEST_F(ManyTablesTest, DamageInAnyPartIsFoundAndNamed) {
   EXPECT_EQ(LoadNow(Pointers(tables), folder).status.code(), absl::StatusCode::kDataLoss);
 }
 
-// The tables change while their files are written, but a file holds the content at the mark.
+// The tables change while their files are written. The files must hold the content at the mark.
 TEST_F(ManyTablesTest, AreWrittenAsTheyWereAtTheMark) {
   const All tables = FilledTables(0, 1);
   std::vector<TableContent> wanted;

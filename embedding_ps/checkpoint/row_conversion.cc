@@ -15,7 +15,7 @@ namespace {
 // With more segments than this, there are too many combinations of optimizers to try.
 constexpr int kMostSegmentsOfAnyOptimizer = 3;
 
-// All settings of optimizer and L2 mode that the fingerprint of a segment distinguishes.
+// All combinations of optimizer and L2 mode that the fingerprint of a segment distinguishes.
 std::vector<SegmentConfig> Variants() {
   std::vector<SegmentConfig> variants(1);  // no kind: the default
   const google::protobuf::OneofDescriptor* kinds =
@@ -45,14 +45,14 @@ void SetOptimizer(const SegmentConfig& variant, SegmentConfig* segment) {
   segment->set_l2_mode(variant.l2_mode());
 }
 
-// Whether the table has the fingerprint in any form of its rows.
+// Whether `fingerprint` is that of the table, with rows in today's form or in an older one.
 bool HasFingerprint(const TableConfig& table, uint64_t fingerprint) {
   return TableFingerprint(table) == fingerprint ||
          TableFingerprint(table, RowForm::kFirst) == fingerprint;
 }
 
-// Tries all variants for segments [first, ...) of `*table`, whose other segments are set. Returns
-// whether one fits.
+// Tries all variants for the segments of `*table` from `first` on; the segments before it are
+// already set. Returns whether some combination gives the fingerprint.
 bool FindOptimizers(const std::vector<SegmentConfig>& variants, uint64_t fingerprint, int first,
                     TableConfig* table) {
   if (first == table->segments_size()) return HasFingerprint(*table, fingerprint);
@@ -62,9 +62,9 @@ bool FindOptimizers(const std::vector<SegmentConfig>& variants, uint64_t fingerp
   });
 }
 
-// The saved table, whose rows have `fingerprint`; nullopt if no optimizers of its segments give
-// this fingerprint. `saved` has the saved table's id and semantics, but is otherwise this run's
-// table.
+// The configuration of the saved table whose rows have `fingerprint`. nullopt if no choice of
+// optimizers for its segments gives this fingerprint. `saved` is this run's table, but with the
+// saved table's id and semantics.
 absl::optional<TableConfig> SavedTableOf(TableConfig saved, uint64_t fingerprint) {
   if (HasFingerprint(saved, fingerprint)) return saved;
   const std::vector<SegmentConfig> variants = Variants();
@@ -87,14 +87,14 @@ absl::optional<TableConfig> SavedTableOf(const TableConfig& config, uint32_t sav
   const bool was_global = config.semantics() != TableConfig::GLOBAL;
   saved.set_semantics(was_global ? TableConfig::GLOBAL : TableConfig::LAZY);
   for (SegmentConfig& segment : *saved.mutable_segments()) {
-    // Semantics LAZY does not allow DENSE, and rows with OCCURRENCE have the same form.
+    // Semantics LAZY does not allow DENSE, but OCCURRENCE gives rows of the same form.
     if (segment.l2_mode() == SegmentConfig::DENSE) segment.set_l2_mode(SegmentConfig::OCCURRENCE);
   }
   return SavedTableOf(std::move(saved), fingerprint);
 }
 
-// The fingerprint of a table with one segment covers that segment's state alone, so equal
-// fingerprints mean equal states.
+// Whether both segments keep the same state. The fingerprint of a table with one segment covers
+// only that segment's state, so equal fingerprints mean equal states.
 bool KeepStatesAlike(const SegmentConfig& a, const SegmentConfig& b) {
   TableConfig of_a, of_b;
   *of_a.add_segments() = a;
@@ -102,8 +102,9 @@ bool KeepStatesAlike(const SegmentConfig& a, const SegmentConfig& b) {
   return TableFingerprint(of_a) == TableFingerprint(of_b);
 }
 
-// Renumbers the last step of a row for a run whose step 0 comes right after `steps` steps of the
-// other run. A row without a last step gets the one before all of them (row_step.h).
+// Renumbers the last step of a row for this run, whose step 0 comes right after the `steps` steps
+// of the other run. A row without a last step gets the step before the other run's step 0
+// (row_step.h).
 float CountedAnew(float encoded, int64_t steps) {
   const int64_t last = (encoded == 0 ? -1 : DecodedStep(encoded)) - steps;
   return EncodedStep((last % kRowStepPeriod + kRowStepPeriod) % kRowStepPeriod);
@@ -174,7 +175,7 @@ void RowConversion::CopyState(const SegmentConfig& segment, const RowLayout::Seg
   const auto of_optimizer = static_cast<size_t>(floats.optimizer);
   copies_.push_back({from_state, to_state, of_optimizer});
   if (floats.optimizer_has_last_step) last_steps_.push_back(to_state + of_optimizer - 1);
-  // If the saved rows keep no last step, the state is assumed to be up to date at the end of the
+  // If the saved rows keep no last step, their state is assumed to be up to date at the end of the
   // other run.
   if (!from_has_last_step) return;
   const size_t from_last_step = from_state + from.state_size - 1;

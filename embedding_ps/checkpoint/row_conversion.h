@@ -1,13 +1,16 @@
-// Converts the rows of a table that another run has saved to rows of this run: values are taken,
-// and so is the state of each segment that has the same kind of optimizer. Other states begin anew.
-// The step numbers of l2_mode TOUCHED also begin anew, because this run counts its steps from 0.
-// The last steps of states that age (semantics GLOBAL, sgd_l1) are renumbered, so that they lie as
-// far before this run's first step as they lay before the end of the other run. If this run's rows
-// keep no last step for a state, the state is aged, with this run's constants, to the end of the
-// other run. Rows that an older build has saved are also converted to today's form (row_form.h),
-// whoever reads them.
+// Converts rows that another run has saved to rows of this run's table. Values are taken. The state
+// of a segment is taken if the kind of optimizer is the same; otherwise the state starts anew.
 //
-// Thread-safe: constant once made.
+// Step numbers change, because this run counts its steps from 0. The step numbers of l2_mode
+// TOUCHED start anew. States that age (semantics GLOBAL, sgd_l1) have a last step. It is renumbered
+// so that it is as far before this run's first step as it was before the end of the other run. If
+// this run's rows keep no last step for such a state, the state is aged to the end of the other run
+// with this run's constants.
+//
+// Rows that an older build has saved are also converted to today's form (row_form.h), whichever run
+// reads them.
+//
+// Thread-safe: constant after construction.
 
 #ifndef SATRAP_EMBEDDING_PS_CHECKPOINT_ROW_CONVERSION_H_
 #define SATRAP_EMBEDDING_PS_CHECKPOINT_ROW_CONVERSION_H_
@@ -27,20 +30,20 @@ namespace satrap {
 
 class RowConversion {
  public:
-  // Whether rows that were saved by a table with this fingerprint must be converted before `table`
-  // can hold them.
+  // Whether rows saved by a table with this fingerprint must be converted before `table` can hold
+  // them.
   static bool IsNeeded(const EmbeddingTable& table, uint64_t fingerprint);
   // The conversion of rows that were saved by a table with this id and fingerprint, after `steps`
-  // steps of its own (those in which it was not frozen). A manifest does not list the segments of a
-  // table, so all combinations of optimizers are tried, with both semantics, until one has the
-  // fingerprint; with more than 3 segments, only those in which all segments have the same
-  // optimizer. nullopt if none has it: the names or dims of the segments differ.
+  // steps of the table itself (those in which it was not frozen). nullopt if there is none: the
+  // names or dims of the segments differ. A manifest does not list the segments of a table, so
+  // combinations of optimizers are tried, with both semantics, until one gives the fingerprint.
+  // With more than 3 segments, only combinations with the same optimizer in all segments are tried.
   static absl::optional<RowConversion> Find(const EmbeddingTable& table, uint32_t saved_id,
                                             uint64_t fingerprint, uint64_t steps);
 
-  // The conversion of rows that this run, or a run that is scored, has saved in the first form
-  // (row_form.h) of `table`'s own rows, after `steps` of the table's steps. nullopt if the
-  // fingerprint is not the one of that form.
+  // The conversion of `table`'s own rows in the first form (row_form.h), which were saved after
+  // `steps` steps of the table, either by this run or by the run that is being evaluated. nullopt
+  // if the fingerprint is not that of the first form.
   static absl::optional<RowConversion> OfFirstForm(const EmbeddingTable& table,
                                                    uint64_t fingerprint, uint64_t steps);
 
@@ -59,17 +62,17 @@ class RowConversion {
     size_t state, floats;  // in the converted row
   };
 
-  // `layout` is that of rows of `saved` in today's form.
+  // `layout` is the layout of rows of `saved` in today's form.
   void SetFormat(const TableConfig& saved, const RowLayout& layout, uint64_t fingerprint,
                  uint64_t steps);
-  // Copies the state of a segment for which both tables keep the same kind of state.
+  // Copies the state of a segment. Both tables keep the same kind of state for it.
   void CopyState(const SegmentConfig& segment, const RowLayout::Segment& from,
                  bool from_has_last_step, const RowLayout::Segment& to);
 
   RowFormat format_;
   absl::optional<RowUpgrade> upgrade_;  // applied to the saved rows first
   size_t from_floats_ = 0;              // of a saved row, once upgraded
-  std::vector<float> initial_;          // a row before anything is copied: its states are new
+  std::vector<float> initial_;          // a row with new states, before anything is copied
   std::vector<Copy> copies_;
   std::vector<Ageing> ageing_;
   std::vector<size_t> last_steps_;  // places, in a converted row, of steps that are renumbered

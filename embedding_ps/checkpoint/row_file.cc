@@ -15,10 +15,10 @@
 namespace satrap {
 namespace {
 
-// Bytes of the header that its checksum covers.
+// The number of header bytes that the header's checksum covers.
 constexpr size_t kCheckedHeaderBytes = 32;
 
-// Appends the bytes of `value`. The formats are little-endian, as is every machine this runs on.
+// Appends the bytes of `value`. The formats are little-endian, as are all supported machines.
 template <typename T>
 void Put(const T& value, std::string* bytes) {
   bytes->append(reinterpret_cast<const char*>(&value), sizeof(T));
@@ -48,7 +48,7 @@ std::string HeaderOf(const EmbeddingTable& table, uint32_t first, uint32_t last)
   return bytes;
 }
 
-// Reads a file from an offset on, and keeps track of where it is, for errors.
+// Reads a file from an offset on. Keeps the current offset, for error messages.
 class Input {
  public:
   static absl::StatusOr<Input> Open(const std::string& path, uint64_t offset,
@@ -60,8 +60,8 @@ class Input {
     return absl::DataLossError(absl::StrCat("cannot open ", path, ": ", status.message()));
   }
 
-  // DATA_LOSS, before anything is allocated, if fewer than `size` bytes are left. `*bytes` is good
-  // until the next call.
+  // Reads the next `size` bytes. DATA_LOSS, before anything is allocated, if fewer are left.
+  // `*bytes` is valid until the next call.
   absl::Status Read(size_t size, absl::Span<const char>* bytes) {
     const uint64_t size_bytes = file_->size_bytes();
     if (size > size_bytes - std::min(offset_, size_bytes)) return Damaged("the file ends early");
@@ -116,7 +116,7 @@ absl::Status CheckHeader(absl::Span<const char> header, const SavedFile& saved,
   return file.DamagedIf(!matches, "the header does not match the manifest");
 }
 
-// Whether `keys` ascend and, if `any_before`, all are above `before`.
+// Whether `keys` ascend. With `any_before`, they must also all be above `before`.
 bool Ascend(absl::Span<const uint64_t> keys, bool any_before, uint64_t before) {
   if (any_before && keys[0] <= before) return false;
   for (size_t i = 1; i < keys.size(); ++i) {
@@ -159,8 +159,8 @@ absl::Status RowFileWriter::BeginPart(const EmbeddingTable& table, int first_par
 absl::Status RowFileWriter::Append(absl::Span<const uint64_t> keys, absl::Span<const float> rows) {
   const size_t num_floats = rows.size() / keys.size();
   for (size_t i = 0; i < keys.size(); ++i) {
-    // The digest is a sum over rows, so that it does not depend on how rows are spread over files
-    // and PSs.
+    // The digest is a sum over rows, so that it does not depend on how rows are distributed over
+    // files and PSs.
     rows_digest_ += Xxh64(BytesOf(rows.subspan(i * num_floats, num_floats)), keys[i]);
   }
   parts_.back().set_rows(parts_.back().rows() + keys.size());
@@ -213,8 +213,9 @@ absl::Status ReadRowFile(
     const auto n = Get<uint32_t>(bytes, 0);
     const auto crc = Get<uint32_t>(bytes, 4);
     const uint32_t crc_of_count = Crc32c({bytes.data(), sizeof(uint32_t)});
-    // The checksum covers the row count, too, but can only be tested once the rows are read. Until
-    // then the count is not trusted with more memory than a block may take.
+    // The checksum also covers the row count, but it can only be verified after the rows are read.
+    // Until then, an implausible count must not cause more memory to be allocated than a block may
+    // take.
     RETURN_IF_ERROR(file.DamagedIf(n > kMaxRowsPerBlock || n > saved.rows() - num_rows,
                                    "the row count of a block is out of range"));
     RETURN_IF_ERROR(file.Read(
@@ -240,14 +241,14 @@ absl::Status ReadRowFile(
   if (where.is_last) {
     RETURN_IF_ERROR(file.DamagedIf(!file.AtEnd(), "bytes follow the end"));
   } else {
-    // If the part had another size, the parts after it would begin elsewhere.
+    // If this part had another size, the parts after it would begin at other offsets.
     RETURN_IF_ERROR(file.DamagedIf(file.offset() - where.offset != saved.bytes(),
                                    "the part does not have the bytes that the manifest says"));
   }
   if (file.crc32c() != saved.crc32c()) {
     return absl::DataLossError(
         absl::StrCat(file.path(), " is intact but belongs to another save: its checksum is ",
-                     file.crc32c(), ", and the manifest has ", saved.crc32c()));
+                     file.crc32c(), ", but the manifest has ", saved.crc32c()));
   }
   return absl::OkStatus();
 }

@@ -1,12 +1,12 @@
-// A file of saved rows: one or more parts, one after another, each the rows of one table in a range
-// of partitions, written and read from start to end. All numbers of a part are little-endian
-// (docs/formats.md, "Saved rows"):
+// A file of saved rows. It has one or more consecutive parts; each part holds the rows of one table
+// in a range of partitions. Parts are written and read from start to end. All numbers are
+// little-endian (docs/formats.md, "Saved rows"):
 //
 //     header, 64 bytes:  "SATRROW3"  u32 table  u32 first partition  u32 last partition
-//                        u32 floats a row  u64 table fingerprint  u32 CRC32C of the 32 bytes before
+//                        u32 floats per row  u64 table fingerprint  u32 CRC32C of all before
 //                        zeros
-//     blocks:            u32 rows n, 1 to 16384  u32 CRC32C of n and of what follows
-//                        u64 key [n]  f32 row [n, floats a row]
+//     blocks:            u32 number of rows n, 1 to 16384  u32 CRC32C of n and of what follows
+//                        u64 key [n]  f32 row [n, floats per row]
 //     end, 16 bytes:     u32 0  u32 CRC32C of 0 and of what follows  u64 rows of the part
 //
 // Keys ascend through the part.
@@ -41,22 +41,22 @@ inline constexpr size_t kMaxRowsPerBlock = 16384;
 // The name of a file with one part.
 std::string RowFileName(uint32_t table, int first_partition, int last_partition);
 
-// Writes a file. Without Commit nothing of it remains.
+// Writes a file. Unless Commit succeeds, no file remains.
 class RowFileWriter {
  public:
-  // The file `name` in `directory`. Errors as DurableFile. `file_system` is not owned.
+  // Creates the file `name` in `directory`. Errors as DurableFile. `file_system` is not owned.
   static absl::StatusOr<std::unique_ptr<RowFileWriter>> Create(const std::string& name,
                                                                const std::string& directory,
                                                                FileSystem* file_system);
 
-  // Begins a part, after the end of the one before.
+  // Begins a part. If another part is open, it ends first.
   absl::Status BeginPart(const EmbeddingTable& table, int first_partition, int last_partition);
-  // Appends a block. REQUIRES: a part is begun; 1 to kMaxRowsPerBlock keys, larger than all earlier
-  // ones of the part; rows.size() == keys.size() * num_floats
+  // Appends a block. REQUIRES: a part has been begun; 1 to kMaxRowsPerBlock keys, which are larger
+  // than all earlier keys of the part; rows.size() == keys.size() * num_floats
   absl::Status Append(absl::Span<const uint64_t> keys, absl::Span<const float> rows);
 
-  // Makes the file durable and returns its parts, in their order. REQUIRES: no call after it, or
-  // after an error
+  // Makes the file durable and returns its parts, in their order. REQUIRES: no call follows this
+  // one, and none has returned an error
   absl::StatusOr<std::vector<SavedFile>> Commit();
 
  private:
@@ -77,11 +77,11 @@ struct RowFormat {
 };
 RowFormat RowFormatOf(const EmbeddingTable& table);
 
-// Reads one part of a file in `directory`: the part that `saved`, an entry of a manifest, describes
-// and that lies at `where`. Calls visit(keys, rows) for each block after verifying its checksum.
-// The rows are [keys.size(), num_floats]. DATA_LOSS, naming the file and, if it is damaged, the
-// offset, if the file is missing or truncated, a byte has changed, its keys do not ascend within
-// its partitions, or it is not the file that `saved` describes.
+// Reads one part of a file in `directory`: the part that `saved`, an entry of a manifest,
+// describes. It begins at `where`. Calls visit(keys, rows) for each block after verifying its
+// checksum. The rows are [keys.size(), num_floats]. DATA_LOSS if the file is missing, truncated or
+// not the one that `saved` describes, if a byte has changed, or if its keys do not ascend within
+// its partitions. The message names the file and, if it is damaged, the offset.
 absl::Status ReadRowFile(
     const std::string& directory, const SavedFile& saved, const PartOfFile& where,
     const RowFormat& format, FileSystem* file_system,

@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kFirstPeriod = int64_t{1} << 24;
 
-// Re-encodes the last step of a row, which was counted modulo 2^24, after `steps` steps of its
-// table. Several steps have the same count; this assumes the newest of those that are possible.
+// Re-encodes the last step of a row that was counted modulo 2^24, after `steps` steps of its table.
+// Several steps have the same count modulo 2^24; the newest possible one is assumed.
 float FromFirstPeriod(float encoded, int64_t steps) {
   const int64_t newest = steps + kMostStepsLate;
   if (encoded == 0 || newest < kFirstPeriod) return encoded;

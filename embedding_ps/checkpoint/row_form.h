@@ -1,11 +1,13 @@
-// The form of rows in cuts that older builds have written (RowForm::kFirst,
-// common/checkpoint/manifest.h), and how such a row becomes one of today's:
+// The form of rows in cuts of older builds (RowForm::kFirst, common/checkpoint/manifest.h), and the
+// conversion of such a row to today's form:
 //
-// - sgd_l1 kept, for each segment, what each weight had paid and what all of them owed, in dim + 2
-//   floats; now it keeps what each weight owes on either side of 0, in 2 dim + 1 floats.
-// - Last steps were counted modulo 2^24; now they are as in embedding_ps/optimizer/row_step.h.
+// - For each segment, sgd_l1 kept what each weight had paid and, in one float, the total that every
+//   weight owed: dim + 2 floats. Now it keeps two debts of each weight, one for above 0 and one for
+//   below 0 (sgd_l1.h): 2 dim + 1 floats.
+// - A row's last step was counted modulo 2^24. Now it is encoded as in
+//   embedding_ps/optimizer/row_step.h.
 //
-// Thread-safe: constant once made.
+// Thread-safe: constant after construction.
 
 #ifndef SATRAP_EMBEDDING_PS_CHECKPOINT_ROW_FORM_H_
 #define SATRAP_EMBEDDING_PS_CHECKPOINT_ROW_FORM_H_
@@ -19,31 +21,32 @@
 
 namespace satrap {
 
-// The floats of a segment's state.
+// The numbers of floats in the parts of a segment's state.
 struct StateFloats {
   int optimizer;
-  bool optimizer_has_last_step;  // the last of those
-  bool has_l2_step;              // one more, if l2_mode is TOUCHED
-  bool has_last_step;  // and one at the end, if rows keep their last step (semantics GLOBAL)
+  bool optimizer_has_last_step;  // whether the last of `optimizer` is the row's last step
+  bool has_l2_step;              // whether one more follows: l2_mode is TOUCHED
+  bool has_last_step;            // whether the last float is the last step (semantics GLOBAL)
 };
-// REQUIRES: a validated segment; `layout` is its part of a table's
+// REQUIRES: `segment` is validated; `layout` is its place in a table's layout
 StateFloats StateFloatsOf(const SegmentConfig& segment, const RowLayout::Segment& layout);
 
 class RowUpgrade {
  public:
-  // Upgrades rows in the first form that were saved after `steps` steps of their table. In today's
-  // form they have `layout`.
+  // Converts rows in the first form that were saved after `steps` steps of their table. `layout` is
+  // their layout in today's form.
   RowUpgrade(const TableConfig& config, const RowLayout& layout, int64_t steps);
 
   size_t first_floats() const { return first_floats_; }  // of a row in the first form
-  // `first` is [first_floats()], `row` [layout.num_floats()]; they do not overlap.
+  // `first` is [first_floats()], `row` is [layout.num_floats()]; they must not overlap.
   void Upgrade(const float* first, float* row) const;
 
  private:
   struct Copy {
     size_t from, to, floats;
   };
-  // Floats [from, from + dim) are what each weight has paid. What every weight owes follows.
+  // Floats [from, from + dim) are what each weight has paid. The float after them is what every
+  // weight owes in all.
   struct Debts {
     size_t from, to, dim;
   };

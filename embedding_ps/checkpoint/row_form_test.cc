@@ -25,7 +25,7 @@ using Row = std::vector<float>;
 constexpr size_t kFingerprintAt = 24, kCrcAt = 32;  // of a file's header
 constexpr int64_t kPeriod = int64_t{1} << 24;
 
-// One segment of dim 2.
+// A table with one segment of dim 2.
 TableConfig Config() {
   TableConfig config;
   config.set_name("users");
@@ -49,7 +49,7 @@ std::unique_ptr<EmbeddingTable> NewTable(const TableConfig& config) {
   return *std::move(table);
 }
 
-// Cuts as an older build wrote them.
+// Writes cuts as an older build did, and loads them.
 class FirstFormTest : public testing::Test {
  protected:
   FirstFormTest() {
@@ -57,8 +57,8 @@ class FirstFormTest : public testing::Test {
     directory_ = mkdtemp(pattern.data());
   }
 
-  // Saves row 1 of table `config`, after `steps` steps. `stand_in` is a table whose rows are as
-  // long as those of the first form were.
+  // Saves row 1 of a table of `config`, after `steps` steps, in the first form. `stand_in` is a
+  // table whose rows have the same length as that form.
   void Save(const TableConfig& config, TableConfig stand_in, const Row& row, uint64_t steps) {
     const auto table = NewTable(stand_in);
     table->WriteRows({1}, row);
@@ -100,8 +100,8 @@ class FirstFormTest : public testing::Test {
 TEST_F(FirstFormTest, WhatAWeightOwesIsMadeOfWhatItHasPaid) {
   TableConfig stand_in = Config();
   stand_in.mutable_segments(0)->mutable_optimizer()->mutable_adadelta();  // 4 floats of state
-  // The row: 2 values; the weight above 0 has paid all of the 5 that are owed, the other weight 4
-  // of them.
+  // The row: 2 values, then what each weight has paid (-5, 4), what each owes in all (5), and the
+  // last step. The weight above 0 has paid everything, the other one 4 of the 5.
   Save(SgdL1Config(), stand_in, {3, -2, -5, 4, 5, 100}, 200);
   EXPECT_EQ(Load(SgdL1Config()), (Row{3, -2, 0, 9, 10, 1, 100}));
   const Row warm = Load(SgdL1Config(), WarmStartConfig());

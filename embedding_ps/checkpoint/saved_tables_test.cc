@@ -49,7 +49,7 @@ class SavedTablesTest : public testing::Test {
     keys_.push_back(~uint64_t{0});
   }
 
-  // Trains the keys of each of `num_ps` PSs into a table of its own and saves them all.
+  // Trains the keys of each of `num_ps` PSs in a separate table, and saves all these tables.
   void Save(int num_ps, int updates = 1) {
     std::vector<SavedFile> files;
     const auto any = NewTable();
@@ -76,7 +76,7 @@ class SavedTablesTest : public testing::Test {
     }
     return owned;
   }
-  // All rows, values and state, of the model loaded on `num_ps` PSs.
+  // The rows of the model, with values and state, after loading it on `num_ps` PSs.
   TableContent LoadOn(int num_ps, int shards = 16) {
     TableContent all;
     for (int ps = 0; ps < num_ps; ++ps) {
@@ -89,7 +89,8 @@ class SavedTablesTest : public testing::Test {
     }
     return all;
   }
-  // Loads into a table of 3 rows. An error must leave the table empty or these rows in place.
+  // Loads into a table that has 3 rows. If the load fails, the table must be empty or still have
+  // these rows.
   absl::Status LoadStatus(const TableConfig& config = Config()) {
     const auto table = NewTable(config);
     table->CreateRows({1, 2, 3});
@@ -126,9 +127,10 @@ TEST_F(SavedTablesTest, ALoadedTableGoesOnAsTheSavedOne) {
   EmbeddingTable::Options options;
   options.shards = 3;
   const auto loaded = NewTable(Config(), options);
-  loaded->CreateRows({77, 78});  // rows that are not in the model go
+  loaded->CreateRows({77, 78});  // rows that the model lacks must vanish
   CHECK_OK(LoadNow({loaded.get()}, directory_).status);
-  // Updates old rows and new ones, so many that every shard grows.
+  // Both tables update the old rows, and also new ones. There are so many new rows that every shard
+  // grows.
   std::vector<uint64_t> more = keys_;
   for (uint64_t i = 0; i < 40000; ++i) more.push_back(KeyOf(i, 5));
   gradients.resize(more.size() * 3, 2);
@@ -165,8 +167,8 @@ TEST_F(SavedTablesTest, FilesOfTheSamePartitionsAreDataLoss) {
   twice.mutable_tables(0)->set_rows(manifest_.tables(0).rows() + manifest_.table_files(0).rows());
   CHECK_OK(WriteManifest(directory_, twice));
   EXPECT_EQ(LoadStatus().code(), absl::StatusCode::kDataLoss);
-  // Files of two saves by different numbers of PSs, so that ranges overlap and begin at different
-  // partitions.
+  // Combines the files of two saves by different numbers of PSs, so that ranges overlap but begin
+  // at different partitions.
   Save(3);
   CheckpointManifest overlapping = manifest_;
   Save(1);
@@ -217,7 +219,7 @@ TEST_F(SavedTablesTest, AChangedByteIsDataLossNamingFileAndOffset) {
   EXPECT_NE(status.message().find("offset"), absl::string_view::npos) << status;
 }
 
-// The row count of the first block is damaged. Nothing may be allocated for rows that cannot exist.
+// Damages the row count of the first block. Nothing may be allocated for rows that cannot exist.
 TEST_F(SavedTablesTest, ADamagedRowCountIsDataLossBeforeAnythingIsAllocated) {
   Save(1);
   const std::string content = *ReadWholeFile(file_);
@@ -242,7 +244,7 @@ TEST_F(SavedTablesTest, TheChecksumOfABlockCoversItsRowCount) {
   EXPECT_EQ(crc, ExtendCrc32c(Crc32c(count), body));
 }
 
-// The file is intact and has the same keys, so only the manifest shows that it belongs to another
+// The file is intact and has the same keys. Only the manifest shows that it belongs to another
 // save.
 TEST_F(SavedTablesTest, AFileOfAnotherSaveIsDataLoss) {
   Save(1, /*updates=*/2);

@@ -1,4 +1,4 @@
-// What tests of saved rows share: saving and loading in the test's own thread.
+// Helpers for tests of saved rows: saving and loading in the test's own thread.
 
 #ifndef SATRAP_EMBEDDING_PS_CHECKPOINT_SAVED_TABLES_TEST_FIXTURE_H_
 #define SATRAP_EMBEDDING_PS_CHECKPOINT_SAVED_TABLES_TEST_FIXTURE_H_
@@ -19,7 +19,7 @@
 
 namespace satrap {
 
-// The partitions of PS `ps` of `num_ps`, as options of a table.
+// Options of a table that holds the partitions of PS `ps` of `num_ps`.
 inline EmbeddingTable::Options OptionsOfPs(int ps, int num_ps, int shards = 16) {
   EmbeddingTable::Options options;
   options.shards = shards;
@@ -73,7 +73,7 @@ inline LoadResult LoadNow(const std::vector<EmbeddingTable*>& tables, const std:
   return loaded;
 }
 
-// A manifest of `files` of `tables`.
+// A manifest that lists `tables` and their `files`.
 inline CheckpointManifest ManifestOf(const std::vector<EmbeddingTable*>& tables,
                                      const std::vector<SavedFile>& files) {
   CheckpointManifest manifest;
@@ -91,7 +91,7 @@ inline CheckpointManifest ManifestOf(const std::vector<EmbeddingTable*>& tables,
   return manifest;
 }
 
-// All rows of a table, values and states, by key.
+// All rows of a table by key, each with its values and state.
 using TableContent = std::map<uint64_t, std::vector<float>>;
 inline TableContent ContentOf(const EmbeddingTable& table) {
   TableContent content;

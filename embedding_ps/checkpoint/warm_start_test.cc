@@ -26,7 +26,7 @@ SegmentConfig* AddSegment(const char* name, int dim, TableConfig* config) {
   return segment;
 }
 
-// Segments `embedding` of dim 2 and `linear` of dim 1, with Adagrad.
+// A table with segments `embedding` of dim 2 and `linear` of dim 1, both with Adagrad.
 TableConfig Config(const char* name, uint32_t id) {
   TableConfig config;
   config.set_name(name);
@@ -44,8 +44,8 @@ std::unique_ptr<EmbeddingTable> NewTable(const TableConfig& config) {
   return *std::move(table);
 }
 
-// Rows 1 and 2 of tables "users" (id 3) and "items" (id 4) are saved. The values of a row are 10 *
-// key + 0, 1 and 2; its states are 10 * key + 3, 4, ...
+// The saved model has rows 1 and 2 in tables "users" (id 3) and "items" (id 4). The values of a row
+// are 10 * key + 0, 1 and 2; its states are 10 * key + 3, 4, ...
 class WarmStartTest : public testing::Test {
  protected:
   WarmStartTest() {
@@ -127,7 +127,7 @@ TEST_F(WarmStartTest, StateOfAnotherOptimizerBeginsAnewInItsSegmentAlone) {
   config.mutable_segments(1)->mutable_optimizer()->mutable_adagrad()->set_initial_accumulator(9);
   const auto users = NewTable(config);
   CHECK_OK(Load({users.get()}).status);
-  // 3 values; m, v and t of Adam; the accumulator of `linear`.
+  // The row: 3 values, then m, v and t of Adam, then the accumulator of `linear`.
   EXPECT_EQ(RowOf(*users, 1), (Row{10, 11, 12, 0, 0, 0, 0, 0, 15}));
 }
 
@@ -151,8 +151,9 @@ TEST_F(WarmStartTest, FindsTheOptimizersThatAModelWasSavedWith) {
   EXPECT_EQ(row, (Row{10, 11, 12, 13, at, 0}));
 }
 
-// If the step number were kept, a row whose last L2 was added in step 100 of the other run would
-// get no L2 in this run's first 100 steps, as if its parts had arrived late.
+// The step number of the last L2 must start anew. If it were kept, a row whose last L2 was added in
+// step 100 of the other run would get no L2 in this run's first 100 steps, because these would look
+// like late parts.
 TEST_F(WarmStartTest, TheStepOfTheLastL2BeginsAnew) {
   TableConfig config = Config("users", 3);
   config.mutable_segments(0)->set_l2_mode(SegmentConfig::TOUCHED);
@@ -164,7 +165,7 @@ TEST_F(WarmStartTest, TheStepOfTheLastL2BeginsAnew) {
   EXPECT_EQ(RowOf(*users, 1), (Row{10, 11, 12, 13, 14, 15, 16})) << "a cut of the run's own";
 }
 
-// A table of one segment of dim 2 with Adadelta, whose state has 4 floats.
+// A table with one segment of dim 2 and Adadelta, whose state has 4 floats.
 TableConfig AdadeltaConfig(TableConfig::Semantics semantics, SegmentConfig::L2Mode l2_mode) {
   TableConfig config;
   config.set_name("users");
@@ -181,7 +182,8 @@ bool KeepsLastStep(const TableConfig& config) {
          config.segments(0).l2_mode() != SegmentConfig::DENSE;
 }
 
-// Row 1 was last stepped in step 15 of 20, so it had missed 4 steps when this run began.
+// The other run had 20 steps, and row 1 was last stepped in step 15. So it had missed 4 steps when
+// this run began.
 TEST_F(WarmStartTest, TheLastStepOfARowIsAsFarBehindAsItWas) {
   const TableConfig config = AdadeltaConfig(TableConfig::GLOBAL, SegmentConfig::OCCURRENCE);
   Save({config});
@@ -204,14 +206,15 @@ TEST_F(WarmStartTest, TheLastStepOfSgdL1IsAsFarBehindAsItWas) {
   const auto users = NewTable(config);
   CHECK_OK(Load({users.get()}).status);
   const Row row = RowOf(*users, 1);
-  // 3 values; then, for each segment, what is owed above and below 0, and the last step.
+  // The row: 3 values, then what each weight of `embedding` owes above and below 0, and its last
+  // step. Then the same floats follow for `linear`.
   EXPECT_EQ(Row(row.begin(), row.begin() + 7), (Row{10, 11, 12, 13, 14, 15, 16}));
   EXPECT_EQ(StepsPassed(row[7], 3), 7);
   EXPECT_EQ(StepsPassed(row[10], 3), 4);
 }
 
-// Row 1 was stepped last in step 15 of 20. Its state is that of the run's end only when it has
-// decayed over the 4 steps that it had missed.
+// The other run had 20 steps, and row 1 was last stepped in step 15. This run's rows keep no last
+// step, so the state must be decayed over the 4 steps that the row had missed.
 TEST_F(WarmStartTest, AStateThatAgesNoMoreIsBroughtUpToDateFirst) {
   Save({AdadeltaConfig(TableConfig::GLOBAL, SegmentConfig::OCCURRENCE)});
   for (const auto& [semantics, l2_mode] : {std::pair(TableConfig::LAZY, SegmentConfig::OCCURRENCE),
@@ -224,8 +227,8 @@ TEST_F(WarmStartTest, AStateThatAgesNoMoreIsBroughtUpToDateFirst) {
   }
 }
 
-// The table was frozen in 3 of the model's 20 steps, and row 1 was last stepped in the table's own
-// step 15.
+// The table was frozen in 3 of the model's 20 steps, so it took 17 steps itself. Row 1 was last
+// stepped in the table's own step 15, so it missed only 1.
 TEST_F(WarmStartTest, StepsInWhichTheTableWasFrozenWereNotMissed) {
   const TableConfig global = AdadeltaConfig(TableConfig::GLOBAL, SegmentConfig::OCCURRENCE);
   Save({global});

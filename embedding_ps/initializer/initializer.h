@@ -1,7 +1,7 @@
-// The initial values of a segment: a function of (seed, table id, key, segment, element) and of
-// nothing else, so that a row is the same on any number of embedding PSs, whenever its key is first
-// seen. The functions are part of the format (docs/formats.md, "Initial values");
-// initializer_test.cc holds golden values.
+// The initial values of a segment. They depend only on (seed, table id, key, segment, element), so
+// a row begins the same on any number of embedding PSs, no matter when its key is first seen. The
+// functions are part of the format (docs/formats.md, "Initial values"); initializer_test.cc holds
+// golden values.
 //
 // Thread-safe: const, owns no memory of rows.
 
@@ -18,8 +18,9 @@ namespace satrap {
 
 class Initializer {
  public:
-  // `segment` is the position of the segment in its table. Without a kind: uniform(-0.01, 0.01).
-  // INVALID_ARGUMENT, naming the field, if a constant is not finite, low > high or stddev < 0.
+  // `segment` is the position of the segment in its table. If no kind is set, values are
+  // uniform(-0.01, 0.01). INVALID_ARGUMENT, naming the field, if a constant is not finite, low >
+  // high or stddev < 0.
   static absl::StatusOr<Initializer> Create(const InitializerConfig& config, uint64_t seed,
                                             uint32_t table_id, int segment);
 

@@ -2,7 +2,7 @@
 //   a = rho a + (1 - rho) g^2; d = g sqrt(u + epsilon) / sqrt(a + epsilon)
 //   u = rho u + (1 - rho) d^2; w -= lr d
 //
-// State: a [dim], u [dim]; 0.
+// State: a [dim], u [dim], both starting at 0.
 
 #ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_ADADELTA_H_
 #define SATRAP_EMBEDDING_PS_OPTIMIZER_ADADELTA_H_

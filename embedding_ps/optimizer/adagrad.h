@@ -1,5 +1,5 @@
 // a += g^2; w -= lr g / (sqrt(a) + epsilon), element by element (Duchi, Hazan, Singer 2011,
-// diagonal form; the new a, as in PyTorch).
+// diagonal form). The step uses the new a, as in PyTorch.
 //
 // State: a, [dim], which starts at initial_accumulator.
 

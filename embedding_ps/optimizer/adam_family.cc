@@ -1,5 +1,5 @@
-// Adam, AdamW and AMSGrad are one class, because they differ only in the step of a value and in the
-// state that they keep.
+// Adam, AdamW and AMSGrad are implemented by one class, because they differ only in how one value
+// is stepped and in the state that they keep.
 
 #include <algorithm>
 #include <type_traits>
@@ -17,7 +17,7 @@ namespace {
 
 using formula::AdamConstants;
 
-// All loops work with a copy of the constants, which their stores cannot alias.
+// The loops below use local copies of the constants, so that stores into rows cannot alias them.
 SATRAP_VECTORIZE_SAME_BITS void AdamStep(const AdamConstants& constants,
                                          const float* __restrict gradient, float* __restrict values,
                                          float* __restrict first, float* __restrict second,
@@ -60,8 +60,8 @@ SATRAP_VECTORIZE_SAME_BITS void AdamDecayed(AdamConstants c, const BiasCorrectio
     float* __restrict const second = first + dim;
     const float t = CountOn(second[dim], step);
     second[dim] = t;
-    // Most rows have the same t, because all rows that are never left out have taken the same
-    // number of steps.
+    // Most rows have the same t: all rows that have never been left out of a step have taken the
+    // same number of steps.
     if (t != last_t) {
       c.correction1 = correction1(t);
       c.correction2 = correction2(t);
@@ -73,7 +73,7 @@ SATRAP_VECTORIZE_SAME_BITS void AdamDecayed(AdamConstants c, const BiasCorrectio
   }
 }
 
-// The step of one segment. Its state is kArrays arrays of `dim` values, and then the step count.
+// The step of one segment. Its state is kArrays arrays of `dim` values, followed by the step count.
 struct AdamUpdate {
   using Config = OptimizerConfig::Adam;
   static constexpr int kArrays = 2;
@@ -123,7 +123,7 @@ class AdamFamily final : public SparseOptimizer {
   int StateSize(int dim) const override { return Update::kArrays * dim + 1; }
   bool IsElementwise() const override { return false; }
   IdleStep idle_step() const override { return IdleStep::kValues; }
-  // Only t changes, because the moments are 0.
+  // Only t changes, because the moments are 0 here.
   void AgeState(int64_t steps, absl::Span<float> state) const override {
     state.back() += static_cast<float>(steps);
   }

@@ -30,7 +30,8 @@ TEST(AdamTest, FollowsTheScalarReference) {
                          });
 }
 
-// A running power that starts at beta and is advanced before use would give beta^2 here.
+// Guards against a typical error: a running power that starts at beta and is multiplied by beta
+// before use would give beta^2 in the first step.
 TEST(AdamTest, FirstStepOfARowHasTheLengthOfTheLearningRateWheneverItIsBorn) {
   for (const int64_t step : {0, 1000000}) {
     float value = 0;

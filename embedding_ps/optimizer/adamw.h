@@ -1,9 +1,9 @@
 // AdamW (Loshchilov and Hutter 2019): Adam (adam.h) plus a decay of the weights that does not enter
 // the moments:
 //   w -= lr (m^ / (sqrt(v^) + epsilon) + weight_decay w), with w from before the step
-// A row decays at its own updates only.
+// where m^ and v^ are the corrected moments. A row decays only when it is updated.
 //
-// State: m [dim], v [dim], t [1]; 0.
+// State: m [dim], v [dim], t [1], all starting at 0.
 
 #ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_ADAMW_H_
 #define SATRAP_EMBEDDING_PS_OPTIMIZER_ADAMW_H_

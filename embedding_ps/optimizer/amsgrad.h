@@ -1,10 +1,10 @@
-// AMSGrad (Reddi, Kale and Kumar 2018) whose step count t is the row's own, as in adam.h:
+// AMSGrad (Reddi, Kale and Kumar 2018), but each row has its own step count t, as in adam.h:
 //   t += 1; m = b1 m + (1 - b1) g; v = b2 v + (1 - b2) g^2; x = max(x, v)
 //   w -= lr (m / (1 - b1^t)) / (sqrt(x / (1 - b2^t)) + epsilon)
-// The bias is corrected after the maximum is taken, as in PyTorch; Keras does it before. The paper
-// has no correction.
+// The bias is corrected after the maximum is taken, as in PyTorch. Keras corrects it before, and
+// the paper does not correct it.
 //
-// State: m [dim], v [dim], x [dim], t [1]; 0.
+// State: m [dim], v [dim], x [dim], t [1], all starting at 0.
 
 #ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_AMSGRAD_H_
 #define SATRAP_EMBEDDING_PS_OPTIMIZER_AMSGRAD_H_

@@ -1,8 +1,8 @@
 // The bias correction of a decaying average that began at 0: 1 - beta^t after t steps.
 //
-// The first 32,768 are kept in a table, because a power for each row would cost more than the rest
-// of its step. In f32 a beta of .999, the usual one, gives a correction of 1 after some 17,300
-// steps, and then no power has to be computed any more.
+// The corrections of the first 32,768 steps are kept in a table, because computing a power for each
+// row would cost more than the rest of its step. In f32 the correction for the usual beta of .999
+// becomes 1 after some 17,300 steps; from then on no power is computed.
 //
 // Thread-safe: const.
 
@@ -21,12 +21,12 @@ class BiasCorrection {
   explicit BiasCorrection(float beta) : beta_(beta) {
     for (size_t t = 0; t < kTabled; ++t) {
       tabled_.push_back(Compute(static_cast<float>(t)));
-      // All further corrections are 1, too.
+      // All later corrections are also 1.
       if (tabled_.back() == 1) break;
     }
   }
 
-  // REQUIRES: t >= 1, a whole number
+  // The correction after t steps. REQUIRES: t >= 1, a whole number
   float operator()(float t) const {
     if (t < static_cast<float>(tabled_.size())) return tabled_[static_cast<size_t>(t)];
     return tabled_.back() == 1 ? 1 : Compute(t);
@@ -35,8 +35,8 @@ class BiasCorrection {
  private:
   static constexpr size_t kTabled = 32768;
 
-  // In double, because 1 - beta^t starts near .001 for a beta of .999: computed in float it would
-  // lose three digits.
+  // In double, because 1 - beta^t starts near .001 for a beta of .999: a float would lose three
+  // digits.
   float Compute(float t) const {
     return static_cast<float>(1 - std::pow(static_cast<double>(beta_), static_cast<double>(t)));
   }

@@ -12,8 +12,8 @@
 
 namespace satrap {
 
-// Multiplies each of `state` by decay^steps. The power is computed in double, so it is rounded
-// once, whatever the number of steps.
+// Multiplies each element of `state` by decay^steps. The power is computed in double, so there is
+// only one rounding, whatever the number of steps.
 inline void DecayState(float decay, int64_t steps, absl::Span<float> state) {
   const auto factor =
       static_cast<float>(std::pow(static_cast<double>(decay), static_cast<double>(steps)));

@@ -1,5 +1,5 @@
-// a = decay a + g^2; w -= lr g / (sqrt(a) + epsilon), element by element: Adagrad whose rate does
-// not fall to 0. Squares decay at the row's own updates; a row that is not updated keeps them.
+// a = decay a + g^2; w -= lr g / (sqrt(a) + epsilon), element by element. This is Adagrad whose
+// effective rate does not fall to 0. a decays only in steps that update the row.
 //
 // State: a, [dim], which starts at initial_accumulator.
 

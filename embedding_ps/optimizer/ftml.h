@@ -2,11 +2,11 @@
 //   v = b2 v + (1 - b2) g^2; d_t = (1 - b1^t) / lr (sqrt(v / (1 - b2^t)) + epsilon)
 //   z = b1 z + (1 - b1) g - (d_t - b1 d_(t-1)) w; w = -z / d_t
 //
-// z and d need not be kept: z = -d_(t-1) w holds before each step but the first, where z and d are
-// 0, and in both cases the last line becomes w -= (1 - b1) g / d_t. This form keeps the initial
-// values of a row and values that were clamped.
+// z and d need not be kept. Before each step but the first, z = -d_(t-1) w; before the first step,
+// z and d are 0. In both cases the last line becomes w -= (1 - b1) g / d_t. This form also works
+// for values that were initialised or clamped.
 //
-// State: v [dim], t [1]; 0.
+// State: v [dim], t [1], both starting at 0.
 
 #ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_FTML_H_
 #define SATRAP_EMBEDDING_PS_OPTIMIZER_FTML_H_

@@ -13,7 +13,8 @@ SparseOptimizerConfig Config() {
   return config;
 }
 
-// The algorithm as it is written, with z and d, which the optimizer does not keep.
+// The reference is the algorithm as the paper gives it, with z and d, which the optimizer does not
+// keep.
 TEST(FtmlTest, FollowsTheAlgorithm) {
   constexpr double kBeta1 = 0.6f, kBeta2 = 0.999f;
   constexpr int kDim = 19;

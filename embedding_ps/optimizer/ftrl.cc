@@ -25,17 +25,17 @@ SATRAP_VECTORIZE_SAME_BITS void FtrlStep(const FtrlConstants& constants,
     const float w = values[i];
     const float n = squares[i] + g * g;
     const float quadratic = (c.beta + std::sqrt(n)) / c.learning_rate + c.lambda2;
-    // Let s = sgn(w). Where w is not 0, the old z and the proximal term add up so that z after the
-    // step is -w quadratic - s lambda1 + g. Where w is 0, it is z + g.
+    // Let s = sgn(w). If w is not 0, the old z and the proximal term add up so that z after the
+    // step is -w quadratic - s lambda1 + g. If w is 0, z after the step is z + g.
     const float s = w > 0 ? 1.0f : w < 0 ? -1.0f : 0.0f;
     const float z = (s == 0 ? linear[i] : -w * quadratic - s * c.lambda1) + g;
     const float magnitude = std::fabs(z);
-    // Where w keeps its sign, lambda1 cancels: the shorter form does not lose digits, and a zero
-    // gradient leaves w as it is.
+    // If w keeps its sign, lambda1 cancels. The shorter form loses no digits, and a zero gradient
+    // leaves w unchanged.
     const bool keeps_sign = s != 0 && -s * z > c.lambda1;
     const float crossed =
         magnitude > c.lambda1 ? (z > 0 ? c.lambda1 - z : -c.lambda1 - z) / quadratic : 0.0f;
-    // A NaN passes through, so that a broken model shows.
+    // A NaN is kept, so that a broken model is noticed.
     values[i] = std::isnan(w) ? w : keeps_sign ? w - g / quadratic : crossed;
     linear[i] = z;
     squares[i] = n;
@@ -60,7 +60,7 @@ class Ftrl final : public SparseOptimizer {
             absl::Span<float> state) const override {
     FtrlConstants constants = constants_;
     constants.learning_rate = context.learning_rate;
-    // A rate of 0 moves nothing; the formula would divide by it.
+    // A rate of 0 changes nothing, but the formula would divide by it.
     if (constants.learning_rate == 0) return;
     const size_t dim = values.size();
     FtrlStep(constants, gradient.data(), values.data(), state.data(), state.data() + dim, dim);

@@ -3,11 +3,12 @@
 //   w = 0 if |z| <= lambda1, else -(z - sgn(z) lambda1) / ((beta + sqrt(n)) / alpha + lambda2)
 //
 // A weight that is not 0 determines its z: -w ((beta + sqrt(n)) / alpha + lambda2) - sgn(w)
-// lambda1. So z is computed from w where w is not 0, and read from the state where w is 0. A row
-// that begins at random values keeps them at its first step, whereas z = 0 would discard them; and
+// lambda1. So z is computed from w if w is not 0, and read from the state if w is 0. Therefore a
+// row keeps its random initial values in its first step, whereas a z of 0 would discard them. Also,
 // w does not jump when the learning rate changes. With a constant rate this is Algorithm 1.
 //
-// State: z [dim], 0 and read only where w is 0; n [dim], which starts at initial_accumulator.
+// State: z [dim], which starts at 0 and is read only if w is 0; n [dim], which starts at
+// initial_accumulator.
 
 #ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_FTRL_H_
 #define SATRAP_EMBEDDING_PS_OPTIMIZER_FTRL_H_

@@ -17,8 +17,8 @@ SparseOptimizerConfig Config(float lambda1, float lambda2, float initial_accumul
   return config;
 }
 
-// Algorithm 1 as it is written, with the z that belongs to the initial values. It keeps its own z,
-// because the optimizer's state has z only where w is 0.
+// The reference is Algorithm 1 as the paper gives it, started with the z that belongs to the
+// initial values. It keeps its own z, because the optimizer's state has z only where w is 0.
 TEST(FtrlTest, FollowsTheAlgorithmFromRandomInitialValues) {
   constexpr double kAlpha = 0.0625, kBeta = 0.5;
   for (const float lambda1 : {0.0f, 0.25f, 4.0f}) {

@@ -1,4 +1,4 @@
-// Momentum in both of its forms, and Nesterov's.
+// Both forms of momentum, and Nesterov's accelerated gradient.
 
 #include "embedding_ps/optimizer/momentum.h"
 

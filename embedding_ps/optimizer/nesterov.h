@@ -1,8 +1,8 @@
-// Nesterov's accelerated gradient, element by element, in the form whose gradient is taken at w
-// (Sutskever, Martens, Dahl and Hinton 2013, with w the point looked ahead to):
+// Nesterov's accelerated gradient, element by element, in the form that takes the gradient at w:
+// here w is the look-ahead point of Sutskever, Martens, Dahl and Hinton 2013.
 //   n = mu m - lr g; w += (1 + mu) n - mu m; m = n
 //
-// State: m, [dim], 0.
+// State: m, [dim], which starts at 0.
 
 #ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_NESTEROV_H_
 #define SATRAP_EMBEDDING_PS_OPTIMIZER_NESTEROV_H_

@@ -1,4 +1,4 @@
-// Test support: runs an optimizer beside a scalar reference in double.
+// Test support: compares an optimizer with a scalar reference in double.
 
 #ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_REFERENCE_CHECK_H_
 #define SATRAP_EMBEDDING_PS_OPTIMIZER_REFERENCE_CHECK_H_
@@ -13,11 +13,11 @@
 
 namespace satrap {
 
-// Takes 100 steps of `optimizer` on a row of `dim` values with random gradients and learning rates,
-// and the same steps of `reference`, a callable (learning_rate, gradient, values, state) over
-// double and std::vector<double>. Expects values within 2e-6 of each other after each step. The
-// state of the reference starts as InitState sets it. With `constant_rate` all steps have this
-// learning rate.
+// Takes 100 steps of `optimizer` on a row of `dim` values with random gradients and learning rates.
+// Takes the same steps of `reference`, a callable (learning_rate, gradient, values, state) over
+// double and std::vector<double>, whose state starts as InitState sets it. Expects that the values
+// differ by at most 2e-6 after each step. `constant_rate`, if given, is the learning rate of all
+// steps.
 template <typename Reference>
 void ExpectFollowsReference(const SparseOptimizer& optimizer, int dim, Reference reference,
                             absl::optional<float> constant_rate = absl::nullopt) {
@@ -43,7 +43,7 @@ void ExpectFollowsReference(const SparseOptimizer& optimizer, int dim, Reference
   }
 }
 
-// One step of one value.
+// Takes one step of a row with a single value.
 inline void StepOne(const SparseOptimizer& optimizer, int64_t step, float learning_rate,
                     float gradient, float* value, std::vector<float>* state) {
   StepContext context;
@@ -52,7 +52,7 @@ inline void StepOne(const SparseOptimizer& optimizer, int64_t step, float learni
   optimizer.Step(context, {gradient}, absl::MakeSpan(value, 1), absl::MakeSpan(*state));
 }
 
-// The state of a row of one value that was just created.
+// The state of a newly created row of one value.
 inline std::vector<float> NewState(const SparseOptimizer& optimizer) {
   std::vector<float> state(optimizer.StateSize(1));
   optimizer.InitState(absl::MakeSpan(state));

@@ -17,8 +17,9 @@ struct RmspropConstants {
   float momentum;
 };
 
-// A single function for all forms would test inside its loop which state there is. Instead these
-// three pass over the row in turn, each as a plain loop, and hand on their results in `steps`.
+// A single function for all forms would have to test in its loop which state exists. Instead, the
+// functions below go over the row one after another, each in a plain loop. Each leaves its results
+// in `steps` for the next.
 SATRAP_VECTORIZE_SAME_BITS void AddSquares(float rho, const float* __restrict gradient,
                                            float* __restrict squares, float* __restrict steps,
                                            size_t dim) {
@@ -35,12 +36,12 @@ SATRAP_VECTORIZE_SAME_BITS void SubtractMean(float rho, const float* __restrict 
   for (size_t i = 0; i < dim; ++i) {
     const float c = rho * means[i] + (1 - rho) * gradient[i];
     means[i] = c;
-    // The variance is not negative, but rounding may make it so.
+    // A variance is never negative, but rounding may make it so.
     steps[i] = std::max(0.0f, steps[i] - c * c);
   }
 }
 
-// In: the mean squares. Out: the steps.
+// `steps` holds the mean squares on entry and the steps on return.
 SATRAP_VECTORIZE_SAME_BITS void Divide(const RmspropConstants& constants,
                                        const float* __restrict gradient, float* __restrict steps,
                                        size_t dim) {
@@ -79,7 +80,7 @@ class RmsProp final : public SparseOptimizer {
   IdleStep idle_step() const override {
     return constants_.momentum > 0 ? IdleStep::kValues : IdleStep::kState;
   }
-  // The momenta, if there are any, are 0 here, so decaying them does no harm.
+  // If there are momenta, they are 0 here, so it is harmless to decay them, too.
   void AgeState(int64_t steps, absl::Span<float> state) const override {
     DecayState(constants_.rho, steps, state);
   }

@@ -61,7 +61,7 @@ TEST(RmspropTest, KeepsOnlyTheStateOfItsForm) {
   EXPECT_FALSE(OptimizerOf(Config(true, 0.5f, false))->IsElementwise());
 }
 
-// Rows are stepped in blocks of values: the second block has state of its own.
+// A row is stepped in blocks of values. Each block must use its own part of the state.
 TEST(RmspropTest, AWideRowIsSteppedAsManyNarrowOnes) {
   const auto optimizer = OptimizerOf(Config(false, 0.5f, true));
   constexpr int kDim = 600;

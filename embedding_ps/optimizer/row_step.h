@@ -1,11 +1,13 @@
-// Step numbers and step counts that a row keeps, each as one float of its state: the last step that
-// changed something of the row, and how many steps the row has taken. No arithmetic of f32 is done
-// with them, so they go on past 2^24.
+// Encodes the step numbers and step counts that a row keeps, each as one float of its state: the
+// last step that changed something of the row, and how many steps the row has taken. No f32
+// arithmetic is done with them, so they work beyond 2^24.
 //
-// The float of a last step is 0 until the first one. Then step s, modulo kRowStepPeriod, is the
-// float of that rank in this order: the whole numbers 1 to 2^24, the floats above them, the
-// negative floats that are not subnormal. In hybrid the parts of a step arrive one by one, and a
-// late one may arrive after parts of later steps. The row has then passed the late part's step.
+// The float of a last step is 0 until there is a first one. Then step s becomes the float at
+// position s modulo kRowStepPeriod, counted from 0, in this order: first the whole numbers 1 to
+// 2^24, then the floats above them, then the negative floats that are not subnormal.
+//
+// In hybrid the parts of a step arrive one by one, and a part may arrive after parts of later
+// steps. The row has then already passed the late part's step.
 //
 // Thread-safe: functions of their arguments.
 
@@ -19,14 +21,15 @@ namespace satrap {
 
 // The largest number up to which f32 holds every whole number.
 inline constexpr int64_t kMostExactCount = int64_t{1} << 24;
-// The number of floats above that.
+// The number of finite floats above kMostExactCount.
 inline constexpr int64_t kLargerFloats = 0x7f7fffff - 0x4b800000;
 inline constexpr int64_t kRowStepPeriod = kMostExactCount + kLargerFloats + (int64_t{254} << 23);
 // An Update arrives at most max_staleness steps after its part was trained, and max_staleness is at
 // most 256.
 inline constexpr int64_t kMostStepsLate = 256;
-// If a row's last step is up to this many steps ahead, a part is late or the row is another run's.
-// If it seems to be further ahead, it is a period behind instead.
+// If a row's last step is at most this many steps ahead of the current step, the part is late or
+// the row comes from another run. If it seems to be further ahead, it belongs to the previous
+// period.
 inline constexpr int64_t kMostStepsAhead = kMostExactCount;
 
 inline float FloatOfBits(uint32_t bits) {
@@ -51,7 +54,7 @@ inline float EncodedStep(int64_t step) {
       static_cast<uint32_t>(0x80800000 + (rank - 1 - kMostExactCount - kLargerFloats)));
 }
 
-// The step, modulo kRowStepPeriod. REQUIRES: `encoded` is of EncodedStep
+// The step, modulo kRowStepPeriod. REQUIRES: `encoded` comes from EncodedStep
 inline int64_t DecodedStep(float encoded) {
   const int64_t bits = BitsOfFloat(encoded);
   if (bits <= 0x4b800000) return static_cast<int64_t>(encoded) - 1;
@@ -61,9 +64,9 @@ inline int64_t DecodedStep(float encoded) {
 
 // The number of steps after the row's last one, up to and including `step`. It is step + 1 if the
 // row has no last step, and 0 if its last step is `step` or later. If the last step is further
-// ahead than a late part explains, the row is assumed to come from another run, which counted its
-// steps separately, and the result is 1. This is wrong for a row that was left alone for more than
-// kRowStepPeriod - kMostStepsAhead steps, 3,003,121,663.
+// ahead than a late part explains, the row is assumed to come from another run with its own step
+// numbers, and the result is 1. This is wrong for a row that was not stepped for more than
+// kRowStepPeriod - kMostStepsAhead = 3,003,121,663 steps.
 inline int64_t StepsPassed(float encoded_last_step, int64_t step) {
   if (encoded_last_step == 0) return step + 1;
   const int64_t behind =
@@ -72,16 +75,16 @@ inline int64_t StepsPassed(float encoded_last_step, int64_t step) {
   return kRowStepPeriod - behind <= kMostStepsLate ? 0 : 1;
 }
 
-// The encoded last step of a row after a step that does not count because it was not finite. It is
-// moved on, so that later steps are as far away as if that step had not been numbered.
+// The encoded last step of a row after a step that does not count because it was not finite. The
+// last step moves on by one, so that its distance to later steps is as if the step did not exist.
 inline float SkipStep(float encoded_last_step) {
   return EncodedStep(encoded_last_step == 0 ? 0 : DecodedStep(encoded_last_step) + 1);
 }
 
 // The count of a row's own steps after one more step, which is step `step` of the job: count + 1.
-// Past 2^24, where f32 holds only every second number, then every fourth, the count moves on only
-// in steps whose numbers are multiples of that gap. So it grows by 1 a step on average, whereas
-// adding 1 would never change it.
+// Above 2^24, f32 holds only every second number, then every fourth, and adding 1 would never
+// change the count. There the count advances by the gap, but only in steps whose number is a
+// multiple of the gap. So it grows by 1 per step on average.
 inline float CountOn(float count, int64_t step) {
   if (count < static_cast<float>(kMostExactCount)) return count + 1;
   const float next = FloatOfBits(BitsOfFloat(count) + 1);

@@ -31,7 +31,8 @@ TEST(RowStepTest, ARowMayBeLeftAloneForBillionsOfSteps) {
   }
 }
 
-// Tries the steps where the kinds of floats meet, and some in between.
+// Tries the steps at which the encoding changes from one range of floats to the next, and some
+// steps in between.
 TEST(RowStepTest, EveryStepOfThePeriodHasAFloatOfItsOwn) {
   constexpr int64_t kNegative = kMostExactCount + kLargerFloats;
   for (const int64_t step :

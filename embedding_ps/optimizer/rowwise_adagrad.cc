@@ -25,7 +25,7 @@ class RowwiseAdagrad final : public SparseOptimizer {
   void InitState(absl::Span<float> state) const override { state[0] = initial_accumulator_; }
   void Step(const StepContext& context, absl::Span<const float> gradient, absl::Span<float> values,
             absl::Span<float> state) const override {
-    // One order of summation, so that the sum does not depend on the CPU's vector width.
+    // Summed in a fixed order, so that the sum does not depend on the CPU's vector width.
     float squares = 0;
     for (const float g : gradient) squares += g * g;
     state[0] += squares / static_cast<float>(gradient.size());

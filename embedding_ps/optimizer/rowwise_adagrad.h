@@ -1,5 +1,5 @@
-// a += |g|^2 / dim; w -= lr g / (sqrt(a) + epsilon): Adagrad with one accumulator a segment (the
-// new a, as in FBGEMM).
+// a += |g|^2 / dim; w -= lr g / (sqrt(a) + epsilon): Adagrad with one accumulator per segment. The
+// step uses the new a, as in FBGEMM.
 //
 // State: a, [1], which starts at initial_accumulator.
 

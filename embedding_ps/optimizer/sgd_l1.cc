@@ -9,9 +9,9 @@
 namespace satrap {
 namespace {
 
-// Every weight owes `due` more. A weight pays what it owes to the side of 0 that it is on, but not
-// beyond 0. A payment lowers the weight's debt to that side and raises its debt to the other side.
-// The part of a payment that is lost when the weight is rounded stays owed.
+// In this step every weight owes `due` more. A weight pays the debt to the side of 0 that it is on,
+// but is not moved beyond 0. A payment lowers the weight's debt to that side and raises its debt to
+// the other side. The part of a payment that is lost when the weight is rounded remains owed.
 SATRAP_VECTORIZE_SAME_BITS void StepAndPay(float learning_rate, float due,
                                            const float* __restrict gradient,
                                            float* __restrict values, float* __restrict from_above,
@@ -22,7 +22,7 @@ SATRAP_VECTORIZE_SAME_BITS void StepAndPay(float learning_rate, float due,
     const float owed_below = from_below[i] + due;
     const float left_above = std::max(0.0f, z - owed_above);
     const float left_below = std::min(0.0f, z + owed_below);
-    // A NaN passes through, so that a broken model shows.
+    // A NaN is kept, so that a broken model is noticed.
     const float w = z > 0 ? left_above : z < 0 ? left_below : z;
     values[i] = w;
     from_above[i] = owed_above + (w - z);

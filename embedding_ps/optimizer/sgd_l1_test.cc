@@ -37,13 +37,13 @@ TEST(SgdL1Test, ARowPaysForTheStepsThatItMissed) {
   EXPECT_EQ(value, 3.75f);
   StepOne(*optimizer, 4, 1, 0, &value, &state);
   EXPECT_EQ(value, 2.75f) << "four more steps have passed";
-  // Neither a second part of the step nor a late part of an earlier step owes anything more.
+  // A second part of the same step and a late part of an earlier step add no penalty.
   StepOne(*optimizer, 4, 1, 0, &value, &state);
   StepOne(*optimizer, 3, 1, 0, &value, &state);
   EXPECT_EQ(value, 2.75f);
 }
 
-// In f32 the sum of all penalties would stop growing long before that.
+// If the sum of all penalties were kept in f32, it would stop growing long before 40 million steps.
 TEST(SgdL1Test, EachStepIsPaidForAfter40MillionOthers) {
   constexpr int64_t kBefore = 40'000'000;
   constexpr float kL1 = 1e-6f;
@@ -61,8 +61,8 @@ TEST(SgdL1Test, EachStepIsPaidForAfter40MillionOthers) {
   }
 }
 
-// A payment of less than half of the weight's last bit is not lost: it stays owed until the sum is
-// large enough to change the weight.
+// A payment that is too small to change the weight (less than half of its last bit) is not lost: it
+// stays owed until the sum is large enough.
 TEST(SgdL1Test, ALargeWeightPaysWhatRoundingHeldBack) {
   const auto optimizer = OptimizerOf(Config(1e-6f));
   float value = 1024;
@@ -71,14 +71,15 @@ TEST(SgdL1Test, ALargeWeightPaysWhatRoundingHeldBack) {
   EXPECT_NEAR(value, 1024 - .1f, 0x1p-13);
 }
 
-// What a weight has paid above 0, it owes in addition below 0: the two debts are u + q and u - q.
+// The two debts are u + q and u - q. So what a weight has paid above 0 is added to its debt below
+// 0.
 TEST(SgdL1Test, AWeightThatChangesSidesOwesThereWhatItHasPaidHere) {
   const auto optimizer = OptimizerOf(Config(.25f));
   float value = 1;
   std::vector<float> state = NewState(*optimizer);
   StepOne(*optimizer, 0, 1, 0, &value, &state);
   EXPECT_EQ(value, .75f);
-  // z = -1; u = .5 and q = -.25.
+  // The gradient moves z to -1. Before the payment, u = .5 and q = -.25.
   StepOne(*optimizer, 1, 1, 1.75f, &value, &state);
   EXPECT_EQ(value, -.25f);
 }
@@ -88,7 +89,7 @@ TEST(SgdL1Test, AWeightThatHasLongBeenAboveZeroIsHeldThereForAsMuch) {
   float value = 41;
   std::vector<float> state = NewState(*optimizer);
   StepOne(*optimizer, 39'999'999, 1, 0, &value, &state);
-  // The weight has paid 40 above 0, so it owes 80 below.
+  // The weight has paid 40 above 0, so it now owes 80 below 0.
   float paid = 0;
   for (int64_t step = 40'000'000; paid < 79; ++step) {
     const float before = value;

@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewSparseOptimizer(
   Problems problems;
   CheckSparseOptimizer(config, "", &problems);
   RETURN_IF_ERROR(problems.First());
-  // No default, so that the compiler names a kind that is missing here.
+  // The switch has no default, so that the compiler reports a kind without a case.
   switch (config.kind_case()) {
     case SparseOptimizerConfig::kSgd:
       return NewSgd(config.sgd());

@@ -19,13 +19,13 @@
 
 namespace satrap {
 
-// What a rule may know besides the gradient.
+// What an optimizer may use besides the gradient.
 struct StepContext {
-  // The next fields are equal for all keys of an Update.
+  // The fields up to clip_factor are the same for all keys of an Update.
   int64_t step = 0;                   // the job's step, from 0
-  bool finite = true;                 // else no row takes the step
+  bool finite = true;                 // false: no row takes the step
   float normalizer = 1;               // the normalizer of the step (StepHeader), > 0
-  float learning_rate_factor = 1;     // of the push, on top of the table's schedule
+  float learning_rate_factor = 1;     // of the push; multiplies the table's schedule
   absl::optional<int64_t> data_time;  // event time of the samples; nullopt: not known
   double part_share = 1;              // share of the step in this update: 1 in sync; in hybrid the
                                       // part's weight divided by the normalizer
@@ -37,7 +37,7 @@ struct StepContext {
       // sweep (TableConfig.semantics GLOBAL); nullopt: not known
 };
 
-// One segment of rows that lie one after the other: row r begins r * stride floats further on.
+// One segment in several rows. Row r begins r * stride floats after the first row.
 struct SegmentRows {
   float* values;  // [dim]
   float* state;   // [StateSize(dim)]
@@ -50,59 +50,61 @@ class SparseOptimizer {
  public:
   virtual ~SparseOptimizer() = default;
 
-  // Number of floats kept beside `dim` values. Constant for the life of the object. Saved rows hold
-  // the state, so the kind of optimizer, and any constant that changes this number, is part of the
-  // table fingerprint (common/checkpoint/manifest.h).
+  // The number of state floats for `dim` values. Constant for the life of the object. Saved rows
+  // hold the state, so the table fingerprint (common/checkpoint/manifest.h) includes the kind of
+  // optimizer and any constant that changes this number.
   virtual int StateSize(int dim) const = 0;
 
-  // Whether the rule is element-wise: the step of value i depends only on the context, gradient[i],
-  // values[i] and state[i]. StateSize(dim) is then dim or 0. Neighbouring segments with the same
-  // element-wise rule and learning rate may be stepped as one segment, with the same bits.
+  // Whether the step of value i depends only on the context, gradient[i], values[i] and state[i].
+  // StateSize(dim) is then dim or 0. Neighbouring segments with the same element-wise rule and
+  // learning rate may be stepped as one segment, and get the same bits.
   virtual bool IsElementwise() const = 0;
 
-  // Whether Step reads context.sample_count. If so, it is always known there: an Update without
+  // Whether Step reads context.sample_count. If so, the count is always known: an Update without
   // counts is refused.
   virtual bool NeedsSampleCount() const { return false; }
 
-  // What a step with a gradient of 0 changes. It decides what semantics GLOBAL does with the rows
-  // that no sample of a step holds.
+  // What a step with a gradient of 0 changes. This decides how semantics GLOBAL treats rows that no
+  // sample of a step holds.
   enum class IdleStep {
     kNothing,
     kState,   // AgeState has a closed form for any number of such steps
-    kValues,  // each such step has to be taken
+    kValues,  // values change, so each such step must be taken
   };
   virtual IdleStep idle_step() const { return IdleStep::kValues; }
-  // Changes `state` as `steps` steps with a gradient of 0 do. A rule that returns kValues need only
-  // handle the state that InitState sets, with which such steps move no value. REQUIRES: steps >=
-  // 1, state.size() == StateSize(dim) for some dim
+  // Changes `state` as `steps` steps with a gradient of 0 would. A rule whose idle_step() is
+  // kValues need only handle the state that InitState sets, because with that state such steps move
+  // no value. REQUIRES: steps >= 1, state.size() == StateSize(dim) for some dim
   virtual void AgeState(int64_t /*steps*/, absl::Span<float> /*state*/) const {}
 
   // Sets the state of a row that was just created.
   // REQUIRES: state.size() == StateSize(dim)
   virtual void InitState(absl::Span<float> state) const = 0;
 
-  // Applies one step in place. `gradient` is normalised: summed over the samples, divided by the
+  // Applies one step in place. `gradient` is normalised: the sum over the samples, divided by the
   // step's normalizer, with L2 and clipping applied. A zero gradient is a step like any other.
   // REQUIRES: gradient.size() == values.size(), state.size() == StateSize(values.size()), no
   // overlap
   virtual void Step(const StepContext& context, absl::Span<const float> gradient,
                     absl::Span<float> values, absl::Span<float> state) const = 0;
 
-  // Takes a Step for each of `rows`, with the gradient l2 * value * factor: in a sweep most rows
-  // have no other gradient, and a call for each would cost more than the step. False, with nothing
-  // changed, if the rule has only Step; otherwise the bits are those of Step.
+  // Takes a step for each of `rows` with the gradient l2 * value * factor. In a sweep most rows
+  // have no other gradient, and a call of Step for each row would cost more than the step itself.
+  // Returns false, with nothing changed, if the rule implements only Step. Otherwise the result has
+  // the bits that Step gives.
   virtual bool StepDecayed(const StepContext& /*context*/, float /*l2*/, float /*factor*/,
                            const SegmentRows& /*rows*/) const {
     return false;
   }
 };
 
-// The rule of `config`; Adagrad with its defaults if no kind is set.
-// INVALID_ARGUMENT, naming the field and the value got, if a constant is out of range.
+// Creates the rule of `config`; Adagrad with its defaults if no kind is set. INVALID_ARGUMENT,
+// naming the field and its value, if a constant is out of range.
 absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewSparseOptimizer(
     const SparseOptimizerConfig& config);
 
-// NewSparseOptimizer, or in tests a function that makes rules of another kind.
+// The type of NewSparseOptimizer. Tests use other functions of this type, to create rules of their
+// own.
 using SparseOptimizerFactory = decltype(&NewSparseOptimizer);
 
 }  // namespace satrap

@@ -1,5 +1,5 @@
-// The contract of every SparseOptimizer. A new kind of SparseOptimizerConfig is found by reflection
-// and runs through all of these tests.
+// The contract of every SparseOptimizer. Reflection finds all kinds of SparseOptimizerConfig, so a
+// new kind runs through these tests without being listed here.
 
 #include <cmath>
 #include <cstring>
@@ -21,8 +21,8 @@ std::vector<std::string> AllKinds() {
   return kinds;
 }
 
-// The optimizer of `kind` with its defaults; unless `penalties`, without penalties, because these
-// pull values towards 0 whatever the gradient.
+// Creates the optimizer of `kind` with its defaults. Unless `penalties`, penalties are turned off,
+// because they pull values towards 0 whatever the gradient is.
 std::unique_ptr<const SparseOptimizer> OptimizerOfKind(const std::string& kind,
                                                        bool penalties = true) {
   SparseOptimizerConfig config;
@@ -37,7 +37,7 @@ std::unique_ptr<const SparseOptimizer> OptimizerOfKind(const std::string& kind,
   return *std::move(optimizer);
 }
 
-// A row of one segment, fenced so that writes outside it show.
+// A row of one segment, with guard values around it that show writes outside the row.
 class FencedRow {
  public:
   FencedRow(const SparseOptimizer& optimizer, int dim)
@@ -69,7 +69,8 @@ class FencedRow {
 
 bool SameBits(absl::Span<const float> a, absl::Span<const float> b) {
   if (a.size() != b.size()) return false;
-  // An optimizer without state has an empty span, whose address memcmp must not get.
+  // An optimizer without state has an empty span, whose address may be null. memcmp must not get a
+  // null pointer.
   return a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
@@ -198,7 +199,7 @@ TEST_P(SparseOptimizerConformanceTest, ZeroGradientsChangeWhatTheIdleStepSays) {
   if (optimizer_->idle_step() == IdleStep::kNothing) {
     EXPECT_TRUE(SameBits(aged, state));
   }
-  // FTRL's z is made anew from the value, so only its last bits differ.
+  // FTRL recomputes z from the value, so only the last bits of z differ.
   for (size_t i = 0; i < aged.size(); ++i) {
     EXPECT_NEAR(aged[i], row.state()[i], 1e-6 + 2e-6 * std::abs(aged[i])) << "state " << i;
   }
@@ -221,7 +222,7 @@ TEST_P(SparseOptimizerConformanceTest, ANewRowAgesAsByZeroGradients) {
 TEST_P(SparseOptimizerConformanceTest, ManyRowsThatOnlyDecayGetTheBitsOfOneStepEach) {
   for (const size_t dim : {1, 2, 7, 8, 10, 17, 32}) {
     const size_t state_size = optimizer_->StateSize(static_cast<int>(dim));
-    // Rows with other floats before, between and after the floats that are stepped.
+    // The rows have other floats before, between and after the floats that are stepped.
     const size_t stride = dim + state_size + 5;
     constexpr size_t kRows = 6;
     std::vector<float> rows(kRows * stride, -12345);
@@ -229,7 +230,7 @@ TEST_P(SparseOptimizerConformanceTest, ManyRowsThatOnlyDecayGetTheBitsOfOneStepE
       float* const row = rows.data() + r * stride;
       optimizer_->InitState(absl::MakeSpan(row + dim + 2, state_size));
       SplitMix64 random(r);
-      // Each row is stepped once more than the one before.
+      // Each row takes one step more than the previous row.
       for (size_t step = 0; step <= r; ++step) {
         std::vector<float> gradient(dim);
         for (float& g : gradient) g = static_cast<float>(random.NextDouble() - 0.5);

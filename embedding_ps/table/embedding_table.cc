@@ -51,13 +51,13 @@ EmbeddingTable::EmbeddingTable(const TableConfig& config, const Options& options
       first_partition_(options.first_partition),
       last_partition_(options.last_partition),
       shard_of_partition_(kNumPartitions, static_cast<uint16_t>(options.shards)) {
-  // Keys spread over shards like balls over bins, so some shards hold a little more than the mean.
+  // Keys are distributed over shards at random, so some shards hold a little more than the mean.
   const int64_t mean_rows = options.reserve_rows / options.shards;
   const size_t shard_rows = static_cast<size_t>(mean_rows + mean_rows / 32);
   const int owned = last_partition_ - first_partition_ + 1;
   for (int i = 0; i < options.shards; ++i) {
     const double phase = static_cast<double>(i) / options.shards;
-    // The shard has every options.shards-th of the partitions.
+    // Shard i gets every options.shards-th partition, from the i-th on.
     const int partitions = (owned - i + options.shards - 1) / options.shards;
     const KeyOrder order(first_partition_ + i, options.shards, std::max(partitions, 0));
     shards_.push_back(std::make_unique<TableShard>(&updater_, order, shard_rows, phase));
@@ -69,8 +69,8 @@ EmbeddingTable::EmbeddingTable(const TableConfig& config, const Options& options
 
 template <typename Visitor>
 void EmbeddingTable::ForEachShard(absl::Span<const uint64_t> keys, Visitor visit) const {
-  // A counting sort of the positions by shard. places[i] is first the number of keys of shard i,
-  // then the start of its positions, and once all are written their end.
+  // Sorts the positions by shard with a counting sort. At first places[i] is the number of keys of
+  // shard i, then the start of its positions, and after all are written, their end.
   absl::InlinedVector<uint32_t, 64> places_memory(shards_.size() + 1);
   const absl::Span<uint32_t> places = absl::MakeSpan(places_memory);
   for (const uint64_t key : keys) ++places[shard_of_partition_[PartitionOf(key)]];
@@ -142,7 +142,7 @@ void EmbeddingTable::SweepShard(int shard, const StepContext& context) {
 
 int64_t EmbeddingTable::CreateRows(absl::Span<const uint64_t> keys) {
   int64_t created = 0;
-  // New rows are made as old as the others: a frozen table takes no step after first_step_.
+  // New rows are aged to the table's current step. A frozen table takes no step after first_step_.
   const RowUpdater::Step step(updater_, StepContext(), OwnStep(first_step_));
   ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
     created += shard.CreateRows(keys, positions, step);
@@ -199,7 +199,7 @@ void EmbeddingTable::AppendRows(absl::Span<const uint64_t> keys, absl::Span<cons
   const size_t num_floats = layout().num_floats();
   CHECK(rows.size() == keys.size() * num_floats) << rows.size();
   run->resize(shards_.size());
-  // Keys ascend, so those of one partition, and hence of one shard, are adjacent.
+  // Keys ascend, so the keys of one partition, and thus of one shard, are adjacent.
   for (size_t begin = 0, end; begin < keys.size(); begin = end) {
     const int partition = PartitionOf(keys[begin]);
     for (end = begin + 1; end < keys.size() && PartitionOf(keys[end]) == partition;) ++end;

@@ -1,11 +1,12 @@
 // An EmbeddingTable maps 64-bit keys to rows: the values of all segments and their optimizer state.
-// Options say which of the job's keys it holds; every call REQUIRES such keys.
+// Options say which keys of the job the table holds. Every call REQUIRES that its keys are among
+// them.
 //
-// Thread-safe. Keys are spread over shards, each with its own lock. A call locks one shard at a
-// time, each once, so it is atomic for each row but not across rows.
+// Thread-safe. Keys are distributed over shards, each with its own lock. A call locks one shard at
+// a time, and each shard once, so it is atomic for each row but not across rows.
 //
-// A cut is the content of the table at one moment, the mark. It is read while the table changes:
-// whoever changes a row that is not read yet copies it out first (shard_cut.h).
+// A cut is the content of the table at one moment, the mark. It is read while the table changes: a
+// row that has not been read yet is copied out before it changes (shard_cut.h).
 //
 //   const uint64_t cut = table->BeginCut(budget);   // the mark
 //   for each partition: while (table->ReadCut(cut, partition, ...) == CutRead::kMore) ...
@@ -48,49 +49,51 @@ class EmbeddingTable {
   bool needs_part_share() const { return updater_.needs_part_share() && !config_.frozen(); }
 
   // Copies the values of `keys` (any order, repeats allowed) to `values`, [keys.size(),
-  // num_values]: row i belongs to keys[i]. `mode` says what an absent row reads as. Never changes
-  // the table. Bit i % 8 of presence[i / 8] is set if row i exists; bits past the last key are 0.
+  // num_values]: row i belongs to keys[i]. `mode` says which values an absent row has. Bit i % 8 of
+  // presence[i / 8] is set if row i exists; bits after the last key are 0. Never changes the table.
   // REQUIRES: values.size() == keys.size() * num_values, presence.size() == (keys.size() + 7) / 8
   void Lookup(absl::Span<const uint64_t> keys, AbsentRows mode, absl::Span<float> values,
               absl::Span<uint8_t> presence) const;
 
-  // Applies one optimizer step to each of `keys` with row i of `gradients`, [keys.size(),
-  // num_values], sums over samples. Absent rows are created first. `sample_counts`: the samples
-  // that hold each key; empty if not known. Returns the number of rows created. Rows of a frozen
-  // table are created and take no step. REQUIRES: keys are unique, context.normalizer > 0, sizes
-  // agree, and if needs_sample_counts(), sample_counts are given and above 0
+  // Applies one optimizer step to each of `keys`. The gradient of keys[i] is row i of `gradients`,
+  // [keys.size(), num_values], a sum over samples. Absent rows are created first. Rows of a frozen
+  // table are created but take no step. Returns the number of rows created. `sample_counts`: the
+  // number of samples that hold each key; empty if not known. REQUIRES: keys are unique,
+  // context.normalizer > 0, sizes agree, and if needs_sample_counts(), sample_counts are given and
+  // above 0
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                  absl::Span<const uint32_t> sample_counts, const StepContext& context);
 
-  // Whether a step, `finite` or not, has to end with SweepShard of each shard. Only with semantics
-  // GLOBAL.
+  // Whether SweepShard must be called for each shard at the end of a step that is, or is not,
+  // `finite`. Always false unless semantics are GLOBAL.
   bool needs_sweep(bool finite = true) const {
     return updater_.needs_sweep(finite) && !config_.frozen();
   }
-  // Steps, with a gradient of 0, the rows of a shard that no Update has stepped since the shard's
-  // last sweep. If the step is not finite, no value changes, and the rows do not count it as
-  // missed. Shards may be swept at the same time. REQUIRES: needs_sweep(context.finite), no Update
-  // is running
+  // Takes a step with a gradient of 0 for the rows of a shard that no Update has stepped since the
+  // shard's last sweep. If the step is not finite, no value changes, and the rows do not count the
+  // step as missed. Several shards may be swept at the same time. REQUIRES:
+  // needs_sweep(context.finite), no Update is running
   void SweepShard(int shard, const StepContext& context);
 
-  // Adds the squares of the gradients that Update would hand to the optimizers, with the same
-  // arguments and a clip_factor of 1. Adds nothing if they are not clipped together
-  // (RowUpdater::is_clipped) or the table is frozen. No row changes. REQUIRES: as Update
+  // Adds the squares of the gradients that Update would pass to the optimizers for the same
+  // arguments and a clip_factor of 1. Adds nothing if the table's gradients do not take part in the
+  // common clipping (RowUpdater::is_clipped) or the table is frozen. No row changes. REQUIRES: as
+  // Update
   void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                   absl::Span<const uint32_t> sample_counts, const StepContext& context,
                   ExactSum* squares) const;
-  // Adds the squares of the gradients that SweepShard would hand to the optimizers for the idle
-  // rows, those that no AddSquares has seen since the last call. REQUIRES:
+  // Adds the squares of the gradients that SweepShard would pass to the optimizers for the idle
+  // rows: those that AddSquares has not visited since the last call of this function. REQUIRES:
   // idle_rows_have_gradients(); AddSquares has run for all keys of the step, and Update has not
   void AddIdleSquares(int shard, const StepContext& context, ExactSum* squares) const;
-  // Whether idle rows, which no sample of a step holds, have gradients too: those of L2 in mode
-  // DENSE.
+  // Whether idle rows, which no sample of a step holds, also have gradients. They come from L2 of
+  // mode DENSE.
   bool idle_rows_have_gradients() const {
     return updater_.idle_rows_have_gradients() && !config_.frozen();
   }
 
   // Creates the rows of those `keys` that have none, as an Update of the first step does before it
-  // steps them. Returns the number of rows created. REQUIRES: keys are unique
+  // steps the rows. Returns the number of rows created. REQUIRES: keys are unique
   int64_t CreateRows(absl::Span<const uint64_t> keys);
 
   // The keys of partitions [first, last], ascending.
@@ -100,28 +103,28 @@ class EmbeddingTable {
   // Creates or overwrites the rows of `keys`. REQUIRES: keys are unique, rows.size() == keys.size()
   // * num_floats
   void WriteRows(absl::Span<const uint64_t> keys, absl::Span<const float> rows);
-  // Forgets all rows, and the cut under way.
+  // Removes all rows, and ends the cut in progress.
   void Clear();
 
-  // Begins a cut of all rows, in time that does not depend on their number, and returns its number.
-  // A cut under way is abandoned. Rows are copied out within `budget`. REQUIRES: no other call that
-  // changes rows is running; otherwise each row in the cut is as of some moment, but not all of the
-  // same moment
+  // Begins a cut of all rows and returns its number. The time that this takes does not depend on
+  // the number of rows. An unfinished earlier cut is abandoned. Rows are copied out within
+  // `budget`. REQUIRES: no other call that changes rows is running; otherwise the rows of the cut
+  // may be of different moments
   uint64_t BeginCut(const std::shared_ptr<CopyBudget>& budget);
-  // Reads the next rows of a partition, by ascending keys: at most TableShard::kMaxCutRows and at
-  // most `max_rows`, to keys[*num_rows] and rows[*num_rows, num_floats]. kGone if another cut has
+  // Reads the next rows of a partition, by ascending keys, to keys[*num_rows] and rows[*num_rows,
+  // num_floats]: at most TableShard::kMaxCutRows and at most `max_rows`. kGone if another cut has
   // begun, the table was cleared, or the budget is exhausted. REQUIRES: calls for one partition do
   // not overlap; `partition` may hold keys of this table
   CutRead ReadCut(uint64_t cut, int partition, size_t max_rows, uint64_t* keys, float* rows,
                   size_t* num_rows);
-  // Frees the copies. Nothing happens if the cut is not under way.
+  // Frees the copies. Does nothing if the cut has already ended.
   void EndCut(uint64_t cut);
 
-  // Loading. AppendRows copies rows of ascending keys into the table, where no call finds them;
-  // any number of threads may append runs of their own. IndexShard then makes the rows of one shard
-  // visible; `runs` by ascending keys. INVALID_ARGUMENT, with nothing changed, if the keys of all
-  // runs together do not ascend. REQUIRES: the table has no other rows, and is not changed
-  // meanwhile
+  // Loading happens in two stages. AppendRows copies rows with ascending keys into the table, where
+  // no call finds them yet. Several threads may do this at the same time, each with its own `Run`.
+  // IndexShard then makes the rows of one shard visible; `runs` must be in the order of their keys.
+  // INVALID_ARGUMENT, with nothing changed, if the keys of all runs together do not ascend.
+  // REQUIRES: the table has no other rows, and is not changed meanwhile
   using Run = std::vector<std::vector<TableShard::AppendedRow>>;  // by shard
   void AppendRows(absl::Span<const uint64_t> keys, absl::Span<const float> rows, Run* run);
   absl::Status IndexShard(int shard, absl::Span<const Run* const> runs);
@@ -132,21 +135,22 @@ class EmbeddingTable {
 
  private:
   EmbeddingTable(const TableConfig& config, const Options& options, RowUpdater updater);
-  // Calls visit(shard, positions) for each shard that has keys; positions are the indices in `keys`
-  // of the shard's keys, ascending.
+  // Calls visit(shard, positions) for each shard that has some of `keys`. `positions` are the
+  // indices of these keys in `keys`, ascending.
   template <typename Visitor>
   void ForEachShard(absl::Span<const uint64_t> keys, Visitor visit) const;
   int NthInShard(int partition) const {
     return (partition - first_partition_) / static_cast<int>(shards_.size());
   }
-  // The table's own step number: the run's, less the steps in which the table was frozen.
+  // The table's own step number: the number of the run's step, less the steps in which the table
+  // was frozen.
   int64_t OwnStep(int64_t step) const { return step - frozen_steps_; }
 
   const TableConfig config_;
   const RowUpdater updater_;
   const int64_t first_step_, frozen_steps_;
   const int first_partition_, last_partition_;
-  std::vector<uint16_t> shard_of_partition_;  // shards_.size(): not of this process
+  std::vector<uint16_t> shard_of_partition_;  // shards_.size(): held elsewhere
   std::atomic<uint64_t> last_cut_{0};
   std::vector<std::unique_ptr<TableShard>> shards_;
 };

@@ -119,7 +119,7 @@ TEST(EmbeddingTableTest, EveryKeyIsLegal) {
   EXPECT_EQ(table->rows(), 5);
 }
 
-// The wire promises unique keys; a peer that breaks the promise must not break the index.
+// Peers must send unique keys. If a peer sends a key twice, the index must not break.
 TEST(EmbeddingTableTest, ARepeatedKeyStillHasOneRow) {
   const auto table = NewTable();
   table->Update({42, 42}, Gradients(2, 1), {}, StepContext());
@@ -152,8 +152,8 @@ TEST(EmbeddingTableTest, BitsDoNotDependOnShardsOrOrderOfKeys) {
   EXPECT_EQ(Look(*a, keys).values, Look(*b, keys).values);
 }
 
-// Compares the table with a plain map of rows stepped by the same RowUpdater, under random calls,
-// while the table grows.
+// Compares the table with a simple map of rows that the same RowUpdater steps. The calls are
+// random, and the table grows.
 TEST(EmbeddingTableTest, BehavesAsAMapOfRows) {
   for (const int shards : {1, 3, 16}) {
     const auto table = NewTable(shards);
@@ -162,7 +162,8 @@ TEST(EmbeddingTableTest, BehavesAsAMapOfRows) {
     std::unordered_map<uint64_t, std::vector<float>> reference;
     SplitMix64 random(shards);
     for (int call = 0; call < 400; ++call) {
-      // Keys in order of a random permutation of a range, dense low bits or dense high bits.
+      // Keys from a random permutation of a range. They are dense either in the low bits or in the
+      // high bits.
       std::vector<uint64_t> keys;
       const uint64_t first = random.Below(20000), count = random.Below(300);
       const int shift = random.Below(2) == 0 ? 0 : 44;
@@ -219,7 +220,7 @@ TEST(EmbeddingTableTest, WholeRowsMoveToAnotherTable) {
     to->WriteRows(some, rows);
   }
   EXPECT_EQ(to->rows(), 1000);
-  // The state was copied, too, so the next step gives the same bits.
+  // The state was also copied, so the next step must give the same bits.
   from->Update(keys, Gradients(keys.size(), 2), {}, StepContext());
   to->Update(keys, Gradients(keys.size(), 2), {}, StepContext());
   EXPECT_EQ(Look(*from, keys).values, Look(*to, keys).values);
@@ -231,7 +232,7 @@ TEST(EmbeddingTableTest, BytesPerRowStayWithinTheBudget) {
   for (uint64_t i = 0; i < 100000; ++i) keys.push_back(Mix64(i));
   table->Update(keys, Gradients(keys.size(), 1), {}, StepContext());
   const double row_bytes = static_cast<double>(table->layout().stride_bytes());
-  // 24 bytes a row of index and metadata, and a huge page in each shard that is not full.
+  // Allows 24 bytes per row for index and metadata, and one partly filled huge page for each shard.
   EXPECT_LE(static_cast<double>(table->bytes()), 1e5 * (row_bytes + 24) + 2 * 2097152);
 }
 
@@ -251,14 +252,14 @@ TEST(EmbeddingTableTest, ShardsGrowOneAfterAnotherSoThatARowCostsAboutTheSameAtA
     table->CreateRows(keys);
     const int64_t rows = table->rows();
     if (rows < 300000) continue;
-    // The rows of a shard fit in its small pages, so all other bytes are the index.
+    // The rows of a shard fit in its small pages, so all other bytes belong to the index.
     ASSERT_LE(static_cast<double>(table->bytes() - rows * stride) / static_cast<double>(rows), 22.4)
         << rows << " rows";
   }
 }
 
-// Four threads step their own keys and read the keys of all. Every row that they read must be as
-// some step left it.
+// Each of four threads steps its own keys and reads the keys of all threads. Every row that is read
+// must be in a state that some step left, never half updated.
 TEST(EmbeddingTableTest, RowsAreWholeUnderConcurrentUpdates) {
   TableConfig config = Config();
   for (SegmentConfig& segment : *config.mutable_segments()) {

@@ -1,4 +1,4 @@
-// A table that was frozen for some steps continues as if those steps had not happened.
+// Tests that a table that was frozen for some steps continues as if those steps had not happened.
 
 #include <memory>
 #include <string>
@@ -34,13 +34,13 @@ std::vector<float> RowsOf(const EmbeddingTable& table, const std::vector<uint64_
   return rows;
 }
 
-// Copies all rows, as when a generation loads what another has saved.
+// Copies all rows, as when a generation loads what an earlier one has saved.
 void TakeRows(const EmbeddingTable& from, EmbeddingTable* to) {
   const std::vector<uint64_t> keys = from.Keys(0, kNumPartitions - 1);
   to->WriteRows(keys, RowsOf(from, keys));
 }
 
-// Steps [first, first + steps) of the run, in which random keys have gradients.
+// Trains steps [first, first + steps) of the run, with gradients for random keys.
 void Train(EmbeddingTable* table, int64_t first, int steps, uint64_t seed) {
   SplitMix64 random(seed);
   for (int i = 0; i < steps; ++i) {
@@ -88,8 +88,8 @@ TEST_P(FrozenStepsTest, RowsHaveNotMissedThem) {
   }
 }
 
-// A row created while the table is frozen is as old as the others: with semantics GLOBAL every row
-// has taken every step of its table.
+// With semantics GLOBAL every row has taken every step of its table. So a row that is created while
+// the table is frozen must be as old as the other rows.
 TEST_P(FrozenStepsTest, ARowThatWasCreatedMeanwhileIsAsOldAsTheTable) {
   const TableConfig config = Config(/*global=*/true);
   TableConfig frozen_config = config;

@@ -1,5 +1,5 @@
-// Tables with semantics GLOBAL against a reference in double that steps every row in every step, as
-// PyTorch and Keras do with dense gradients.
+// Compares tables with semantics GLOBAL with a reference in double. The reference steps every row
+// in every step, as PyTorch and Keras do with dense gradients.
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +16,7 @@ namespace {
 constexpr int kSteps = 100;
 constexpr double kBeta1 = 0.9, kBeta2 = 0.999;  // the defaults of proto/table.proto
 
-// One value of the reference: the formulas of proto/table.proto.
+// One value of the reference. The formulas are those of proto/table.proto.
 struct Reference {
   double w = 0;
   double a = 0, b = 0, c = 0;  // state, by rule
@@ -142,7 +142,7 @@ TEST_P(GlobalReferenceTest, FollowsAReferenceThatStepsEveryRowInEveryStep) {
   }
   SplitMix64 random(3);
   for (int step = 0; step < kSteps; ++step) {
-    // The larger r, the fewer steps hold row r; the last row first appears late.
+    // The larger r is, the fewer steps hold row r. The last row does not appear before step 60.
     std::vector<uint64_t> held;
     std::vector<float> gradients;
     std::vector<double> gradient_of(wanted.size());

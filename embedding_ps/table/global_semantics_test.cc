@@ -1,5 +1,5 @@
-// Properties of a table with semantics GLOBAL, except for its agreement with the reference
-// (global_reference_test.cc).
+// Tests properties of tables with semantics GLOBAL. global_reference_test.cc compares them with a
+// reference.
 
 #include <cmath>
 #include <map>
@@ -36,7 +36,7 @@ TEST(GlobalSemanticsTest, OnlyRulesThatMoveValuesWithoutGradientsNeedASweep) {
   }
 }
 
-// All rows of a cut have one layout, which the cut's fingerprint identifies.
+// All rows of a cut have the same layout, and the fingerprint of the cut identifies it.
 TEST(GlobalSemanticsTest, RowsOfAnotherLengthHaveAnotherFingerprint) {
   const auto* oneof = SparseOptimizerConfig::descriptor()->FindOneofByName("kind");
   std::vector<std::string> rules = {"rmsprop { momentum: 0.5 }", "rmsprop { centred: true }"};
@@ -100,7 +100,8 @@ TEST(GlobalSemanticsTest, AStepThatIsNotFiniteIsNoStep) {
 }
 
 TEST(GlobalSemanticsTest, NeighbouringSegmentsAreSteppedEachByItsOwnRule) {
-  // Three rules in one row: one needs a sweep, one catches up later, and one needs neither.
+  // The row has three rules: one needs a sweep, one catches up when the row is next stepped, and
+  // one needs neither.
   TableConfig config = ConfigOf({"adam", "adam {}"});
   for (const char* rule : {"rmsprop {}", "sgd {}", "adam {}"}) {
     *config.add_segments() = ConfigOf({rule, rule}).segments(0);
@@ -112,7 +113,7 @@ TEST(GlobalSemanticsTest, NeighbouringSegmentsAreSteppedEachByItsOwnRule) {
     TableConfig one = config;
     one.clear_segments();
     *one.add_segments() = config.segments(i);
-    // Initial values depend on the place of a segment.
+    // All values begin at 1, because random initial values depend on the position of the segment.
     for (SegmentConfig* segment : {one.mutable_segments(0), config.mutable_segments(i)}) {
       segment->mutable_initializer()->mutable_constant()->set_value(1);
     }
@@ -172,8 +173,6 @@ TEST(GlobalSemanticsTest, AFrozenTableCreatesRowsAndKeepsThem) {
   }
 }
 
-// In the released code of CowClip a row without samples counts as a row with one sample, so its L2
-// is clipped, too.
 TEST(GlobalSemanticsTest, AnUntouchedRowKeepsItsBound) {
   TableConfig config = ConfigOf({"sgd", "sgd {}"});
   SegmentConfig* segment = config.mutable_segments(0);
@@ -188,6 +187,8 @@ TEST(GlobalSemanticsTest, AnUntouchedRowKeepsItsBound) {
   for (const float value : ValuesOf(*table, {7})) EXPECT_FLOAT_EQ(value, -2) << "1 - 4, bounded";
 }
 
+// In the released code of CowClip a row without samples counts as a row with one sample. So its L2
+// is clipped, too.
 TEST(GlobalSemanticsTest, CowClipOfAnUntouchedRowCountsOneSample) {
   TableConfig config = ConfigOf({"sgd", "sgd {}"});
   SegmentConfig* segment = config.mutable_segments(0);
@@ -208,8 +209,8 @@ TEST(GlobalSemanticsTest, CowClipOfAnUntouchedRowCountsOneSample) {
   for (const float value : ValuesOf(*table, {7})) EXPECT_FLOAT_EQ(value, -3) << "L2 is not clipped";
 }
 
-// The cut must keep the rows from before the sweep, however far its writer has come when the sweep
-// changes all rows.
+// The sweep changes all rows. Wherever the cut's writer is at that time, the cut must have the rows
+// as they were before the sweep.
 TEST(GlobalSemanticsTest, ACutUnderWayKeepsTheRowsOfBeforeTheSweep) {
   TableConfig config = ConfigOf({"adam", "adam {}"});
   SplitMix64 random(4);
@@ -228,7 +229,7 @@ TEST(GlobalSemanticsTest, ACutUnderWayKeepsTheRowsOfBeforeTheSweep) {
     for (int partition = 0; partition < kNumPartitions; ++partition) {
       if (partition == sweep_after) {
         ++context.step;
-        // One row is touched and a new one is born in the same step.
+        // The same step updates an existing row and creates a new one.
         table->Update({keys[3], Mix64(1000)}, std::vector<float>(2 * kDim, 1), {}, context);
         Sweep(table.get(), context);
         Sweep(table.get(), context);
@@ -265,7 +266,7 @@ TEST(GlobalSemanticsTest, ASweepThatNeedsMoreCopiesThanTheBudgetHasGivesTheCutUp
   EXPECT_EQ(table->ReadCut(cut, 0, 1, &key, row.data(), &n), CutRead::kGone);
 }
 
-// The new row is as if it had existed from the beginning: Adam's t counts every step.
+// A new row must be as if it had always existed: Adam's t counts every step.
 TEST(GlobalSemanticsTest, ARowThatIsBornLateHasTheBiasCorrectionOfItsStep) {
   TableConfig config = ConfigOf({"adam", "adam {}"});
   config.mutable_segments(0)->mutable_initializer()->mutable_constant()->set_value(0);

@@ -22,8 +22,8 @@ inline constexpr int kRows = 40;
 struct Case {
   std::string name;
   std::string optimizer;  // SparseOptimizerConfig
-  // Creates all rows at the beginning. A rule that moves values without gradients needs this: a row
-  // that does not exist yet would lag behind the reference.
+  // Whether all rows are created at the beginning. This is needed for a rule that moves values
+  // without gradients: a row that does not exist yet would lag behind the reference.
   bool all_exist = false;
   bool constant_rate = false;
   std::string segment = {};  // SegmentConfig

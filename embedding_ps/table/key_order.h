@@ -1,11 +1,11 @@
-// A KeyOrder numbers the keys of one shard: the ordinal of a key is its place among all keys that
-// the shard may hold. Ordinals ascend with the keys, so by partition first, and are as evenly
-// spread over [0, num_partitions * 2^52) as the keys are over their partitions.
+// A KeyOrder numbers the keys of one shard. The ordinal of a key is its position among all keys
+// that the shard may hold. Ordinals ascend with the keys, and thus by partition. They are
+// distributed over [0, num_partitions * 2^52) as evenly as the keys are over their partitions.
 //
 // A shard holds every step-th partition. An index that is sorted by ordinals is therefore sorted by
 // partition and by key, which is the order of saved rows.
 //
-// A value type; constant once made.
+// A value type; constant after construction.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_KEY_ORDER_H_
 #define SATRAP_EMBEDDING_PS_TABLE_KEY_ORDER_H_
@@ -18,25 +18,27 @@ namespace satrap {
 
 class KeyOrder {
  public:
-  // The low bits of a key and of its ordinal: the key's place within its partition.
+  // The number of low bits that a key shares with its ordinal: the key's place within its
+  // partition.
   static constexpr int kLowBits = 52;
   static constexpr uint64_t kLowMask = (uint64_t{1} << kLowBits) - 1;
 
   KeyOrder() = default;
-  // The shard of partitions `first`, first + step, ..., `num_partitions` of them.
-  // REQUIRES: 0 <= first, 1 <= step <= kNumPartitions, and all partitions exist
+  // The keys of a shard with the `num_partitions` partitions `first`, first + step, ... REQUIRES: 0
+  // <= first, 1 <= step <= kNumPartitions, and all partitions exist
   KeyOrder(int first, int step, int num_partitions)
       : first_(static_cast<uint64_t>(first)),
         step_(static_cast<uint64_t>(step)),
         reciprocal_((uint64_t{1} << kShift) / step_ + 1),
         num_partitions_(num_partitions) {}
 
-  // May be 0: a table can have more shards than partitions.
+  // May be 0, because a table can have more shards than partitions.
   int num_partitions() const { return num_partitions_; }
 
-  // REQUIRES: the key's partition is one of the shard's
+  // REQUIRES: the key's partition belongs to the shard
   uint64_t OrdinalOf(uint64_t key) const {
-    // Division by multiplication: exact, because a partition is below 2^12 and kShift is 28.
+    // Divides by multiplying. The result is exact, because a partition is below 2^12 and kShift is
+    // 28.
     const uint64_t nth = (((key >> kLowBits) - first_) * reciprocal_) >> kShift;
     return nth << kLowBits | (key & kLowMask);
   }

@@ -16,9 +16,9 @@ namespace satrap {
 PageBlock::PageBlock(size_t size_bytes, size_t small_bytes) {
   const size_t alignment = size_bytes >= kHugePageBytes ? kHugePageBytes : kPageBytes;
   size_ = RoundUp(size_bytes, kPageBytes);
-  // mmap aligns only to small pages: map more than needed, and unmap what lies before and after the
-  // aligned block. MAP_NORESERVE is set, because a chunk is mapped as a whole long before it is
-  // full.
+  // mmap aligns only to small pages, so map more than needed and unmap what lies before and after
+  // the aligned block. MAP_NORESERVE, because a chunk of rows is mapped as a whole long before it
+  // is full.
   const size_t slack = alignment - kPageBytes;
   void* mapped = mmap(nullptr, size_ + slack, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -31,8 +31,8 @@ PageBlock::PageBlock(size_t size_bytes, size_t small_bytes) {
   data_ = static_cast<uint8_t*>(mapped) + before;
   if (before > 0) munmap(mapped, before);
   if (slack > before) munmap(data_ + size_, slack - before);
-  // Where huge pages are the system's default, small pages need advice, too. A kernel without huge
-  // pages refuses both kinds of advice. That is no error: the table only runs slower.
+  // Small pages need advice, too, because huge pages may be the system's default. A kernel without
+  // huge pages refuses both kinds of advice. This is not an error: the table only runs slower.
   if (small_bytes > 0) (void)madvise(data_, std::min(small_bytes, size_), MADV_NOHUGEPAGE);
   if (alignment == kHugePageBytes && small_bytes < size_) {
     (void)madvise(data_ + small_bytes, size_ - small_bytes, MADV_HUGEPAGE);

@@ -1,10 +1,10 @@
-// A PageBlock is a range of zeroed memory straight from the kernel, which commits each page when it
-// is first touched.
+// A PageBlock is a range of zeroed memory that comes directly from the kernel, which commits each
+// page when it is first touched.
 //
-// Blocks of 2 MiB or more are aligned to 2 MiB and ask for huge pages. Without them, address
+// Blocks of 2 MiB or more are aligned to 2 MiB and ask for huge pages. With small pages, address
 // translation dominates the cost of random access to millions of rows.
 //
-// Not thread-safe; its memory may be used from several threads.
+// Not thread-safe, but several threads may use its memory.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_PAGE_BLOCK_H_
 #define SATRAP_EMBEDDING_PS_TABLE_PAGE_BLOCK_H_
@@ -24,9 +24,9 @@ inline constexpr size_t RoundUp(size_t value, size_t multiple) {
 class PageBlock {
  public:
   PageBlock() = default;  // empty
-  // Maps at least `size_bytes`. The first `small_bytes`, a multiple of 2 MiB, stay on small pages,
-  // so that a block that is barely used commits little. Ends the process if the address space is
-  // exhausted, as new does.
+  // Maps at least `size_bytes`. The first `small_bytes`, a multiple of 2 MiB, use small pages, so
+  // that little memory is committed if the block is barely used. Ends the process if the address
+  // space is exhausted, as `new` does.
   explicit PageBlock(size_t size_bytes, size_t small_bytes = 0);
   PageBlock(PageBlock&& other) noexcept;
   PageBlock& operator=(PageBlock&& other) noexcept;

@@ -33,8 +33,8 @@ uint32_t RowArena::AddRange(uint32_t n) {
   const uint32_t first = end_row_;
   end_row_ += n;
   while (((end_row_ - 1) >> chunk_shift_) >= chunks_.size()) {
-    // Small pages first: a table of few rows would otherwise commit 2 MiB in each shard. They also
-    // keep the memory before first_row_ uncommitted.
+    // The first chunk begins with small pages, because a table of few rows would otherwise commit 2
+    // MiB in each shard. Small pages also keep the memory before first_row_ uncommitted.
     const size_t small_bytes = chunks_.empty() ? SmallBytes() : 0;
     chunks_.emplace_back(stride_bytes_ << chunk_shift_, small_bytes);
     bases_.push_back(chunks_.back().data());

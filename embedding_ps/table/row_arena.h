@@ -1,10 +1,12 @@
-// A RowArena holds the rows of a shard: fixed stride, numbered in the order of creation, never
-// moved.
+// A RowArena holds the rows of a shard. Rows have a fixed stride, are numbered in the order of
+// creation, and never move.
 //
-// Rows lie in chunks of 2^n rows. A chunk is mapped whole and committed by the kernel as rows are
-// touched, so a growing arena never copies. Only the rest of the last page is committed ahead of
-// the rows: 4 KiB in the first 2 MiB of rows, 2 MiB beyond. Not thread-safe: the shard's lock
-// guards it.
+// Rows are stored in chunks of 2^n rows. A chunk is mapped as a whole, and the kernel commits its
+// pages as rows are touched, so a growing arena never copies. The only memory committed ahead of
+// the rows is the rest of the last page: a page has 4 KiB in the first 2 MiB of rows, and 2 MiB
+// beyond.
+//
+// Not thread-safe: the shard's lock guards it.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_ROW_ARENA_H_
 #define SATRAP_EMBEDDING_PS_TABLE_ROW_ARENA_H_
@@ -21,11 +23,11 @@ class RowArena {
  public:
   static constexpr uint32_t kMaxRows = 0xfffffffe;
 
-  // The first row lies a share `phase`, in [0, 1), of a huge page after the start of the first
-  // chunk; the memory before it is never touched, so never committed. The shards of a table hold
-  // about as many rows each. With phases spread over [0, 1) their last huge pages are full to
-  // different degrees, so on average half a huge page a shard is committed ahead of its rows,
-  // however many there are. REQUIRES: stride_bytes > 0, a multiple of 8
+  // The first row begins `phase` huge pages, 0 <= phase < 1, after the start of the first chunk.
+  // The memory before it is never touched and so never committed. The shards of a table hold about
+  // the same number of rows. If their phases are spread over [0, 1), their last huge pages are
+  // filled to different degrees. So on average half a huge page per shard is committed ahead of its
+  // rows, however many rows there are. REQUIRES: stride_bytes > 0, a multiple of 8
   explicit RowArena(size_t stride_bytes, double phase = 0);
 
   uint32_t num_rows() const { return end_row_ - first_row_; }
@@ -33,10 +35,10 @@ class RowArena {
   uint32_t first_row() const { return first_row_; }
   uint32_t end_row() const { return end_row_; }
 
-  // Makes a row, all zero, and returns its number, which is below kMaxRows. Ends the process when
+  // Creates a row, all zero, and returns its number, which is below kMaxRows. Ends the process if
   // no number is left.
   uint32_t Add() { return AddRange(1); }
-  // Makes `n` rows with consecutive numbers and returns the first. Otherwise as Add.
+  // Creates `n` rows with consecutive numbers and returns the first number. Otherwise as Add.
   uint32_t AddRange(uint32_t n);
 
   // REQUIRES: `row` was returned by Add since the last Clear
@@ -45,17 +47,18 @@ class RowArena {
                                     (row & chunk_mask_) * stride_bytes_);
   }
 
-  // How many rows, from `row` on, are in the same chunk, so one stride apart.
+  // The number of rows from `row` on that are in the same chunk, and thus one stride apart.
   uint32_t RowsInChunk(uint32_t row) const { return chunk_mask_ + 1 - (row & chunk_mask_); }
 
-  // Forgets all rows and returns their memory.
+  // Removes all rows and returns their memory.
   void Clear();
 
   // Memory that the kernel has committed for the rows made so far.
   size_t bytes() const;
 
  private:
-  // Bytes of the first chunk that stay on small pages: at least 2 MiB of rows.
+  // The number of bytes at the start of the first chunk that use small pages: at least 2 MiB of
+  // rows.
   size_t SmallBytes() const;
 
   size_t stride_bytes_;

@@ -60,7 +60,7 @@ TEST(RowArenaTest, AFirstRowWithinTheHugePageCommitsNothingBeforeIt) {
   EXPECT_EQ(arena.Add(), first);
 }
 
-// Like the shards of a table, all arenas hold about the same number of rows.
+// All arenas hold the same number of rows, much like the shards of a table.
 TEST(RowArenaTest, ArenasOfSpreadPhasesWasteHalfAHugePageEachOnAverage) {
   constexpr int kArenas = 16;
   std::vector<RowArena> arenas;

@@ -10,14 +10,15 @@ namespace {
 
 constexpr double kMinHomeLines = 48;
 
-// At kMaxLoad a run of taken entries is rarely longer than this; the overflow doubles when one is.
+// At kMaxLoad, consecutive taken entries rarely fill more lines than this. If they do, the number
+// of overflow lines doubles.
 constexpr size_t kMinOverflowLines = 16;
 
-// A full line costs a lookup a second cache miss; an empty entry costs 16 bytes.
+// A trade-off: a full line costs a lookup a second cache miss, and an empty entry costs 16 bytes.
 constexpr double kMaxLoad = 0.79;
 
-// A smaller factor leaves fewer entries empty but copies each entry more often: 9 times at 9/8, 7
-// times at 7/6, 5 times at 5/4.
+// A smaller factor leaves fewer entries empty but copies each entry more often: 9 times with 9/8, 7
+// times with 7/6, 5 times with 5/4.
 constexpr double kGrowth = 7.0 / 6;
 
 }  // namespace
@@ -35,7 +36,7 @@ void RowIndex::Allocate(size_t home_lines, size_t overflow_lines) {
   overflow_lines_ = overflow_lines;
   num_entries_ = (home_lines_ + overflow_lines_) * kLineEntries;
   max_size_ = static_cast<size_t>(static_cast<double>(home_lines_ * kLineEntries) * kMaxLoad);
-  // Rounded down, so that the largest ordinal's home is below home_lines_.
+  // Rounded down, so that the home line of the largest ordinal is below home_lines_.
   lines_per_ordinal_ = home_lines_ * kNumPartitions / num_partitions_;
   block_ = PageBlock(num_entries_ * sizeof(Entry));
   entries_ = reinterpret_cast<Entry*>(block_.data());
@@ -46,13 +47,13 @@ void RowIndex::Allocate(size_t home_lines, size_t overflow_lines) {
 void RowIndex::Insert(uint64_t ordinal, uint32_t row, uint8_t mark) {
   if (size_ >= max_size_) Grow();
   while (true) {
-    // Entries are sorted by ordinal: find the place, then move the run of taken entries from there
-    // on up by one, into the first empty entry.
+    // Entries are sorted by ordinal. Find the place. Then move all taken entries between this place
+    // and the first empty entry up by one.
     Entry* place = entries_ + HomeLine(ordinal) * kLineEntries;
     while (place->inverse > ~ordinal) ++place;
     Entry* empty = place;
     while (empty->row_plus_one != 0) ++empty;
-    // The last line must stay empty, because searches stop at an empty entry.
+    // The last line must stay empty, because a search ends at an empty entry.
     if (empty + kLineEntries < entries_ + num_entries_) {
       std::memmove(static_cast<void*>(place + 1), place,
                    static_cast<size_t>(empty - place) * sizeof(Entry));
@@ -87,7 +88,7 @@ void RowIndex::Append(uint64_t ordinal, uint32_t row) {
   while (!Place(entry)) Resize(home_lines_, 2 * overflow_lines_);
 }
 
-// Appends `entry`, whose ordinal is the largest so far. False if no room is left.
+// Appends `entry`, whose ordinal is the largest so far. Returns false if there is no room.
 bool RowIndex::Place(const Entry& entry) {
   const size_t at = std::max(end_, HomeLine(entry.ordinal()) * kLineEntries);
   if (at + kLineEntries >= num_entries_) return false;
@@ -97,8 +98,8 @@ bool RowIndex::Place(const Entry& entry) {
   return true;
 }
 
-// Grows to the next capacity of this phase, also if the index was reserved with a capacity between
-// two of them.
+// Grows to the next capacity of this phase. If the index was reserved with a capacity between two
+// of these, it grows to the larger of the two.
 void RowIndex::Grow() {
   while (static_cast<size_t>(next_home_lines_) <= home_lines_) next_home_lines_ *= kGrowth;
   Resize(static_cast<size_t>(next_home_lines_), overflow_lines_);
@@ -116,8 +117,8 @@ void RowIndex::Resize(size_t home_lines, size_t overflow_lines) {
   }
 }
 
-// Copies the marks, too, because a cut goes on while the index grows. False if `to` has too few
-// overflow lines.
+// Copies the marks, too, because a cut may be in progress while the index grows. Returns false if
+// `to` has too few overflow lines.
 bool RowIndex::CopyTo(RowIndex* to) const {
   for (const Entry* entry = entries_; entry != entries_ + end_; ++entry) {
     if (entry->row_plus_one != 0 && !to->Place(*entry)) return false;

@@ -1,12 +1,15 @@
 // A RowIndex maps the keys of a shard, by their ordinals (key_order.h), to row numbers.
 //
-// Open addressing over an array of 16-byte entries, four to a cache line, in ascending order of
-// ordinals, so of keys. A key's home is the cache line that its ordinal, as a fraction of all
-// ordinals, points at; a taken entry pushes the later ones up. Keys spread evenly over the homes
-// because every key is Mix64 of an id (docs/formats.md, "Hashes"). The order does not depend on the
-// capacity, so growing is one sequential pass over both arrays; so is filling an index with keys
-// that ascend. The index grows by a sixth: between two growths a row costs 23.6 down to 20.3 bytes.
-// Every u64 is a legal key: an entry is empty by its row, not by its key.
+// It uses open addressing over an array of 16-byte entries, four to a cache line, in ascending
+// order of ordinals and thus of keys. The home of a key is the cache line at the same relative
+// position in the array as the ordinal has among all ordinals. An insert moves the entries from its
+// place to the next empty entry up by one. Keys are distributed evenly over the homes, because
+// every key is Mix64 of an id (docs/formats.md, "Hashes").
+//
+// The order does not depend on the capacity. So growing the index is one sequential pass over both
+// arrays, and filling an index with ascending keys is one sequential pass, too. The index grows by
+// a sixth: between two growths the cost per row falls from 23.6 to 20.3 bytes. Every u64 is a valid
+// key: an empty entry is recognised by its row, not by its key.
 //
 // Not thread-safe: the shard's lock guards it.
 
@@ -23,7 +26,7 @@ namespace satrap {
 
 class RowIndex {
  public:
-  // Neither constant is the number of a row: all row numbers are smaller.
+  // These two constants are not row numbers: all row numbers are smaller.
   static constexpr uint32_t kAbsent = 0xffffffff;
   static constexpr uint32_t kFurther = 0xfffffffe;
 
@@ -32,8 +35,8 @@ class RowIndex {
     uint64_t ordinal() const { return ~inverse; }
     uint32_t row() const { return row_plus_one - 1; }
 
-    // The mark of the cut that has copied the row already, or does not need it (shard_cut.h); 0:
-    // none.
+    // The mark of the cut that has already copied the row or does not need it (shard_cut.h). 0: no
+    // cut.
     uint8_t mark() const { return mark_; }
     void set_mark(uint8_t mark) { mark_ = mark; }
 
@@ -46,11 +49,11 @@ class RowIndex {
   };
   static_assert(sizeof(Entry) == 16);
 
-  // Does not grow before it holds `reserve_rows`. `phase`, in [0, 1), moves the sizes at which it
-  // grows: phase 0 and a phase just below 1 are one growth apart. The shards of a table hold about
-  // the same number of rows; with phases spread over [0, 1) they grow one after another, and the
-  // table's bytes per row stay near the mean of the range above, 21.9. Ordinals are below
-  // num_partitions * 2^52.
+  // The index does not grow before it holds `reserve_rows`. `phase`, in [0, 1), shifts the sizes at
+  // which it grows: phase 0 and a phase just below 1 are one growth apart. The shards of a table
+  // hold about the same number of rows. If their phases are spread over [0, 1), they grow one after
+  // another, and the table's bytes per row stay near the mean of the range above, 21.9. Ordinals
+  // are below num_partitions * 2^52.
   explicit RowIndex(size_t reserve_rows = 0, double phase = 0, int num_partitions = kNumPartitions);
 
   size_t size() const { return size_; }
@@ -63,50 +66,51 @@ class RowIndex {
     }
     return row;
   }
-  // As Find, but returns the entry, with the row's mark; null if absent. Valid until the next
-  // Insert or Append.
+  // As Find, but returns the entry, which includes the row's mark; null if absent. Valid until the
+  // next Insert or Append.
   Entry* FindEntry(uint64_t ordinal) {
     Entry* entry = entries_ + HomeLine(ordinal) * kLineEntries;
     while (entry->inverse > ~ordinal) ++entry;
     return entry->inverse == ~ordinal && entry->row_plus_one != 0 ? entry : nullptr;
   }
 
-  // Find in steps, for a caller that looks for many keys: while it searches some lines, it can
+  // The steps of Find, for a caller that looks up many keys: while it searches some lines, it can
   // already fetch others from memory. Lines are valid until the next Insert.
   size_t HomeLine(uint64_t ordinal) const {
     return static_cast<size_t>((static_cast<unsigned __int128>(ordinal) * lines_per_ordinal_) >>
                                64);
   }
   const void* LineAddress(size_t line) const { return entries_ + line * kLineEntries; }
-  // As Find, or kFurther if the answer lies in a later line.
-  // REQUIRES: line is HomeLine(ordinal), or the line after one that gave kFurther
+  // As Find, or kFurther if the answer is in a later line. REQUIRES: line is HomeLine(ordinal), or
+  // the line after a line that returned kFurther
   uint32_t FindInLine(size_t line, uint64_t ordinal) const {
-    // Entries of lower ordinals come first and empty entries last, so the number of lower ordinals
-    // is the place where this ordinal must be.
+    // Lower ordinals come first and empty entries last. So the number of lower ordinals is the
+    // place where this ordinal must be.
     const Entry* const entries = entries_ + line * kLineEntries;
     const uint64_t inverse = ~ordinal;
     const size_t place =
         size_t{entries[0].inverse > inverse} + size_t{entries[1].inverse > inverse} +
         size_t{entries[2].inverse > inverse} + size_t{entries[3].inverse > inverse};
     if (place == kLineEntries) return kFurther;
-    // An empty entry has row_plus_one 0, which gives kAbsent.
+    // An empty entry has row_plus_one 0, so subtracting 1 gives kAbsent.
     return entries[place].inverse == inverse ? entries[place].row_plus_one - 1 : kAbsent;
   }
 
   // REQUIRES: Find(ordinal) == kAbsent, row < kFurther
   void Insert(uint64_t ordinal, uint32_t row, uint8_t mark = 0);
 
-  // Makes room for `rows` in all: grows to the capacity that this many inserts would have led to.
+  // Makes room for `rows` rows in total: grows to the capacity that this many inserts would give.
   void Expect(size_t rows);
-  // As Insert, for the largest ordinal so far: writes one entry and searches nothing.
-  // REQUIRES: ordinal is above all that the index holds
+  // As Insert, for an ordinal that is larger than all in the index: writes one entry without a
+  // search. REQUIRES: ordinal is above all ordinals in the index
   void Append(uint64_t ordinal, uint32_t row);
 
   // Calls visit(entry) for the keys with ordinals in [first, last], ascending, until it returns
   // false.
   template <typename Visitor>
   void Walk(uint64_t first, uint64_t last, Visitor visit) {
-    // An empty entry at or after the home of `last` ends the run in which its keys can lie.
+    // All keys of the range lie before the first empty entry that is at or after the home of
+    // `last`.
     const Entry* const last_home = entries_ + HomeLine(last) * kLineEntries;
     for (Entry* entry = entries_ + HomeLine(first) * kLineEntries; entry != entries_ + num_entries_;
          ++entry) {
@@ -132,13 +136,13 @@ class RowIndex {
 
   PageBlock block_;
   Entry* entries_ = nullptr;
-  uint64_t lines_per_ordinal_ = 0;  // times 2^64
+  uint64_t lines_per_ordinal_ = 0;  // multiplied by 2^64
   double next_home_lines_ = 0;      // a capacity of this phase; not rounded, to keep phases apart
-  size_t home_lines_ = 0;           // lines that can be a home
+  size_t home_lines_ = 0;           // the number of lines that can be a home
   size_t overflow_lines_ = 0;  // room after them for displaced entries; the last line stays empty
   size_t num_entries_ = 0;
   size_t end_ = 0;       // the entry after the last taken one
-  size_t max_size_ = 0;  // an insert beyond it grows the index first
+  size_t max_size_ = 0;  // an insert beyond this size grows the index first
   size_t size_ = 0;
   uint64_t num_partitions_ = kNumPartitions;
 };

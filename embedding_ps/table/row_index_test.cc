@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// The key of an id is its ordinal: one shard holds all partitions.
+// The key of an id. It is also the ordinal, because one shard holds all partitions.
 uint64_t KeyOfId(uint64_t id) { return KeyOf(id, Xxh64("ids")); }
 
 void Put(RowIndex* index, uint64_t id, uint32_t row) {
@@ -45,8 +45,8 @@ TEST(RowIndexTest, EveryOrdinalIsLegal) {
   EXPECT_EQ(index.FindEntry(2), nullptr);
 }
 
-// All ordinals are near the largest one, so the overflow lines fill, and the index grows before its
-// load requires it.
+// All ordinals are near the largest one. So the overflow lines fill up, and the index must grow
+// earlier than its load alone would require.
 TEST(RowIndexTest, OrdinalsThatCrowdAtTheEndFindRoom) {
   RowIndex index;
   for (uint32_t i = 0; i < 2000; ++i) index.Insert(~uint64_t{0} - 7 * i, i);
@@ -76,7 +76,7 @@ TEST(RowIndexTest, WalkVisitsTheOrdinalsOfARangeOnceAscending) {
     const uint64_t end = static_cast<uint64_t>(partitions) << 52;  // 0: 2^64
     std::set<uint64_t> ordinals;
     for (uint32_t i = 0; i < 3000; ++i) {
-      // The ordinals crowd at both ends of the range, too.
+      // Two thirds of the ordinals are close to either end of the range.
       uint64_t ordinal = i % 3 == 0 ? i : i % 3 == 1 ? end - 1 - i : random.Next();
       if (end != 0) ordinal %= end;
       if (!ordinals.insert(ordinal).second) continue;
@@ -120,7 +120,7 @@ TEST(RowIndexTest, AnIndexThatIsAppendedInOrderIsTheOneThatInsertsGive) {
       for (const uint64_t ordinal : ordinals) {
         ASSERT_EQ(index->Find(ordinal), static_cast<uint32_t>(ordinal >> 40));
       }
-      // Inserts after this must find their places, too.
+      // Later inserts must also find their places.
       index->Insert(12345, 7);
       index->Insert(~uint64_t{0} - 3, 8);
       EXPECT_EQ(index->Find(12345), 7u);
@@ -150,7 +150,7 @@ TEST(RowIndexTest, CostsLessThan24BytesARowOnceItIsLarge) {
   }
 }
 
-// Like the shards of a table, all indexes hold about the same number of rows.
+// All indexes hold the same number of rows, much like the shards of a table.
 TEST(RowIndexTest, IndexesOfSpreadPhasesCostTheMeanBytesARowAtAnySize) {
   constexpr int kIndexes = 16;
   std::vector<RowIndex> indexes;

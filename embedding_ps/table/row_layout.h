@@ -1,7 +1,7 @@
-// The places of the parts of a row: the values of all segments in declaration order, then their
+// Where the parts of a row are: the values of all segments in declaration order, then their
 // optimizer states in the same order, all float32 (docs/formats.md, "Row").
 //
-// A value type; constant once made.
+// A value type; constant after construction.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_ROW_LAYOUT_H_
 #define SATRAP_EMBEDDING_PS_TABLE_ROW_LAYOUT_H_
@@ -21,15 +21,15 @@ class RowLayout {
   };
 
   RowLayout() = default;
-  // Takes dims and state sizes from `segments` and fills in the offsets.
+  // Takes the dims and state sizes of `segments` and computes the offsets.
   explicit RowLayout(std::vector<Segment> segments);
 
   const std::vector<Segment>& segments() const { return segments_; }
   int num_values() const { return num_values_; }
-  // Values and states.
+  // The number of values and state floats together.
   int num_floats() const { return num_floats_; }
-  // Distance between two rows in memory: whole cache lines if that costs at most an eighth more,
-  // else a multiple of 8.
+  // The distance between two rows in memory. It is a multiple of a cache line if that costs at most
+  // an eighth more, otherwise a multiple of 8.
   size_t stride_bytes() const { return stride_bytes_; }
 
  private:

@@ -1,9 +1,9 @@
-// How a shard brings memory into the cache before it needs it.
+// How a shard brings memory into the cache before it is needed.
 //
-// Keys go through the stages of a call in blocks, and each stage is a short loop of its own. The
-// first touch of a cache line is a load, because the CPU may drop a prefetch that misses the TLB.
-// Loads wait for their data in the reorder buffer, so the fewer instructions lie between two of
-// them, the more are under way at once.
+// A call handles its keys in blocks. Each block goes through several stages, and each stage is a
+// separate short loop. The first access to a cache line is a load and not a prefetch, because the
+// CPU may drop a prefetch that misses the TLB. Loads wait for their data in the reorder buffer: the
+// fewer instructions there are between two loads, the more loads are in progress at the same time.
 //
 // Thread-safe: no state.
 
@@ -20,7 +20,7 @@ inline constexpr size_t kCacheLineBytes = 64;
 
 inline void Touch(const void* address) { (void)*static_cast<const volatile uint8_t*>(address); }
 
-// Calls visit(address) for an address in each cache line of `size` bytes.
+// Calls visit(address) once for each cache line of the `size` bytes at `floats`.
 template <typename Visitor>
 void ForEachLine(const float* floats, size_t size, Visitor visit) {
   const auto* const bytes = reinterpret_cast<const uint8_t*>(floats);

@@ -23,7 +23,7 @@ SATRAP_VECTORIZE_SAME_BITS void Scale(float factor, const float* __restrict from
   for (size_t i = 0; i < n; ++i) to[i] = factor * from[i];
 }
 
-// The settings that decide how a segment's values are stepped, as text.
+// The settings that decide how a segment's values are stepped, as a string to compare.
 std::string SteppedAlike(SegmentConfig segment) {
   segment.clear_name();
   segment.clear_dim();
@@ -75,9 +75,9 @@ absl::StatusOr<RowUpdater> RowUpdater::Create(const TableConfig& config, uint64_
 }
 
 void RowUpdater::FuseSegments(const TableConfig& config) {
-  // Fewer, longer calls are faster: a segment `linear` of one value beside an embedding costs
-  // almost nothing if both are stepped at once.
-  std::string before;  // of the segment before
+  // Fewer, longer calls are faster: if a segment `linear` of one value is stepped together with an
+  // embedding, it costs almost nothing.
+  std::string before;  // SteppedAlike of the previous segment
   for (int i = 0; i < config.segments_size(); ++i) {
     const RowLayout::Segment& at = layout_.segments()[i];
     const SegmentPolicy& policy = segments_[i];
@@ -156,8 +156,7 @@ void RowUpdater::Step::PrepareSegment(const FusedSegments& fused, const float* g
 
 void RowUpdater::Step::Apply(const float* gradient, absl::optional<uint32_t> sample_count,
                              float* row) {
-  // The rules read the values as they were before the step. The bound applies to the values after
-  // it.
+  // Rules read the values from before the step. The bound applies to the values after the step.
   context_.sample_count = sample_count;
   Prepare(gradient, row);
   if (clip_factor_ != 1) {
@@ -181,7 +180,7 @@ void RowUpdater::Step::StepOptimizer(const FusedSegments& fused, float learning_
 }
 
 // Ages the optimizer's state by the steps that the row has missed. Only for rules under which
-// missed steps leave the values of the row as they are.
+// missed steps do not change the values of the row.
 void RowUpdater::Step::CatchUp(const FusedSegments& fused, float* row) const {
   float& last_step = row[fused.last_step_offset];
   const int64_t missed = StepsPassed(last_step, context_.step) - 1;
@@ -195,7 +194,8 @@ void RowUpdater::Step::CatchUp(const FusedSegments& fused, float* row) const {
 void RowUpdater::Step::AgeNewRow(float* row) const {
   if (!updater_.is_global_ || context_.step == 0) return;
   for (const FusedSegments& fused : updater_.fused_) {
-    // Other segments have no state that ages, or catch up when they are stepped.
+    // Nothing to do for the other segments: either their state does not age, or they catch up when
+    // they are stepped.
     if (!fused.needs_sweep) continue;
     fused.optimizer->AgeState(context_.step,
                               absl::MakeSpan(row + fused.state_offset, fused.optimizer_state_size));
@@ -208,8 +208,8 @@ void RowUpdater::Step::Sweep(float* rows, size_t stride, size_t count) {
     return;
   }
   context_.sample_count = 0;
-  // Rows are swept in blocks, segment by segment. A block of this size stays in the L1 cache until
-  // its last segment is done.
+  // Rows are swept in blocks, one segment after another. A block of this size stays in the L1 cache
+  // until its last segment is done.
   constexpr size_t kCachedFloats = 4096;
   const size_t rows_at_once = std::max<size_t>(kCachedFloats / stride, 1);
   for (size_t at = 0; at < count; at += rows_at_once) {
@@ -232,7 +232,7 @@ void RowUpdater::Step::Sweep(float* rows, size_t stride, size_t count) {
 }
 
 void RowUpdater::Step::SweepSegment(const FusedSegments& fused, float learning_rate, float* row) {
-  // A gradient of 0 stays 0 under all rules but those with dense L2.
+  // Only rules with dense L2 make a gradient of 0 different from 0.
   const float* gradient = zeros_.data();
   if (fused.rule->IsDense()) {
     PrepareSegment(fused, gradient, row);
@@ -260,8 +260,8 @@ double RowUpdater::Step::IdleSquares(float* row) {
   context_.sample_count = 0;
   double squares = 0;
   for (const FusedSegments& fused : updater_.fused_) {
-    // A dense rule can be prepared without changing the row: only L2 of mode TOUCHED records its
-    // step there.
+    // Prepare must not change the row. It changes rows only under L2 of mode TOUCHED, when it
+    // records a step in them, and such rules are not dense.
     if (!fused.rule->IsDense()) continue;
     PrepareSegment(fused, zeros_.data(), row);
     for (const float value : NormalisedOf(fused)) squares += static_cast<double>(value) * value;
@@ -271,8 +271,8 @@ double RowUpdater::Step::IdleSquares(float* row) {
 
 double RowUpdater::Step::Squares(uint64_t key, const float* gradient,
                                  absl::optional<uint32_t> sample_count, const float* row) {
-  // Works on a copy, because Prepare records in the row that L2 was added, which only the step
-  // itself may do.
+  // Works on a copy, because Prepare may record in the row that L2 was added, and only the real
+  // step may do that.
   copy_.resize(updater_.layout_.num_floats());
   if (row == nullptr) {
     updater_.InitRow(key, copy_.data());
@@ -281,8 +281,7 @@ double RowUpdater::Step::Squares(uint64_t key, const float* gradient,
   }
   context_.sample_count = sample_count;
   Prepare(gradient, copy_.data());
-  // Summed in the order of the values, so that the sum of a row has the same bits wherever it is
-  // made.
+  // Summed in the order of the values, so that the sum of a row has the same bits on every PS.
   double squares = 0;
   for (const float value : normalised_) squares += static_cast<double>(value) * value;
   return squares;

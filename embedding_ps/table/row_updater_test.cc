@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// Two SGD segments of dims 2 and 1 with learning rates 1 and 0.5, values beginning at 1.
+// A table with two SGD segments of dims 2 and 1 and learning rates 1 and 0.5. Values begin at 1.
 TableConfig TwoSegments() {
   TableConfig config;
   for (const auto& [dim, rate] : {std::pair(2, 1.0f), std::pair(1, 0.5f)}) {
@@ -23,7 +23,7 @@ TableConfig TwoSegments() {
   return config;
 }
 
-// The row after one step with `gradient`.
+// The values of a new row after one step with `gradient`.
 std::vector<float> Stepped(const TableConfig& config, const StepContext& context,
                            const std::vector<float>& gradient) {
   const auto updater = RowUpdater::Create(config, 1);
@@ -67,7 +67,7 @@ TEST(RowUpdaterTest, L2IsOfASegment) {
   EXPECT_EQ(Stepped(config, context, {0, 2, 0}), (std::vector<float>{0.5f, -0.5f, 1, 1}))
       << "the last float is the number of the step";
   config.mutable_segments(1)->set_l2(1);
-  // The row is held by one sample of a batch of two.
+  // One sample of a batch of two holds the row.
   EXPECT_EQ(Stepped(config, context, {0, 2, 0}), (std::vector<float>{0.5f, -0.5f, 0.75f, 1}));
 }
 
@@ -136,8 +136,8 @@ TEST(RowUpdaterTest, TheScheduleIsThatOfTheTable) {
   EXPECT_EQ(Stepped(config, context, {1, 0, 1}), (std::vector<float>{0.5f, 1, 0.75f}));
 }
 
-// Neighbouring segments with one optimizer and rule may be stepped by one call: the result is the
-// same.
+// Neighbouring segments with the same optimizer and rule may be stepped by one call. The result
+// must be the same as with a call for each.
 TEST(RowUpdaterTest, ASegmentIsSteppedAsIfItWereAlone) {
   const auto segment = [](int dim, float rate, bool adam, float l2 = 0, float clip = 0) {
     SegmentConfig config;

@@ -67,8 +67,8 @@ float SegmentRule::L2Of(const StepContext& context, float inverse_normalizer,
   }
   if (l2_mode_ == SegmentConfig::DENSE) return l2_;
   if (context.sample_count == 0u) return 0;
-  // In hybrid the parts of a step come one by one, and the first part that holds the row adds all
-  // of the L2.
+  // In hybrid the parts of a step come one by one. The first part that holds the row adds the L2 of
+  // the whole step.
   if (StepsPassed(*l2_step, context.step) == 0) return 0;
   *l2_step = EncodedStep(context.step);
   return l2_;
@@ -86,15 +86,15 @@ void SegmentRule::Prepare(const StepContext& context, float inverse_normalizer,
                           const float* gradient, const float* values, float* l2_step,
                           float* prepared, size_t dim) const {
   const float l2 = L2Of(context, inverse_normalizer, l2_step);
-  // The two forms of CowClip differ in whether they clip L2 along with the gradient.
+  // The two forms of CowClip differ in whether L2 is clipped together with the gradient.
   const bool l2_last = cow_clips_ && form_ == CowClipConfig::PAPER;
   if (l2 > 0 && !l2_last) {
     ScaleAndDecay(inverse_normalizer, gradient, l2, values, prepared, dim);
   } else {
     Scale(inverse_normalizer, gradient, prepared, dim);
   }
-  // Most rows of a sweep have no sample. Their norm is 0, so no limit changes it, and computing two
-  // norms would cost more than the rest of the rule.
+  // Most rows of a sweep have no sample. The norm of their gradient is 0, so no limit changes it,
+  // and computing two norms would cost more than the rest of the rule.
   const bool is_zero = l2_last && context.sample_count == 0u;
   if (cow_clips_ && !is_zero) ScaleDownTo(CowLimit(context, values, dim), prepared, dim);
   if (l2 > 0 && l2_last) AddDecay(l2, values, prepared, dim);

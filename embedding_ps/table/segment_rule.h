@@ -1,6 +1,6 @@
-// A SegmentRule is applied to the gradient of a segment before its optimizer sees it, and to the
-// values after the step: normalisation, CowClip, L2, clipping by norm, weight bound (SegmentConfig
-// in proto/table.proto has the formulas).
+// A SegmentRule processes the gradient of a segment before the optimizer gets it, and the values
+// after the step: normalisation, CowClip, L2, clipping by norm, weight bound (SegmentConfig in
+// proto/table.proto has the formulas).
 //
 // Thread-safe: const, owns no memory of rows.
 
@@ -16,36 +16,36 @@ namespace satrap {
 
 class SegmentRule {
  public:
-  // REQUIRES: `config` in range (CheckTable)
+  // REQUIRES: `config` is in range (CheckTable)
   explicit SegmentRule(const SegmentConfig& config);
 
   // Whether Prepare only multiplies by the inverse normalizer.
   bool OnlyNormalises() const { return l2_ == 0 && clip_norm_ == 0 && !cow_clips_; }
-  // Whether value i depends on gradient i and value i alone, so that neighbouring segments with
-  // equal rules may be prepared as one.
+  // Whether prepared value i depends only on gradient i and value i, so that neighbouring segments
+  // with equal rules may be prepared as one.
   bool IsElementwise() const { return clip_norm_ == 0 && !cow_clips_ && !KeepsL2Step(); }
   // Whether Prepare reads context.sample_count or context.part_share.
   bool NeedsSampleCount() const {
     return cow_clips_ || (l2_ > 0 && l2_mode_ == SegmentConfig::OCCURRENCE);
   }
   bool NeedsPartShare() const { return clip_norm_ > 0; }
-  // Whether the row keeps one more float for the segment, which begins at 0: the last step that
+  // Whether the row keeps one more float for the segment, which starts at 0: the last step that
   // added L2 (row_step.h).
   bool KeepsL2Step() const { return l2_mode_ == SegmentConfig::TOUCHED; }
-  // Whether the gradient of a row that no sample holds is the value times L2OfIdleRows(), and no
-  // bound follows.
+  // Whether a row that no sample holds has the value times L2OfIdleRows() as its prepared gradient,
+  // and no bound is applied to it after the step.
   bool OnlyDecaysIdleRows() const {
     const bool clips = cow_clips_ && form_ != CowClipConfig::PAPER;
     return clip_norm_ == 0 && weight_bound_ == 0 && !(IsDense() && clips);
   }
   float L2OfIdleRows() const { return IsDense() ? l2_ : 0; }
-  // Whether a row that no sample holds has a gradient, too.
+  // Whether a row that no sample holds also has a gradient.
   bool IsDense() const { return l2_mode_ == SegmentConfig::DENSE; }
 
-  // Writes to `prepared` what the optimizer gets for `gradient`, a sum over samples. All are [dim].
-  // `l2_step`: the row's float if KeepsL2Step(). A sample_count of 0 says that no sample holds the
-  // row: L2 of mode DENSE alone is added then, and CowClip counts one sample, as the released code
-  // does. REQUIRES: no overlap; what is needed is known
+  // Writes to `prepared` what the optimizer gets for `gradient`, a sum over samples. All arrays are
+  // [dim]. `l2_step` is the row's float if KeepsL2Step(). A sample_count of 0 says that no sample
+  // holds the row. Then only L2 of mode DENSE is added, and CowClip counts one sample, as the
+  // released code does. REQUIRES: no overlap; the counts and shares that the rule needs are known
   void Prepare(const StepContext& context, float inverse_normalizer, const float* gradient,
                const float* values, float* l2_step, float* prepared, size_t dim) const;
   bool HasBound() const { return weight_bound_ > 0; }
@@ -53,9 +53,9 @@ class SegmentRule {
   void Bound(float* values, size_t dim) const;
 
  private:
-  // The factor by which the values enter this step's gradient.
+  // The factor with which the values are added to this step's gradient.
   float L2Of(const StepContext& context, float inverse_normalizer, float* l2_step) const;
-  // The norm to which CowClip scales down.
+  // The norm to which CowClip scales gradients down.
   double CowLimit(const StepContext& context, const float* values, size_t dim) const;
 
   const float l2_;

@@ -41,7 +41,7 @@ SegmentConfig CowClip(double floor, CowClipConfig::Form form = CowClipConfig::PA
   return config;
 }
 
-// |w| = .05, so two samples may pull by .1; |g| = .5.
+// |w| = .05, so the gradient of two samples may have a norm of .1; |g| = .5.
 TEST(CowClipTest, ClipsToTheNormOfTheRowTimesTheCount) {
   ExpectNear(Prepared(CowClip(1e-5), Context(2), {.3f, .4f}, {.03f, .04f}), {.06, .08});
 }
@@ -71,7 +71,7 @@ TEST(CowClipTest, AGradientUnderTheLimitKeepsItsBits) {
   EXPECT_EQ(Prepared(CowClip(1e-5), Context(2), gradient, {.03f, .04f}), gradient);
 }
 
-// The floor of the released code is ratio^2 count sqrt(dim) floor.
+// In the released code the least limit is ratio^2 count sqrt(dim) floor.
 TEST(CowClipTest, TheReleasedFloorGrowsWithTheDimAndTheRatio) {
   SegmentConfig config = CowClip(1e-5, CowClipConfig::RELEASED);
   const auto norm = [&] {
@@ -87,7 +87,7 @@ TEST(CowClipTest, ThePaperAddsL2ToTheClippedGradientAndTheReleasedCodeClipsTheSu
   for (const auto form : {CowClipConfig::PAPER, CowClipConfig::RELEASED}) {
     SegmentConfig config = CowClip(1e-5, form);
     config.set_l2(10);
-    // One sample of a batch of 1: the limit is .05, L2 alone (.3, .4).
+    // One sample in a batch of 1. The limit is .05, and L2 alone would give (.3, .4).
     const std::vector<float> g = Prepared(config, Context(1), {.3f, .4f}, {.03f, .04f});
     if (form == CowClipConfig::PAPER) {
       ExpectNear(g, {.33, .44});

@@ -1,15 +1,14 @@
-// What a shard knows of a cut that is being written: how far the writer has come in each of its
-// partitions, and the rows that were copied out because they changed before the writer reached
-// them.
+// A shard's state of a cut that is being written: how far the writer has come in each partition,
+// and the rows that were copied out because they changed before the writer reached them.
 //
-// A row belongs to the cut as it was when the cut began. Until the writer has passed it, whoever
-// changes it copies it out first and sets its mark (RowIndex::Entry::mark) to the cut's; a row that
-// is created ahead of the writer gets the same mark, because it belongs to no cut yet. The writer
-// takes rows without the mark from the table, and rows with it from the copies (a row that has no
-// copy is not part of the cut). It sets the marks that it passes to 0. Rows that the writer has
-// passed change freely.
+// The cut must get each row as it was when the cut began. A row that the writer has not passed yet
+// is copied out before it changes, and its mark (RowIndex::Entry::mark) is set to the mark of the
+// cut. A row that is created where the writer has not been yet gets the same mark, because it is
+// not part of the cut. The writer takes rows without the cut's mark from the table, and rows with
+// the mark from the copies (a marked row without a copy is not part of the cut). It sets the marks
+// of the rows that it passes to 0. Rows that the writer has passed may change freely.
 //
-// Not thread-safe: the shard's lock guards it. A CopyBudget is thread-safe.
+// Not thread-safe: the shard's lock guards it. But a CopyBudget is thread-safe.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_SHARD_CUT_H_
 #define SATRAP_EMBEDDING_PS_TABLE_SHARD_CUT_H_
@@ -30,8 +29,8 @@ class CopyBudget {
  public:
   explicit CopyBudget(int64_t limit_bytes) : left_bytes_(limit_bytes) {}
 
-  // Takes `bytes` for the copies of `rows` rows. False if fewer are left: the budget is then
-  // exhausted for good, and the cut with it.
+  // Takes `bytes` for the copies of `rows` rows. Returns false if fewer bytes are left. The budget
+  // is then exhausted for good, and the cut is lost.
   bool Take(int64_t rows, int64_t bytes);
   void Return(int64_t bytes) { left_bytes_ += bytes; }
   bool exhausted() const { return exhausted_; }
@@ -56,8 +55,8 @@ class ShardCut {
   // The nth partition of the shard.
   struct Partition {
     uint64_t next = 0;  // low bits of the first ordinal that the writer has not passed; 2^52: ended
-    uint32_t newest = RowArena::kMaxRows;  // place of the newest unsorted copy; this: none
-    std::vector<Copy> sorted;  // copies that are not written yet, the smallest ordinal last
+    uint32_t newest = RowArena::kMaxRows;  // place of the newest unsorted copy; kMaxRows: none
+    std::vector<Copy> sorted;              // copies not yet written, the smallest ordinal last
   };
 
   ShardCut(uint64_t number, uint8_t mark, int num_partitions, size_t row_bytes, size_t stride_bytes,
@@ -70,26 +69,26 @@ class ShardCut {
   bool IsPassed(uint64_t ordinal) const {
     return (ordinal & KeyOrder::kLowMask) < partitions_[ordinal >> KeyOrder::kLowBits].next;
   }
-  // Makes room for `rows` copies. False if the budget is exhausted.
+  // Makes room for `rows` copies. Returns false if the budget is exhausted.
   bool Reserve(size_t rows) {
     const int64_t n = static_cast<int64_t>(rows);
     return budget_->Take(n, n * place_bytes_);
   }
-  // Keeps `row` as it is. REQUIRES: room was made for it
+  // Copies `row` before it changes. REQUIRES: Reserve has made room for it
   void CopyOut(uint64_t ordinal, const float* row);
 
-  // The nth partition, all its copies sorted.
+  // The nth partition, with all its copies sorted.
   Partition& Sorted(int nth);
   const float* RowOf(const Copy& copy) const { return copies_.Row(copy.place) + kHeadFloats; }
   // Frees the memory of a copy that the writer has taken.
   void Release(const Copy& copy);
 
-  // Whether the writer has passed every row.
+  // Whether the writer has passed all rows.
   bool IsRead() const;
 
  private:
-  // Comes before the row in each place of copies_. The copies of each partition form a linked list,
-  // as do the free places, so no memory is needed beside the places.
+  // Precedes the row in each place of copies_. The copies of each partition form a linked list, and
+  // so do the free places. So no memory is needed apart from the places.
   struct Head {
     uint64_t ordinal;
     uint32_t next;  // place, or RowArena::kMaxRows

@@ -1,5 +1,4 @@
-// Compares a cut with a model: whatever happens to a table between mark and end, the cut is the
-// content at the mark.
+// Tests that a cut has the content at the mark, whatever happens to the table until the cut ends.
 
 #include <algorithm>
 #include <map>
@@ -43,7 +42,7 @@ std::unique_ptr<EmbeddingTable> NewTable(int shards) {
   return NewTable(options);
 }
 
-// All rows, read by calls that do not use cuts.
+// All rows of the table, read by calls that do not use cuts.
 Rows ContentOf(const EmbeddingTable& table) {
   Rows content;
   const std::vector<uint64_t> keys = table.Keys(0, kNumPartitions - 1);
@@ -59,7 +58,7 @@ void Update(EmbeddingTable* table, const std::vector<uint64_t>& keys, float grad
   table->Update(keys, std::vector<float>(keys.size() * kDim, gradient), {}, StepContext());
 }
 
-// Reads a cut in pieces, partitions in any order and several at once.
+// Reads a cut in pieces. Partitions are read in any order, and several at the same time.
 class CutReader {
  public:
   CutReader(EmbeddingTable* table, std::shared_ptr<CopyBudget> budget, uint64_t seed)
@@ -73,7 +72,7 @@ class CutReader {
   uint64_t cut() const { return cut_; }
   const Rows& rows() const { return rows_; }
 
-  // Reads the next rows of some partition. False if the cut is gone.
+  // Reads the next rows of some partition. Returns false if the cut is gone.
   bool ReadSome() {
     const size_t at = random_.Below(std::min<size_t>(left_.size(), 8));
     const int partition = left_[at];
@@ -112,7 +111,7 @@ class CutReader {
   Rows rows_;
 };
 
-// Makes a random change of some rows, old and new.
+// Makes a random change to some rows, both existing and new ones.
 void ChangeSomething(EmbeddingTable* table, uint64_t num_ids, SplitMix64* random) {
   std::set<uint64_t> unique;
   const uint64_t n = random->Below(60);
@@ -168,9 +167,9 @@ TEST(TableCutTest, IsTheContentAtTheMarkWhateverChangesMeanwhile) {
   }
 }
 
-// A row gets the mark of a cut that is abandoned, and keeps it through any number of cuts that are
-// not read. The mark must not be mistaken for that of a later cut, not even when the marks start
-// over.
+// A row gets the mark of a cut that is then abandoned. It keeps this mark while later cuts, any
+// number of them, begin without being read. The mark must not be mistaken for the mark of a later
+// cut, even when the mark numbers start again from the beginning.
 TEST(TableCutTest, TheMarkOfAnAbandonedCutHidesNoRowFromALaterOne) {
   for (int between = 0; between<600; between += between % 256> 250 ? 1 : 7) {
     const auto table = NewTable(3);
@@ -215,7 +214,7 @@ TEST(TableCutTest, ACutThatNeedsMoreCopiesThanItsBudgetIsGone) {
   EXPECT_TRUE(budget->exhausted());
   EXPECT_FALSE(reader.ReadAll());
   table->EndCut(reader.cut());
-  // The next cut has all rows.
+  // The next cut must have all rows.
   CutReader next(table.get(), 1);
   ASSERT_TRUE(next.ReadAll());
   EXPECT_EQ(next.rows(), ContentOf(*table));
@@ -276,7 +275,7 @@ TEST(TableCutTest, AppendedRowsAreFoundOnceTheyAreIndexed) {
   }
 }
 
-// Updates from two threads while two others read the cut.
+// Two threads update the table while two others read the cut.
 TEST(TableCutTest, ThreadsThatUpdateDoNotDisturbThreadsThatRead) {
   const auto table = NewTable(8);
   std::vector<uint64_t> keys;

@@ -1,4 +1,4 @@
-// The part of a table that a process holds, and how.
+// Which part of a table a process holds, and how it is stored.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_TABLE_OPTIONS_H_
 #define SATRAP_EMBEDDING_PS_TABLE_TABLE_OPTIONS_H_
@@ -11,14 +11,14 @@
 namespace satrap {
 
 struct TableOptions {
-  uint64_t seed = 1;         // of initial values
+  uint64_t seed = 1;         // seed of the initial values
   int shards = 16;           // 1 to kMaxShards (common/config/ranges.h)
   int64_t reserve_rows = 0;  // expected in this process; memory is committed on touch
-  // The partitions of the keys that it may hold, both inclusive.
+  // The range of partitions whose keys the table may hold; both ends are inclusive.
   int first_partition = 0;
   int last_partition = kNumPartitions - 1;
-  // Steps that the run had made when this process started, and how many of them the table was
-  // frozen in. A step in which the table is frozen is not a missed step.
+  // first_step: how many steps the run had made when this process started. frozen_steps: in how
+  // many of these the table was frozen. A step in which the table is frozen is not a missed step.
   int64_t first_step = 0;
   int64_t frozen_steps = 0;
   SparseOptimizerFactory new_optimizer = NewSparseOptimizer;

@@ -28,8 +28,8 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
   for (; !positions.empty(); positions.remove_prefix(std::min(kBlock, positions.size()))) {
     const size_t n = std::min(kBlock, positions.size());
     const uint32_t* const at = positions.data();
-    // Index: fetch the home line of each key, then search it. A key whose line is full of smaller
-    // ordinals goes on to the next line, which is fetched for all such keys together.
+    // Index: fetch the home line of each key, then search it. If that line is full of smaller
+    // ordinals, the key is in a later line. The next lines of all such keys are fetched together.
     for (size_t i = 0; i < n; ++i) {
       ordinals[i] = order_.OrdinalOf(keys[at[i]]);
       lines[i] = index_.HomeLine(ordinals[i]);
@@ -47,7 +47,7 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
       while ((found[i] = index_.FindInLine(lines[i], ordinals[i])) == RowIndex::kFurther)
         ++lines[i];
     }
-    // Rows: fetch them, and prefetch the caller's array, which is mostly sequential.
+    // Rows: fetch them, and prefetch the caller's array, whose accesses are mostly sequential.
     for (size_t i = 0; i < n; ++i) {
       if (found[i] == RowIndex::kAbsent) found[i] = absent(ordinals[i]);
       rows[i] = found[i] == RowIndex::kAbsent ? nullptr : arena_.Row(found[i]);
@@ -65,12 +65,12 @@ void TableShard::ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const ui
 }
 
 uint32_t TableShard::AddRow(uint64_t ordinal, bool init) {
-  // The same key earlier in the block may have created the row since ForEachRow searched for it.
-  // Keys are unique by contract, but a second row would corrupt the table.
+  // If the key occurs twice in the block, its row may have been created since ForEachRow searched
+  // for it. Keys should be unique, but a second row for a key would corrupt the table.
   uint32_t row = index_.Find(ordinal);
   if (row != RowIndex::kAbsent) return row;
   row = arena_.Add();
-  // The cut under way is older than the row: its writer must not take it.
+  // The row is newer than the cut in progress, so the cut's writer must not take it.
   const uint8_t mark = cut_ != nullptr && !cut_->IsPassed(ordinal) ? cut_->mark() : 0;
   index_.Insert(ordinal, row, mark);
   if (init) updater_.InitRow(order_.KeyOf(ordinal), arena_.Row(row));
@@ -102,7 +102,7 @@ void TableShard::Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32
       });
 }
 
-// In the lambdas below, thread-safety analysis cannot see that they run with the lock held.
+// Thread-safety analysis cannot see that the lambdas below run with the lock held.
 int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                            const float* gradients, absl::Span<const uint32_t> sample_counts,
                            RowUpdater::Step* step) {

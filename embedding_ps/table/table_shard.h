@@ -1,9 +1,11 @@
-// A TableShard is the part of an embedding table under one lock: an index and an arena.
+// A TableShard is the part of an embedding table that one lock guards: an index and an arena.
 // EmbeddingTable decides which keys belong to which shard.
 //
 // Every call takes the arrays of the whole request and the positions of this shard's keys in them.
-// It locks once, and fetches index lines and rows for a block of keys at a time. A cut is read in
-// short calls (shard_cut.h). Thread-safe.
+// It takes the lock once, and fetches the index lines and rows of a block of keys together. A cut
+// is read in short calls (shard_cut.h).
+//
+// Thread-safe.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_TABLE_SHARD_H_
 #define SATRAP_EMBEDDING_PS_TABLE_TABLE_SHARD_H_
@@ -25,30 +27,30 @@ namespace satrap {
 
 // What Lookup returns for a key without a row.
 enum class AbsentRows {
-  kInitialValues,  // training: what Update would create the row with
+  kInitialValues,  // training: the values that Update would create
   kZeros,          // evaluation
 };
 
-// The outcome of a ReadCut.
+// The result of a ReadCut.
 enum class CutRead {
   kMore,   // the partition may have more rows
-  kEnded,  // all rows of the partition are read
-  kGone,   // the cut is no longer whole or no longer there; what was read is useless
+  kEnded,  // all rows of the partition have been read
+  kGone,   // the cut is incomplete or has ended; discard what was read
 };
 
 class TableShard {
  public:
-  // The most rows that one ReadCut gives, so that it holds the lock for some 20 us.
+  // The most rows that one ReadCut returns. So it holds the lock for only some 20 us.
   static constexpr size_t kMaxCutRows = 512;
 
-  // A row that is in the arena and not yet in the index.
+  // A row that is in the arena but not yet in the index.
   struct AppendedRow {
     uint64_t ordinal;
     uint32_t row;
   };
 
-  // `updater` is not owned and outlives the shard. `order` says which keys it may hold. `phase`, in
-  // [0, 1), differs between the shards of a table: see RowIndex and RowArena.
+  // `updater` is not owned and must outlive the shard. `order` says which keys the shard may hold.
+  // `phase`, in [0, 1), differs between the shards of a table: see RowIndex and RowArena.
   TableShard(const RowUpdater* updater, const KeyOrder& order, size_t reserve_rows, double phase);
 
   // As the methods of EmbeddingTable, for the keys at `positions`.
@@ -60,36 +62,37 @@ class TableShard {
   void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                   const float* gradients, absl::Span<const uint32_t> sample_counts,
                   RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
-  // Adds the squares of the idle rows: those that AddSquares has not visited since the last call.
-  // REQUIRES: idle_rows_have_gradients() of the updater
+  // Adds the squares of the idle rows: those that AddSquares has not visited since the last call of
+  // this function. REQUIRES: the updater's idle_rows_have_gradients()
   void AddIdleSquares(RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
   int64_t CreateRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                      const RowUpdater::Step& step) EXCLUDES(mutex_);
-  // Sweeps the idle rows: those that no Update has stepped since the last call. REQUIRES:
-  // needs_sweep(finite) of the updater
+  // Sweeps the idle rows: those that no Update has stepped since the last sweep. REQUIRES: the
+  // updater's needs_sweep(finite)
   void Sweep(RowUpdater::Step* step) EXCLUDES(mutex_);
   void ReadRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                 float* rows) const EXCLUDES(mutex_);
   void WriteRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                  const float* rows) EXCLUDES(mutex_);
 
-  // The keys of the nth partition of the shard, ascending.
+  // Appends the keys of the nth partition of the shard, ascending, to `keys`.
   void AppendKeys(int nth_partition, std::vector<uint64_t>* keys) EXCLUDES(mutex_);
 
   // As the methods of EmbeddingTable.
   void BeginCut(uint64_t cut, std::shared_ptr<CopyBudget> budget) EXCLUDES(mutex_);
   void EndCut(uint64_t cut) EXCLUDES(mutex_);
-  // The next rows of the nth partition of the shard: their keys and whole rows, at most kMaxCutRows
-  // and at most `max_rows`. Writes their number to *num_rows.
+  // Reads the next rows of the nth partition of the shard, with their keys: at most kMaxCutRows and
+  // at most `max_rows`. Writes the number of rows to *num_rows.
   CutRead ReadCut(uint64_t cut, int nth_partition, size_t max_rows, uint64_t* keys, float* rows,
                   size_t* num_rows) EXCLUDES(mutex_);
 
-  // Copies rows into the arena, where no call finds them, and reports in *appended what IndexRows
-  // needs.
+  // Copies rows into the arena, where no call finds them yet, and appends to *appended what
+  // IndexRows needs.
   void AppendRows(absl::Span<const uint64_t> keys, const float* rows,
                   std::vector<AppendedRow>* appended) EXCLUDES(mutex_);
-  // Makes the rows of `runs` visible to all calls. False, with nothing changed, if the ordinals of
-  // all runs, one after the other, do not ascend. REQUIRES: the shard has no other rows
+  // Makes the rows of `runs` visible to all calls. Returns false, with nothing changed, if the
+  // ordinals of the runs, taken one after another, do not ascend. REQUIRES: the shard has no other
+  // rows
   bool IndexRows(absl::Span<const absl::Span<const AppendedRow>> runs) EXCLUDES(mutex_);
 
   void Clear() EXCLUDES(mutex_);
@@ -97,34 +100,35 @@ class TableShard {
   int64_t bytes() const EXCLUDES(mutex_);
 
  private:
-  // An array [request keys, width] of the caller, whose row i goes with key i. It holds values to
-  // fill, or gradients.
+  // An array of the caller, [request keys, width], whose row i belongs to key i. It holds values to
+  // be filled in, or gradients.
   struct CallerArray {
     const float* floats;
     size_t width;
   };
   // Calls visit(position, number, row) for each position in turn; row is null if the key is absent.
-  // Before that it brings the first `touched_bytes` of the row, and its part of `caller_array`,
-  // into the cache. absent(ordinal) is called earlier for each absent key; it may create the row
-  // and return its number, else RowIndex::kAbsent.
+  // Before that call, brings the first `touched_bytes` of the row, and the key's row of
+  // `caller_array`, into the cache. Still earlier, calls absent(ordinal) for each absent key:
+  // `absent` may create the row and return its number; otherwise it returns RowIndex::kAbsent.
   template <typename Absent, typename Visitor>
   void ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                   size_t touched_bytes, const CallerArray& caller_array, Absent absent,
                   Visitor visit) const REQUIRES(mutex_);
-  // Creates the row of an absent key: with its initial values and state if `init`, else all zero.
+  // Creates the row of an absent key. It has its initial values and state if `init`, otherwise
+  // zeros.
   uint32_t AddRow(uint64_t ordinal, bool init) REQUIRES(mutex_);
-  // Notes that the step holds the row, so that the next ForEachIdleRun leaves it out.
+  // Notes that the step holds the row, so that the next ForEachIdleRun skips it.
   void MarkSeen(uint32_t row) const REQUIRES(mutex_);
-  // Calls visit(rows, count) for the idle rows, those that MarkSeen has not noted, in runs of
-  // adjacent rows. Then forgets the notes. Both the sweep of a step and its squares find idle rows
-  // this way only.
+  // Calls visit(rows, count) for runs of adjacent idle rows, which are the rows that MarkSeen has
+  // not noted. Then clears the notes. A step sweeps its idle rows, and sums the squares of their
+  // gradients, only by calls of this function.
   template <typename Visitor>
   void ForEachIdleRun(Visitor visit) const REQUIRES(mutex_);
   size_t StrideFloats() const { return updater_.layout().stride_bytes() / sizeof(float); }
-  // Call before rows change: copies out those that the cut under way still needs.
+  // Call this before rows change: it copies out those that the cut in progress still needs.
   void CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions)
       REQUIRES(mutex_);
-  // As CopyOut, before all rows change.
+  // As CopyOut, for all rows of the shard.
   void CopyAllOut() REQUIRES(mutex_);
 
   const RowUpdater& updater_;
@@ -133,12 +137,13 @@ class TableShard {
   mutable Mutex mutex_;
   RowIndex index_ GUARDED_BY(mutex_);
   RowArena arena_ GUARDED_BY(mutex_);
-  // Bit i says that MarkSeen has noted row number i; bits past the end count as 0. Used first for
-  // the squares of a step, and again for its Update and sweep. Empty without sweeps.
+  // Bit i says that MarkSeen has noted row number i; bits beyond the end count as 0. Used for the
+  // squares of a step, and then again for the step's Update and sweep. Empty if there are no
+  // sweeps.
   mutable std::vector<uint64_t> seen_ GUARDED_BY(mutex_);
-  std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null while none is under way
-  // The mark of the newest cut. Any mark of an entry other than 0 is that of a cut that was begun
-  // since last_mark_ was 0 and was not read whole.
+  std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null if no cut is in progress
+  // The mark of the newest cut. If an entry has a mark other than 0, this is the mark of a cut that
+  // was not read completely, and that began after the last time that last_mark_ was 0.
   uint8_t last_mark_ GUARDED_BY(mutex_) = 0;
 };
 

@@ -1,4 +1,4 @@
-// The part of TableShard that reads cuts, and that loads them.
+// The part of TableShard that reads cuts and loads rows.
 
 #include <algorithm>
 #include <cstring>
@@ -13,8 +13,8 @@ namespace satrap {
 void TableShard::BeginCut(uint64_t cut, std::shared_ptr<CopyBudget> budget) {
   std::unique_ptr<ShardCut> before;  // an unfinished one, freed without the lock
   MutexLock lock(&mutex_);
-  // Cuts that ended before they were read completely leave marks. A mark counts only if it is the
-  // newest cut's, so these do no harm until the marks start over.
+  // Cuts that ended before they were read completely leave marks in entries. Only the mark of the
+  // newest cut counts, so old marks do no harm until the mark numbers start again.
   if (last_mark_ == std::numeric_limits<uint8_t>::max()) {
     index_.ClearMarks();
     last_mark_ = 0;
@@ -30,7 +30,7 @@ void TableShard::EndCut(uint64_t cut) {
   std::unique_ptr<ShardCut> ended;  // frees its copies without the lock
   MutexLock lock(&mutex_);
   if (cut_ == nullptr || cut_->number() != cut) return;
-  // The writer has been at every entry and has set every mark to 0, those of older cuts, too.
+  // The writer has visited every entry and has set every mark to 0, including those of older cuts.
   if (cut_->IsRead()) last_mark_ = 0;
   ended = std::move(cut_);
 }
@@ -58,7 +58,7 @@ void TableShard::CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint3
       ForEachLine(arena_.Row(entries[i]->row()), row_bytes, Touch);
     }
     for (size_t i = 0; i < num_entries; ++i) {
-      // A key that comes twice has been copied already.
+      // If a key comes twice, its row has already been copied.
       if (entries[i]->mark() == cut_->mark()) continue;
       cut_->CopyOut(entries[i]->ordinal(), arena_.Row(entries[i]->row()));
       entries[i]->set_mark(cut_->mark());
@@ -101,8 +101,8 @@ CutRead TableShard::ReadCut(uint64_t cut, int nth_partition, size_t max_rows, ui
     keys[n] = order_.KeyOf(copy.ordinal);
     sources[n++] = reading.RowOf(copy);
   };
-  // Two ascending sequences, the index and the copies, are merged. Thread-safety analysis cannot
-  // see that the lambda runs with the lock held.
+  // Merges two ascending sequences, the index and the copies. Thread-safety analysis cannot see
+  // that the lambda runs with the lock held.
   bool full = false;
   index_.Walk(base | partition.next, base | KeyOrder::kLowMask,
               [&](RowIndex::Entry& entry) NO_THREAD_SAFETY_ANALYSIS {
@@ -120,7 +120,7 @@ CutRead TableShard::ReadCut(uint64_t cut, int nth_partition, size_t max_rows, ui
                 partition.next = (ordinal & KeyOrder::kLowMask) + 1;
                 return true;
               });
-  // Copies of rows after the last entry.
+  // Takes the copies of rows that come after the last entry of the index.
   while (copies_left > 0 && !full) {
     full = n == max_rows;
     if (!full) take_copy();
@@ -150,7 +150,8 @@ void TableShard::AppendRows(absl::Span<const uint64_t> keys, const float* rows,
     float* to;
     size_t n;
     {
-      // Only finding a place for the rows needs the lock: no other thread knows of that memory yet.
+      // Only the search for a place needs the lock, because no other thread uses the memory of
+      // these rows yet.
       MutexLock lock(&mutex_);
       if (done == 0) first = arena_.AddRange(static_cast<uint32_t>(keys.size()));
       const uint32_t row = first + static_cast<uint32_t>(done);
@@ -168,7 +169,8 @@ void TableShard::AppendRows(absl::Span<const uint64_t> keys, const float* rows,
     done += n;
   }
   const size_t before = appended->size();
-  // Doubles the capacity, as push_back does, because loading a file makes thousands of calls.
+  // resize doubles the capacity, as push_back does. This matters because loading a file makes
+  // thousands of calls.
   appended->resize(before + keys.size());
   AppendedRow* next = appended->data() + before;
   for (const uint64_t key : keys) *next++ = {order_.OrdinalOf(key), first++};

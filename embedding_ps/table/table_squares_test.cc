@@ -1,5 +1,5 @@
-// The squares of the gradients that a step hands to the optimizers, both for the rows that it holds
-// and for idle ones.
+// Tests the squares of the gradients that a step passes to the optimizers, for the rows that the
+// step holds and for idle rows.
 
 #include <memory>
 #include <vector>
@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint64_t kRows = 200;
 
-// SGD of rate 1, so that a step is the gradient. Some segments have L2 of mode DENSE, others
-// another rule.
+// SGD with rate 1, so that a step is the gradient. Some segments have L2 of mode DENSE, others have
+// other rules.
 TableConfig ConfigOf(TableConfig::Semantics semantics) {
   TableConfig config;
   config.set_name("t");
@@ -56,7 +56,8 @@ std::vector<float> ValuesOf(const EmbeddingTable& table) {
   return values;
 }
 
-// A step of every third row, as an embedding PS makes it. Returns its squares.
+// Takes a step of every third row, in the way an embedding PS does. Returns the squares of the
+// step.
 double Step(EmbeddingTable* table, int64_t step, float clip_factor) {
   std::vector<uint64_t> keys;
   for (uint64_t id = static_cast<uint64_t>(step) % 3; id < kRows; id += 3)
@@ -116,7 +117,7 @@ TEST(TableSquaresTest, TablesThatAreFrozenOrNotNormalisedHaveNoneAndKnowNoFactor
   EXPECT_EQ(Step(frozen.get(), 0, 0.5f), 0);
   config.set_frozen(false);
   config.set_normalisation(NONE);
-  config.mutable_segments()->RemoveLast();  // CowClip needs gradients that are normalised
+  config.mutable_segments()->RemoveLast();  // CowClip requires normalised gradients
   const auto scaled = NewTable(config, 4), whole = NewTable(config, 4);
   for (int64_t step = 0; step < 3; ++step) {
     EXPECT_EQ(Step(scaled.get(), step, 0.5f), 0);

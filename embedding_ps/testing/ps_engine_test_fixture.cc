@@ -82,7 +82,7 @@ std::map<uint64_t, std::vector<float>> Pss::Rows(const std::vector<uint64_t>& ke
 
 rpc::Message Pss::LookupOf(const std::vector<uint64_t>& keys, bool training,
                            absl::optional<uint64_t> step) {
-  // Each Lookup is a call of its own.
+  // Each Lookup gets a new call number.
   static uint64_t last_number = 0;
   LookupHeader header;
   *header.mutable_envelope() = ThisRun();

@@ -1,4 +1,4 @@
-// What tests of the PsEngine share: a job with one small table, its embedding PSs in one thread,
+// Helpers for tests of the PsEngine: a job with one small table, its embedding PSs in one thread,
 // and calls to them.
 
 #ifndef SATRAP_EMBEDDING_PS_TESTING_PS_ENGINE_TEST_FIXTURE_H_
@@ -24,25 +24,25 @@ inline constexpr size_t kValues = 3;
 
 Envelope ThisRun();
 
-// One table of segments of dims 2 and 1 that begin at 1, plain SGD with rate 1: a row is 1 minus
-// the sum of its normalised gradients.
+// A job with one table, whose segments have dims 2 and 1. Values begin at 1, and the optimizer is
+// SGD with rate 1, so a row is 1 minus the sum of its normalised gradients.
 JobConfig PsTestJob(JobConfig::Mode mode, int ranks, int num_ps);
 
 using Answers = std::vector<absl::StatusOr<rpc::Message>>;
 
-// The embedding PSs of one job, and a caller of them.
+// The embedding PSs of one job, with methods to call them.
 class Pss {
  public:
-  // `disk_executor` is not owned; null: the executor of the calls is used.
+  // `disk_executor` is not owned. If it is null, the executor of the calls is used.
   explicit Pss(const JobConfig& job, Executor* disk_executor = nullptr,
                SparseOptimizerFactory new_optimizer = NewSparseOptimizer);
-  // Engines with `options`, except for envelope, index and executors.
+  // Creates engines with `options`, except for envelope, index and executors, which are set here.
   Pss(const JobConfig& job, Executor* disk_executor, PsEngine::Options options);
 
   PsEngine& engine(int i = 0) { return *engines_[i]; }
   ManualExecutor& executor() { return executor_; }
 
-  // Calls PS `ps`; the answer comes to `answers` when there is one.
+  // Calls PS `ps`. The answer is appended to `answers` when it arrives.
   void Call(int ps, const rpc::Method& method, rpc::Message request, Answers* answers);
   absl::StatusOr<rpc::Message> CallAndWait(int ps, const rpc::Method& method, rpc::Message request);
 
@@ -59,7 +59,7 @@ class Pss {
   std::vector<std::unique_ptr<PsEngine>> engines_;
 };
 
-// An Update under construction, valid until a test breaks it.
+// An Update under construction. It is valid until a test changes it.
 struct UpdateCall {
   UpdateHeader header;
   Buffer payload;
@@ -70,7 +70,7 @@ struct UpdateCall {
 UpdateCall UpdateOf(JobConfig::Mode mode, uint32_t rank, uint64_t step,
                     const std::vector<uint64_t>& keys, const std::vector<float>& gradients,
                     WireDtype dtype = F32);
-// As above, for step 0 in f32 and with sample counts. Empty `gradients` are zeros.
+// As above, for step 0, in f32 and with sample counts. Empty `gradients` mean zeros.
 UpdateCall UpdateWithCounts(JobConfig::Mode mode, uint32_t rank, const std::vector<uint64_t>& keys,
                             const std::vector<uint32_t>& counts, std::vector<float> gradients = {});
 

@@ -14,12 +14,12 @@
 namespace satrap {
 namespace {
 
-// Limit on the draws of a unique sample, per candidate requested. A log-uniform sample of a tenth
-// of all classes takes about three.
+// A unique sample may make at most this many draws per requested candidate. A log-uniform sample of
+// a tenth of all classes takes about three.
 constexpr int64_t kMostDrawsPerCandidate = 16;
 
-// A uniform number in [0, n), which chooses a cell, and how far into this cell the draw fell, in
-// units of 2^-64.
+// A random number in [0, n): its integer part, which chooses a cell, and its fraction in units of
+// 2^-64.
 struct Cell {
   int64_t index;
   uint64_t remainder;
@@ -41,10 +41,10 @@ class LogUniformSampler final : public CandidateSampler {
   explicit LogUniformSampler(int64_t n)
       : CandidateSampler(n), log_range_(std::log1p(static_cast<double>(n))) {}
 
-  // The inverse of the distribution function log(c + 1) / log(n + 1).
+  // Inverts the distribution function log(c + 1) / log(n + 1).
   int64_t Draw(uint64_t bits) const override {
     const double c = std::floor(std::expm1(UniformDouble(bits) * log_range_));
-    // exp of a number just below log(n + 1) may round up to n + 1.
+    // Rounding may give n + 1 as the exp of a number just below log(n + 1).
     return std::min(static_cast<int64_t>(c), num_classes() - 1);
   }
   double Probability(int64_t c) const override {
@@ -55,15 +55,16 @@ class LogUniformSampler final : public CandidateSampler {
   const double log_range_;
 };
 
-// Walker's alias method with Vose's set-up, "A linear algorithm for generating random numbers with
-// a given distribution" (1991): a draw picks a cell of equal size and then one of its two classes.
+// Walker's alias method, set up as in Vose, "A linear algorithm for generating random numbers with
+// a given distribution" (1991). All cells have equal size: a draw picks a cell, and then one of the
+// two classes of that cell.
 class UnigramSampler final : public CandidateSampler {
  public:
   explicit UnigramSampler(const std::vector<double>& weights, double sum)
       : CandidateSampler(static_cast<int64_t>(weights.size())), cells_(weights.size()) {
     const double n = static_cast<double>(weights.size());
     std::vector<int64_t> small, large;
-    std::vector<double> share(weights.size());  // of a cell that is still to be assigned
+    std::vector<double> share(weights.size());  // remaining share, in units of a cell
     for (size_t c = 0; c < weights.size(); ++c) {
       cells_[c].probability = static_cast<float>(weights[c] / sum);
       share[c] = weights[c] / sum * n;
@@ -80,8 +81,8 @@ class UnigramSampler final : public CandidateSampler {
         small.push_back(over);
       }
     }
-    // Rounding leaves some classes in one of the lists. Each gets its whole cell, unless it must
-    // never be drawn: then its cell goes to the most frequent class.
+    // Because of rounding, one of the lists has some classes left. Each of them gets its whole
+    // cell, unless it must never be drawn: then its cell goes to the most frequent class.
     const int64_t most_frequent =
         std::max_element(weights.begin(), weights.end()) - weights.begin();
     for (const std::vector<int64_t>* left : {&small, &large}) {
@@ -132,7 +133,7 @@ absl::StatusOr<std::unique_ptr<const CandidateSampler>> NewUnigramSampler(
       return absl::InvalidArgumentError(absl::StrCat("the count of candidate ", c, " is ",
                                                      counts[c], "; expected a finite number >= 0"));
     }
-    // pow(0, 0) is 1, but a class without a count must not be drawn.
+    // pow(0, 0) would be 1, but a class with count 0 must not be drawn.
     weights[c] = counts[c] > 0 ? std::pow(counts[c], distortion) : 0;
     sum += weights[c];
   }

@@ -21,7 +21,7 @@ struct NamedSampler {
   std::unique_ptr<const CandidateSampler> sampler;
 };
 
-// Counts that fall as 1 / rank, except for one class in the middle, which does not occur.
+// Counts proportional to 1 / rank, except that one class in the middle has count 0.
 std::vector<double> SomeCounts(int64_t n) {
   std::vector<double> counts(n);
   for (int64_t c = 0; c < n; ++c) counts[c] = c == n / 2 ? 0 : 1000.0 / static_cast<double>(c + 1);
@@ -49,7 +49,7 @@ TEST(CandidateSamplerTest, ProbabilitiesSumToOne) {
   }
 }
 
-// Uses Pearson's statistic. Each class that can be drawn has 20 or more expected draws.
+// Uses Pearson's statistic. Each class that can be drawn is expected in at least 20 draws.
 TEST(CandidateSamplerTest, DrawsEachClassAsOftenAsItsProbabilitySays) {
   constexpr int64_t kClasses = 50;
   constexpr int64_t kDraws = 200000;
@@ -65,7 +65,7 @@ TEST(CandidateSamplerTest, DrawsEachClassAsOftenAsItsProbabilitySays) {
       }
       chi2 += (drawn[c] - expected) * (drawn[c] - expected) / expected;
     }
-    // With 49 degrees of freedom, 85.4 is exceeded by chance once in 1,000.
+    // With 49 degrees of freedom, chance exceeds 85.4 only once in 1,000 tests.
     EXPECT_LT(chi2, 85.4) << s.name;
   }
 }
@@ -139,8 +139,8 @@ TEST(DrawCandidatesTest, GivesFewerUniqueCandidatesWhereTheSamplerHasNoMore) {
   EXPECT_EQ(candidates.draws, 160);
 }
 
-// Compares how often a class is a candidate, as the mean over many parts, with the formula's value
-// for the number of draws that each part took.
+// How often a class is a candidate, as a mean over many parts, must be what the formula gives for
+// each part's number of draws.
 TEST(ExpectedCountTest, IsTheMeanNumberOfTimesThatAClassIsACandidate) {
   constexpr int kParts = 4000;
   for (bool unique : {false, true}) {
@@ -156,8 +156,9 @@ TEST(ExpectedCountTest, IsTheMeanNumberOfTimesThatAClassIsACandidate) {
           candidates_expected += count / kParts;
         }
       }
-      // The number of draws of a unique sample depends on what was drawn. The formula ignores that,
-      // which makes a difference of one percent where a third of all classes are drawn.
+      // The tolerance is for unique samples. Their number of draws depends on which classes were
+      // drawn, which the formula ignores. If a third of all classes are drawn, the error is one
+      // percent.
       EXPECT_NEAR(candidates_expected, 20, 0.4) << s.name << (unique ? " unique" : "");
       for (int64_t c = 0; c < 60; ++c) {
         EXPECT_NEAR(found[c], expected[c], 0.05 * expected[c] + 0.02)

@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// Keeps these random numbers apart from others of the same seed.
+// Makes these random numbers independent of others that come from the same seed.
 constexpr uint64_t kStream = 0x43414e4449444154ULL;
 
 uint64_t CounterOf(const PartId& part, bool ordered) {
@@ -42,16 +42,17 @@ absl::StatusOr<std::unique_ptr<const CandidateSource>> CandidateSource::Create(c
                                                                                CandidateList list) {
   if (!NeedsCandidateList(job)) return nullptr;
   const CandidatesConfig& config = job.model().candidates();
-  // With a list of one item, this item would be every sample's own, and there would be none to
-  // distinguish it from.
+  // With only one item in the list, every sample's own item would be the same as its candidates, so
+  // there would be nothing to learn.
   if (list.size() < 2) {
     return absl::InvalidArgumentError(absl::StrCat(
         "model.candidates.list: needs at least two items to learn from, but has ", list.size()));
   }
   if (config.unique() && static_cast<size_t>(config.count()) > list.size()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("model.candidates.count: must be at most the ", list.size(),
-                     " items of the list, because they are drawn uniquely, got ", config.count()));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "model.candidates.count: must be at most ", list.size(),
+        ", the number of items of the list, because `unique` draws no item twice, got ",
+        config.count()));
   }
   auto sampler = NewSampler(config, list);
   if (!sampler.ok()) {

@@ -1,9 +1,9 @@
-// The candidates of parts: the items that are drawn for a part, with the log Q of these and of the
-// samples' own items (CandidatesConfig in proto/model.proto).
+// Draws the candidates of parts: items, with the log Q of these items and of the samples' own items
+// (CandidatesConfig in proto/model.proto).
 //
-// A draw depends on the job's seed and on the part's name. In SYNC it depends on (epoch, lane, seq)
-// alone, so all parts of a batch get the same candidates, however many parts there are. In HYBRID
-// it also depends on the number of the part in its batch.
+// A draw depends on the job's seed and on the part's id. In SYNC it depends only on (epoch, lane,
+// seq) of the id, so all parts of a batch have the same candidates, however many parts there are.
+// In HYBRID it also depends on the part's number in its batch.
 //
 // Thread-safe: const.
 
@@ -26,27 +26,28 @@ namespace satrap {
 
 struct PartCandidates {
   std::vector<uint64_t> ids;  // in the order of the draws
-  // Both are empty unless subtract_log_q. They are logs of the expected count among the part's
-  // candidates or, without draws (count 0), of the probability.
+  // Both are empty unless subtract_log_q is set. They are logarithms of the expected count among
+  // the part's candidates or, if nothing is drawn (count 0), of the probability.
   std::vector<float> log_q;           // [ids]
   std::vector<float> positive_log_q;  // [samples]
 };
 
 class CandidateSource {
  public:
-  // Null if the job needs no list (NeedsCandidateList): there is nothing to draw. INVALID_ARGUMENT,
-  // naming the field, if the list is empty, has fewer items than `count` and `unique` require, or
-  // has counts that FIXED_UNIGRAM cannot use. REQUIRES: a validated job
+  // Returns null if the job needs no list (NeedsCandidateList), because nothing is drawn.
+  // INVALID_ARGUMENT, naming the field, if the list has fewer than two items, has fewer items than
+  // `count` and `unique` require, or has counts that FIXED_UNIGRAM cannot use. REQUIRES: a
+  // validated job
   static absl::StatusOr<std::unique_ptr<const CandidateSource>> Create(const JobConfig& job,
                                                                        CandidateList list);
 
-  // Whether this part counts its candidates among the samples that hold a key (L2 of mode
-  // OCCURRENCE, CowClip). Parts with the same candidates count them once, so in SYNC only part 0
-  // does.
+  // Whether this part's candidates count as samples that hold the candidates' keys (L2 of mode
+  // OCCURRENCE, CowClip). If several parts have the same candidates, these must count only once, so
+  // in SYNC only those of part 0 count.
   bool CountsIn(const PartId& part) const { return !ordered_ || part.part() == 0; }
 
-  // `positives`: the item of each sample. An item that is not in the list, or that is never drawn,
-  // gets the log Q of the rarest item that can be drawn.
+  // `positives` is the item of each sample. If the item is not in the list, or is never drawn, its
+  // log Q is that of the rarest item that can be drawn.
   PartCandidates Draw(const PartId& part, absl::Span<const uint64_t> positives) const;
 
  private:

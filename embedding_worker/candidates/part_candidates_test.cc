@@ -18,7 +18,7 @@ JobConfig JobOf(const std::string& candidates, JobConfig::Mode mode = JobConfig:
   return job;
 }
 
-// 100 items with ids 1000, 1001, ...; item i occurs 100 - i times.
+// `count` items with the ids 1000, 1001, ...; item i has the count 100 - i.
 CandidateList Items(size_t count = 100) {
   CandidateList list;
   for (size_t i = 0; i < count; ++i) {
@@ -125,8 +125,8 @@ TEST(PartCandidatesTest, ListsThatDoNotServeAreRefused) {
   EXPECT_EQ(RefusalOf("count: 1", Items(1)),
             "model.candidates.list: needs at least two items to learn from, but has 1");
   EXPECT_EQ(RefusalOf("count: 101", Items()),
-            "model.candidates.count: must be at most the 100 items of the list, because they are "
-            "drawn uniquely, got 101");
+            "model.candidates.count: must be at most 100, the number of items of the list, because "
+            "`unique` draws no item twice, got 101");
   EXPECT_EQ(RefusalOf("count: 101 unique: false", Items()), "");
   CandidateList uncounted = Items(2);
   uncounted.counts = {0, 0};

@@ -1,16 +1,17 @@
 // A Backend owns a device's memory and runs the operations of the dense network on it. Layers are
 // written once, against this class, and know nothing of the device. Implementations: CpuBackend;
-// CpuHalfBackend, which computes with 16-bit values by CpuBackend; DeviceBackend, on a card or on
-// the host's device; and ReferenceBackend for tests. Each passes backend_conformance.h.
+// CpuHalfBackend, which computes with 16-bit values by means of CpuBackend; DeviceBackend, on a
+// card or on the host's device; and ReferenceBackend for tests. Each passes backend_conformance.h.
 //
 // Memory. The tensors given to a backend view memory of that backend, with the alignment that
-// tensor.h promises. Tensors are F32 unless an operation says otherwise, and its outputs do not
-// overlap its inputs; cpu_half_backend.h says where F16 and BF16 may replace F32. device_memory.h
-// says how the host gets values in and out; the host's device enforces these rules (host_device.h).
+// tensor.h promises. Tensors are F32 unless an operation says otherwise, and the outputs of an
+// operation do not overlap its inputs; cpu_half_backend.h says where F16 and BF16 may replace F32.
+// device_memory.h says how the host gets values in and out; the host's device enforces these rules
+// (host_device.h).
 //
-// Order. Operations run one after another in call order, with the plain copies of DeviceMemory; a
-// call may return before its operation has run. They return no values: sums, counts and flags are
-// written to backend memory.
+// Order. Operations and the plain copies of DeviceMemory run one after another in call order; a
+// call may return before its operation has run. Operations return no values: sums, counts and flags
+// are written to backend memory.
 //
 // Control. What differs from step to step, and whether a step applies, is read from a StepControl
 // (step_control.h) in backend memory: `control`, U8 (1, sizeof(StepControl)).
@@ -23,10 +24,10 @@
 // Errors. No operation returns an error. A kernel that fails aborts the process: its results are
 // lost.
 //
-// Threads: device_memory.h says what two threads may do at a time.
+// Threads: device_memory.h says which calls two threads may make at the same time.
 //
 // Linear layers are in linear_operations.h, feature interactions in interaction_operations.h,
-// losses in loss_operations.h, what ends a step in step_operations.h.
+// losses in loss_operations.h, and the operations that end a step in step_operations.h.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_BACKEND_H_
@@ -80,7 +81,7 @@ class Backend : public DeviceMemory,
   virtual void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
                       absl::Span<const GradientTarget> dxs) = 0;
 
-  // y[i, :] = the mean, sum or maximum, column by column, of the first lengths[i, 0] positions of
+  // y[i, :] = the mean, sum or maximum, column by column, over the first lengths[i, 0] positions of
   // row i of x; zeros if the length is 0. A length is rounded and bounded to [0, L].
   // x: (n, L d)   lengths: (n, 1)   y: (n, d)
   virtual void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) = 0;
@@ -89,8 +90,9 @@ class Backend : public DeviceMemory,
   virtual void SequencePoolGrad(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y,
                                 Tensor dy, GradientTarget dx) = 0;
 
-  // y = x * keep / (1 - rate), keep[i, c] a function of (mask.key(), first_sample + i, c) that is 1
-  // with probability 1 - rate. The gradient is the same operation on dy. REQUIRES: 0 <= rate < 1
+  // y = x * keep / (1 - rate), where keep[i, c] is a function of (mask.key(), first_sample + i, c)
+  // that is 1 with probability 1 - rate. The gradient is the same operation on dy. REQUIRES: 0 <=
+  // rate < 1
   virtual void Dropout(Tensor x, const DropoutMask& mask, float rate, Tensor y, bool add) = 0;
 
   // sums: F64 (1, 2 cols + 1) = [sum x | sum x^2 | n].
@@ -116,19 +118,21 @@ class Backend : public DeviceMemory,
   // Writes the segments and lengths of all features of a part, whatever their tables, from the rows
   // of their ids (row_exchange_args.h). REQUIRES: all have the same number of samples
   virtual void GatherRows(absl::Span<const FeatureExchange> features) = 0;
-  // The gradient of GatherRows for the rows of one table: gradients[r, :] = the sum over features
-  // and their ids j with ids[j] == r, in this order; zero in columns and rows that nothing reads.
-  // With 16-bit values the CPU keeps this order within blocks of samples, one block after another.
-  // The last feature may be the part's candidates, with a number of samples of its own, except on
-  // devices. gradients: (num_rows, row_values) without gaps. A feature with one row per sample
-  // comes alone, and its gradients are (samples, row_values). `inverse` is that of `features`.
+  // The gradient of GatherRows for the rows of one table: gradients[r, :] = the sum of the
+  // gradients of all ids j with ids[j] == r, feature by feature and in the order of j; zero in
+  // columns and rows that no feature reads. With 16-bit values the CPU adds up one block of samples
+  // after another, each in this order. The last feature may be the part's candidates, with a number
+  // of samples of its own, except on devices. gradients: (num_rows, row_values) without gaps. A
+  // feature with one row per sample must be the only one in `features`, and its gradients are
+  // (samples, row_values). `inverse` is the inverse of the ids of `features`.
   virtual void ScatterGradients(absl::Span<const FeatureExchange> features,
                                 const RowInverse& inverse, Tensor gradients) = 0;
-  // Takes the memory that ScatterGradients needs for features with `num_ids` ids together, because
-  // ScatterGradients itself returns no error. Any thread may call it. RESOURCE_EXHAUSTED.
+  // Allocates the memory that ScatterGradients needs for features with `num_ids` ids in total,
+  // because ScatterGradients itself cannot return an error. Any thread may call it.
+  // RESOURCE_EXHAUSTED.
   virtual absl::Status ReserveScatter(int64_t /*num_ids*/) { return absl::OkStatus(); }
-  // Whether ScatterGradients reads `inverse`: a device makes the sum of each row by itself, in the
-  // order of the inverse. Otherwise the caller need not make one.
+  // Whether ScatterGradients reads `inverse`. A device does: it sums up each row on its own, in the
+  // order of the inverse. If false, the caller need not make an inverse.
   virtual bool ScattersByRow() const = 0;
 
   // count, F64 (1, 1), += the number of values of x whose magnitude is above `limit`, or that are

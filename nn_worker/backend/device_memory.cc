@@ -10,8 +10,8 @@
 
 namespace satrap {
 
-// Most waits are short, so it begins by yielding. A thread that goes on yielding would take a core
-// from those that compute, so it sleeps soon.
+// Most waits are short, so the thread yields at first. Soon it sleeps instead, because a thread
+// that goes on yielding would take a core from threads that compute.
 absl::Status AwaitEvent(DeviceMemory* device, BackendEvent* event, int64_t timeout_ms,
                         absl::FunctionRef<bool()> aborted) {
   constexpr int kYields = 64;
@@ -22,7 +22,7 @@ absl::Status AwaitEvent(DeviceMemory* device, BackendEvent* event, int64_t timeo
     ASSIGN_OR_RETURN(const bool happened, device->Poll(event));
     if (happened) return absl::OkStatus();
     if (aborted()) return absl::CancelledError("the wait for the device was aborted");
-    // Compares durations, because the largest timeout, added to a clock, would overflow.
+    // Compares durations: adding the largest timeout to a time point would overflow.
     const auto waited = std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now() - begin);
     if (waited.count() >= timeout_ms) {
       return absl::DeadlineExceededError(

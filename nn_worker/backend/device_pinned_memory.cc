@@ -9,8 +9,8 @@
 namespace satrap {
 namespace {
 
-// The size of the block for a Buffer. A block is reused for later Buffers whose blocks have this
-// size.
+// The size of the block for a Buffer. A block can be reused for later Buffers whose blocks have the
+// same size.
 size_t BlockBytes(size_t size_bytes) { return std::bit_ceil(std::max<size_t>(size_bytes, 4096)); }
 
 }  // namespace

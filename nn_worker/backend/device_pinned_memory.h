@@ -1,8 +1,8 @@
-// The pinned memory of a DeviceBackend: Buffers in it, and blocks that stay until the backend is
-// gone.
+// The pinned memory of a DeviceBackend: memory for Buffers, and blocks that exist until this object
+// is destroyed.
 //
-// Pinned memory is slow to make and to give back, and a device may wait for all of its work
-// meanwhile. So what a Buffer gives back is kept for the next one of about the same size.
+// Allocating and freeing pinned memory is slow, and may make the device wait for all of its work.
+// So the memory of a destroyed Buffer is kept for the next Buffer of about the same size.
 //
 // Thread-safe. Buffers may outlive the backend: they keep this object, and so the device, alive.
 
@@ -30,9 +30,9 @@ class DevicePinnedMemory final : public BufferAllocator {
   uint8_t* Allocate(size_t size_bytes) override;
   void Free(uint8_t* data, size_t size_bytes) override;
 
-  // `bytes` bytes, undefined, freed with this object. RESOURCE_EXHAUSTED.
+  // Allocates `bytes` bytes, not initialised, which are freed with this object. RESOURCE_EXHAUSTED.
   absl::StatusOr<uint8_t*> NewBlock(int64_t bytes);
-  // Whether [data, data + bytes) lies in one block.
+  // Whether [data, data + bytes) is within one block.
   bool Holds(const void* data, int64_t bytes) const;
 
  private:

@@ -1,8 +1,8 @@
 // The operations of feature interactions, a part of Backend: products of the vectors of a sample,
-// softmax and normalisation. A row of a tensor holds the values of one sample as everywhere; an
-// operation that takes `width` sees each row as cols / width groups of that many values.
+// softmax and normalisation. As in all operations, a row of a tensor holds the values of one
+// sample. An operation with a `width` divides each row into cols / width groups of `width` values.
 //
-// What backend.h says about memory, order, determinism, zero rows and errors holds here, too. All
+// The rules of backend.h about memory, order, determinism, zero rows and errors hold here, too. All
 // tensors are F32. A gradient operation assigns or adds as its target says, and does nothing for a
 // target that is not wanted.
 
@@ -16,7 +16,7 @@
 
 namespace satrap {
 
-// One product of two vectors of a sample: those that begin at these columns of xs[a] and xs[b].
+// One product of two vectors of a sample, which begin at these columns of xs[a] and xs[b].
 struct PairTerm {
   int a = 0, a_column = 0;
   int b = 0, b_column = 0;
@@ -47,9 +47,8 @@ class InteractionOperations {
   // multiplies all of row i; or (1, width), which multiplies each group of every row.
   // a, y: (n, cols)
   virtual void Multiply(Tensor a, Tensor b, Tensor y, bool add) = 0;
-  // Each row of x is a matrix (x.cols / width, width); the matrix in that row of y becomes its
-  // transpose, or gets it added. The gradient operation is Transpose again, with a width of x.cols
-  // / width.
+  // Each row of x is a matrix (x.cols / width, width). Its transpose is written to the same row of
+  // y, or added to it. The gradient is Transpose again, with a width of x.cols / width.
   virtual void Transpose(Tensor x, int64_t width, Tensor y, bool add) = 0;
 
   // For each sample and each m < count: Y_m = scale * A_m B_m; with `add`, Y_m += scale * A_m B_m.
@@ -58,13 +57,13 @@ class InteractionOperations {
   virtual void BatchedProduct(const SampleMatrices& a, const SampleMatrices& b, int64_t count,
                               float scale, const SampleMatrices& y, bool add) = 0;
 
-  // y[i, t] = the product of the two vectors of `dim` values that terms[t] names.
+  // y[i, t] = the dot product of the two vectors of `dim` values that terms[t] names.
   // xs: n rows each   y: (n, terms)
   virtual void PairDots(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms, int64_t dim,
                         Tensor y) = 0;
-  // Each vector gets dy[i, t] times the other. Targets that are assigned are first set to 0; then
-  // all are added to in the order of the terms. So the same tensor may be given twice, and values
-  // that no term names get 0.
+  // The gradient of each vector of term t is dy[i, t] times the other vector. Assigned targets are
+  // first set to 0; then all contributions are added in the order of the terms. So the same tensor
+  // may occur twice among the targets, and values that no term names get 0.
   virtual void PairDotsGrad(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms,
                             int64_t dim, Tensor dy, absl::Span<const GradientTarget> dxs) = 0;
 
@@ -80,8 +79,10 @@ class InteractionOperations {
   // dx = y * (dy - sum (dy * y)), the sum within each group.
   virtual void SoftmaxGrad(Tensor y, Tensor dy, int64_t width, GradientTarget dx) = 0;
 
-  // Normalises each group. inverse[i, g] = 1 / the root that group g of row i is divided by; the
-  // variance is that of the group's values, not an estimate.   inverse: (n, cols / width)
+  // Normalises each group: y = (x - mean) * inverse for kLayer, y = x * inverse for kL2. inverse[i,
+  // g] is 1 / sqrt(variance + epsilon) for kLayer, 1 / sqrt(sum x^2 + epsilon) for kL2, each over
+  // group g of row i. The variance is that of the group's values, not an unbiased estimate.
+  // inverse: (n, cols / width)
   virtual void Normalize(Normalization kind, Tensor x, int64_t width, float epsilon, Tensor y,
                          Tensor inverse) = 0;
   // From y and inverse of Normalize: dx = inverse * (dy - mean dy - y mean (dy * y)) for kLayer,

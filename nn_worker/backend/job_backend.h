@@ -1,4 +1,4 @@
-// The backend of a job's NN worker, and the meter of its device.
+// The backend that an NN worker of a job uses, and the meter of its device.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_JOB_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_JOB_BACKEND_H_

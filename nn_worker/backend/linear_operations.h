@@ -1,8 +1,9 @@
-// Linear layers. A layer may be prepared, with the tensors that it is going to be given: a device
-// then chooses once how its products are made, and which of them include a bias, an activation or a
-// gradient, and its operations allocate nothing. What they give is the same, up to rounding.
+// Linear layers. A layer may be prepared for the tensors that it will use. A device then chooses
+// once how the layer's products are computed, and which of them include a bias, an activation or a
+// gradient; the layer's operations then allocate nothing. Results are the same as without
+// preparation, up to rounding.
 //
-// Part of Backend, whose rules on memory, order, control, determinism and errors hold.
+// Part of Backend (backend.h), whose rules on memory, order, control, determinism and errors apply.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_LINEAR_OPERATIONS_H_
 #define SATRAP_NN_WORKER_BACKEND_LINEAR_OPERATIONS_H_
@@ -16,7 +17,7 @@
 
 namespace satrap {
 
-// A layer that a backend has prepared. Belongs to that backend, and is destroyed before it.
+// A layer that a backend has prepared. Belongs to that backend, and must be destroyed before it.
 class PreparedLinear {
  public:
   explicit PreparedLinear(Activation activation) : activation_(activation) {}
@@ -29,15 +30,15 @@ class PreparedLinear {
   const Activation activation_;
 };
 
-// The tensors of a layer with the most rows that it will get. Its operations then get the same
-// tensors, except that samples may be fewer and dx.add may differ.
+// The tensors of a layer, with the largest number of rows that it will get. Its operations must
+// then be called with the same tensors, except that samples may be fewer and dx.add may differ.
 struct LinearSpec {
   LinearGradArgs args;  // if dy is empty, there are no gradients
   Tensor bias;          // (1, out), or empty
-  // The layer of the same backend whose ReLU made x, if LinearBackward of this layer is the last
-  // operation that adds to the gradient of x, and LinearBackward of that layer the only one that
-  // reads it; otherwise null. Between the two calls dx holds what suits the backend: it may have
-  // passed the ReLU already.
+  // The layer of the same backend whose output, after a ReLU, is x; or null. It may be set only if
+  // LinearBackward of this layer is the last operation that adds to the gradient of x, and
+  // LinearBackward of that layer is the only operation that reads this gradient. Between the two
+  // calls the content of dx depends on the backend: the ReLU may have been applied already.
   PreparedLinear* input_relu = nullptr;
 };
 
@@ -56,7 +57,7 @@ class LinearOperations {
     return std::make_unique<PreparedLinear>(spec.args.activation);
   }
   // Linear and LinearGrad of a prepared layer. REQUIRES: the tensors are those of its spec
-  // (LinearSpec); the last LinearForward before a LinearBackward was of the same samples
+  // (LinearSpec); the last LinearForward before a LinearBackward had the same samples
   virtual void LinearForward(PreparedLinear* layer, Tensor x, Tensor w, Tensor bias, Tensor y) {
     Linear(x, w, bias, layer->activation(), y);
   }

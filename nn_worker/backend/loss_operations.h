@@ -1,10 +1,10 @@
-// The operations of losses. Gradients are those of a sum, not of a mean, times
+// The operations of losses. Gradients are those of a sum, not of a mean, multiplied by
 // control.gradient_scale. Sample weights and a mask, (n, 1) each, may be empty, which means 1. A
-// masked sample adds exactly 0, whatever its label, and its gradient is exactly 0; and
+// masked sample adds exactly 0, whatever its label, and its gradient is exactly 0. Each loss writes
 //
 //   sums: F64 (1, 2) = [sum weight l | sum weight]     over samples, or pairs, that count
 //
-// Part of Backend, whose rules on memory, order, determinism and errors hold.
+// Part of Backend (backend.h), whose rules on memory, order, determinism and errors apply.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_LOSS_OPERATIONS_H_
 #define SATRAP_NN_WORKER_BACKEND_LOSS_OPERATIONS_H_
@@ -14,14 +14,15 @@
 
 namespace satrap {
 
-// The arguments of CandidateLoss. Each column of the scores is the score of an item, and one column
-// of each sample is that of its positive.
+// The arguments of CandidateLoss. Each column of the scores belongs to an item. In each row, one
+// column is the score of the sample's positive.
 struct CandidateLossArgs {
   CandidateLossKind kind = CandidateLossKind::kSoftmax;
-  // The positive of sample i is column i. False: it is column 0.
+  // If true, the positive of sample i is in column i; if false, in column 0.
   bool positives_on_diagonal = false;
-  // A column of the sample's positive item, other than the positive's own, does not count for the
-  // sample: it adds exactly 0, whatever its score, and its gradient is exactly 0.
+  // If true, a column with the same item as the sample's positive does not count for the sample,
+  // unless it is the positive's own column: it adds exactly 0, whatever its score, and its gradient
+  // is exactly 0.
   bool remove_hits = false;
   Tensor scores;          // (n, columns)
   Tensor items;           // U32 (1, columns): the item of each column; read with remove_hits
@@ -47,7 +48,7 @@ class LossOperations {
   virtual void SquaredError(Tensor control, Tensor outputs, Tensor labels, Tensor weights,
                             Tensor mask, Tensor doutputs, Tensor sums) = 0;
 
-  // BPR (Rendle et al. 2009): of a pair of sample p, a positive, and n, a negative,
+  // BPR (Rendle et al. 2009). For a pair of sample p, the positive, and sample n, the negative,
   // l = log(1 + exp(z_n - z_p)); dz_p -= weight sigmoid(z_n - z_p), dz_n += the same. The gradient
   // of a sample is the sum over its pairs in their order, and 0 without pairs.
   // scores, dscores: (n, 1)   pairs: U32 (m, 2), rows [p | n], p != n   weights: (m, 1)
@@ -55,11 +56,11 @@ class LossOperations {
                                 Tensor dscores, Tensor sums) = 0;
 
   // l = log(sum over c of exp(z_c)) - z_y; dz_c = weight mask (softmax(z)_c - [c == y]).
-  // logits, dlogits: (n, classes)   labels: (n, 1), of samples that count: whole, in [0, classes)
+  // logits, dlogits: (n, classes)   labels: (n, 1), whole numbers in [0, classes) unless masked
   virtual void SoftmaxCrossEntropy(Tensor control, Tensor logits, Tensor labels, Tensor weights,
                                    Tensor mask, Tensor dlogits, Tensor sums) = 0;
 
-  // With z = scores less log Q, p the column of the positive and sums over the columns that count:
+  // With z = scores - log Q, p the column of the positive, and sums over the columns that count:
   //   kSoftmax    l = log(sum over c of exp(z_c)) - z_p
   //   kLogistic   l = sum over c of BCE(z_c, [c == p])
   // dscores is the gradient for z. Jean et al. (2015); Gutmann and Hyvarinen (2010); the

@@ -12,7 +12,7 @@
 
 namespace satrap {
 
-// The arguments of LinearGrad; the shapes are those of Linear.
+// The arguments of LinearGrad; shapes are as for Linear.
 struct LinearGradArgs {
   Tensor x;  // (n, in)
   Tensor w;  // (in, out)
@@ -24,7 +24,7 @@ struct LinearGradArgs {
   Tensor db;          // (1, out), or empty
 };
 
-// The mask of a dropout layer in a pass (dropout_mask.h).
+// The mask that a dropout layer uses in one pass (dropout_mask.h).
 struct DropoutMask {
   uint64_t seed = 0;  // of the layer
   PassNumbers pass;

@@ -1,23 +1,23 @@
 // The lists of the operations in InteractionOperations and LossOperations, for the backends that
-// implement them. Each entry has an operation's parameters and says what it does with its operands,
-// so a new operation is declared only twice: with its formula in interaction_operations.h or
+// implement them. Each entry lists an operation's parameters and states how it uses its operands.
+// So a new operation is declared only twice: with its formula in interaction_operations.h or
 // loss_operations.h, and with its operands here.
 //
-//   SATRAP_INTERACTION_OPERATIONS(OPERATION) and SATRAP_LOSS_OPERATIONS(OPERATION) are
+//   SATRAP_INTERACTION_OPERATIONS(OPERATION) and SATRAP_LOSS_OPERATIONS(OPERATION) expand to
 //   OPERATION(name, parameters, rows, operands...) for each operation.
 //
-// The backends that write their bodies by hand declare the operations with it. CpuHalfBackend also
-// takes its bodies from the operands (cpu/cpu_half_backend.cc). They are these words, and a wrong
-// one gives wrong values, which HalfConformance finds:
+// Backends whose operations are written by hand use the lists to declare them. CpuHalfBackend also
+// generates the bodies of its operations from the operands (cpu/cpu_half_backend.cc). The operands
+// are the following words. A wrong word gives wrong values, which HalfConformance finds:
 //
-//   InBlocks        each row that is written depends on the same row of what is read alone
-//   Whole           it depends on other rows, too, or operands have different numbers of rows
-//   In, Ins         a tensor, or several, with values of samples, which is read
-//   Out             one that is written; with `add`, added to
+//   InBlocks        each row that is written depends only on the same row of the inputs
+//   Whole           rows depend on other rows, too, or operands have different numbers of rows
+//   In, Ins         a tensor, or several, with values of samples, which are read
+//   Out             a tensor that is written; with `add`, added to
 //   Grad, Grads     the target, or targets, of gradients
 //   InMatrices      matrices of samples, which are read
-//   AddMatrices     matrices of which a part is written or added to, so that all else must stay
-//   anything else   is handed on as it is, as are all operands of losses, which are always F32
+//   AddMatrices     matrices in a part of a tensor that are written or added to; the rest is kept
+//   anything else   is passed on unchanged, like all operands of losses, which are always F32
 
 #ifndef SATRAP_NN_WORKER_BACKEND_OPERATION_OPERANDS_H_
 #define SATRAP_NN_WORKER_BACKEND_OPERATION_OPERANDS_H_
@@ -78,7 +78,7 @@
             Whole, control, logits, labels, weights, mask, dlogits, sums)                         \
   OPERATION(CandidateLoss, (Tensor control, const CandidateLossArgs& args), Whole, control, args)
 
-// The declaration of one operation in a class whose source has its body.
+// Declares one operation in a class; its body is in the class's source file.
 #define SATRAP_DECLARE_OPERATION(name, parameters, ...) void name parameters final;
 
 #endif  // SATRAP_NN_WORKER_BACKEND_OPERATION_OPERANDS_H_

@@ -1,5 +1,5 @@
-// The arguments of the operations between the rows of a table and the samples of a part
-// (Backend::GatherRows, Backend::ScatterGradients).
+// The arguments of the operations that exchange values between the rows of a table and the samples
+// of a part (Backend::GatherRows, Backend::ScatterGradients).
 //
 // A feature of a part has `ids`; id j refers to row ids[j] of its table. The ids of sample i are
 // [offsets[i], offsets[i + 1]). For the ids j of sample i, with rows r_j and weights w_j, the
@@ -24,19 +24,20 @@
 
 namespace satrap {
 
-// Columns [column, column + width) of a row, and the samples' values of them.
+// Columns [column, column + width) of a row, and a tensor for the samples' values of these columns.
 struct RowSegment {
   int64_t column = 0;
   int64_t width = 0;
-  // (samples, width); with kNone (samples, max_length * width). For a scatter this is the gradient.
+  // (samples, width), or with kNone (samples, max_length * width). ScatterGradients reads the
+  // gradient from it.
   Tensor values;
 };
 
 struct FeatureExchange {
   int64_t samples = 0;
   Tensor rows;  // (num_rows, row_values), without gaps; a scatter does not read it
-  // If true, there are no ids: row i is what sample i gets, pooled elsewhere. The fields up to
-  // max_length are not read.
+  // If true, there are no ids: the rows were pooled elsewhere, and sample i gets row i. The fields
+  // from `ids` to `max_length` are not read.
   bool one_row_a_sample = false;
   RowPooling pooling = RowPooling::kSum;
   Tensor ids;              // U32 (1, num_ids), each < num_rows
@@ -47,9 +48,10 @@ struct FeatureExchange {
   Tensor lengths;  // kNone, (samples, 1): gets min(ids of the sample, max_length); may be empty
 };
 
-// The ids of each row, over all features of a table, whose ids are numbered one after another:
-// those of row r are positions[starts[r]] to positions[starts[r + 1] - 1], ascending. InvertIds
-// (row_inverse.h) makes it. Empty tensors for a backend that does not scatter by row.
+// Lists the ids that refer to each row. The ids of all features of a table are numbered one after
+// another. The numbers for row r are positions[starts[r]] to positions[starts[r + 1] - 1],
+// ascending. InvertIds (row_inverse.h) makes this list. The tensors are empty for a backend that
+// does not scatter by row.
 struct RowInverse {
   Tensor starts;     // U32 (1, num_rows + 1)
   Tensor positions;  // U32 (1, number of ids)

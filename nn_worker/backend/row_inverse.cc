@@ -18,8 +18,8 @@ void InvertIds(absl::Span<const absl::Span<const uint32_t>> ids, size_t num_rows
   }
   CHECK(count <= UINT32_MAX) << count;
   for (size_t row = 0; row < num_rows; ++row) starts[row + 1] += starts[row];
-  // starts[row] runs through the places of its row and ends where the next row begins, so all
-  // entries have moved by one at the end.
+  // starts[row] is incremented for each id of its row and ends where the next row begins. So at the
+  // end all entries have moved by one.
   inverse->positions.resize(count);
   uint32_t position = 0;
   for (const absl::Span<const uint32_t> of_feature : ids) {

@@ -17,7 +17,8 @@ struct HostRowInverse {
 };
 
 // `ids` has the ids of each feature of the table, in the order in which ScatterGradients gets the
-// features. A counting sort: linear in rows and ids. Reuses the memory of `*inverse`.
+// features. This is a counting sort: its time is linear in rows and ids. Reuses the memory of
+// `*inverse`.
 // REQUIRES: every id < num_rows; fewer than 2^32 ids
 void InvertIds(absl::Span<const absl::Span<const uint32_t>> ids, size_t num_rows,
                HostRowInverse* inverse);

@@ -1,6 +1,7 @@
-// The operations that end a training step: its decision, and the optimizers of the dense network.
+// The operations that end a training step: the decision whether it applies, and the optimizers of
+// the dense network.
 //
-// Part of Backend, whose rules on memory, order, control, determinism and errors hold.
+// Part of Backend (backend.h), whose rules on memory, order, control, determinism and errors apply.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_STEP_OPERATIONS_H_
 #define SATRAP_NN_WORKER_BACKEND_STEP_OPERATIONS_H_
@@ -12,8 +13,8 @@
 
 namespace satrap {
 
-// A copy in 16 bits of a parameter in a flat range: `values`, (rows, cols) of F16 or BF16, has row
-// by row the values [begin, begin + rows cols) of the range.
+// A 16-bit copy of a parameter in a flat range. `values`, (rows, cols) of F16 or BF16, holds row by
+// row the values [begin, begin + rows cols) of the range.
 struct WeightCopy {
   int64_t begin = 0;
   Tensor values;
@@ -23,15 +24,16 @@ class StepOperations {
  public:
   virtual ~StepOperations() = default;
 
-  // Decides a step from its sums over all ranks, (1, kNumStepSums). It counts if it has weight, and
-  // applies if it also is finite. scale = 1 / (StepNormalizer (rank/step_normalizer.h) *
-  // gradient_scale), in double and rounded once, or 0 without weight; then gradient_scale follows
-  // the rule if the step counts. The other values are taken from the plan.
+  // Decides a step from its sums over all ranks, (1, kNumStepSums). The step counts if its weight
+  // is above 0, and applies if it is also finite. The control's scale becomes 1 / (StepNormalizer *
+  // gradient_scale), computed in double and rounded once, or 0 without weight (StepNormalizer:
+  // nn_worker/operation/step_normalizer.h). Then, if the step counts, gradient_scale is updated by
+  // its rule. The other values are taken from the plan.
   virtual void DecideStep(const StepPlan& plan, Tensor sums, Tensor control) = 0;
 
-  // One step of an optimizer over a flat range: all tensors are (1, values), `states` the rule's
-  // NumStates. Changes nothing unless the control applies, whatever the gradient holds. For each
-  // value, with the control's scale and lr = its learning rate * rate_factor:
+  // One step of an optimizer over a flat range. All tensors are (1, values); there are
+  // NumStates(rule) `states`. Changes nothing unless the control applies, whatever the gradient
+  // holds. For each value, with the control's scale and lr = its learning rate * rate_factor:
   //
   //     g = gradient * scale + l2 w + l1 sign(w); w -= lr weight_decay w
   //
@@ -49,8 +51,8 @@ class StepOperations {
   //                           a - c^2, at least 0, instead of a;
   //                           s = lr g / (sqrt(a + epsilon_in_root) + epsilon);
   //                           mu > 0: m = mu m + s; w -= m, otherwise w -= s
-  //     kAdadelta             a = rho a + (1 - rho) g^2; d = g sqrt(u + epsilon) / sqrt(a +
-  //     epsilon);
+  //     kAdadelta             a = rho a + (1 - rho) g^2;
+  //                           d = g sqrt(u + epsilon) / sqrt(a + epsilon);
   //                           u = rho u + (1 - rho) d^2; w -= lr d
   //     kAmsGrad              as kAdam, with x = max(x, v) instead of v in the last line
   //     kFtrl                 q = (beta + sqrt(n + g^2)) / lr + lambda2; n += g^2;
@@ -61,9 +63,9 @@ class StepOperations {
   //
   // embedding_ps/optimizer/ftrl.h and ftml.h derive the last two from the papers' forms.
   //
-  // `copies` then hold the new values, each rounded once. They may overlap neither each other nor
-  // w, and are in the order of their places. REQUIRES: they held the values of w before; `begin` is
-  // a multiple of 16
+  // Afterwards `copies` hold the new values, each rounded once. REQUIRES: the copies held the
+  // values of w before; they overlap neither each other nor w; they are in ascending order of
+  // `begin`, and each `begin` is a multiple of 16
   virtual void OptimizerStep(Tensor control, const OptimizerRule& rule, Tensor gradient, Tensor w,
                              absl::Span<const Tensor> states,
                              absl::Span<const WeightCopy> copies) = 0;

@@ -1,16 +1,16 @@
 // A Tensor is a view of backend memory: `rows` rows of `cols` values, row i at data + i * stride.
-// It does not own the memory and is cheap to copy. Row i is sample i of a part. A layer's [samples,
-// length, dim] is [samples, length * dim] here.
+// It does not own the memory and is cheap to copy. Row i is sample i of a part. A layer's values
+// [samples, length, dim] are a tensor [samples, length * dim].
 //
-// `data` is an address of the backend's, and the host need not be able to reach it: code that is
-// not part of a backend moves it, but never reads or writes through it. Values go in and out by
-// copies (tensor_copy.h).
+// `data` is an address in the backend's memory, which the host may not be able to access. Code
+// outside a backend passes it on, but never reads or writes through it. Values are copied in and
+// out (tensor_copy.h).
 //
-// Alignment. An operation may rely on a row beginning at a multiple of the size of a value, and on
-// no more, since a view of some columns begins wherever they do. Rows laid out with PaddedStride
-// begin at multiples of kAlignmentBytes: an operation that wants wide accesses checks `data` and
-// `stride` first. What lies between the end of a row and the next row may be columns of other
-// tensors, so an operation neither reads nor writes it.
+// Alignment. An operation may rely on a row beginning at a multiple of the size of a value, but on
+// no more, because a view of some columns begins at the first of them. Rows laid out with
+// PaddedStride begin at multiples of kAlignmentBytes, so an operation that wants wide accesses
+// checks `data` and `stride` first. The memory between the end of a row and the next row may be
+// columns of other tensors, so an operation neither reads nor writes it.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TENSOR_H_
 #define SATRAP_NN_WORKER_BACKEND_TENSOR_H_
@@ -40,11 +40,12 @@ inline int64_t DTypeBytes(DType dtype) {
   return 0;
 }
 
-// A cache line. What Backend::Allocate returns begins at a multiple of it.
+// The size of a cache line. Memory from Backend::Allocate begins at a multiple of it.
 constexpr int64_t kAlignmentBytes = 64;
 
-// The least stride >= cols, and > 0, at which every row begins at a multiple of kAlignmentBytes if
-// the first one does. 16-bit values are padded to twice as many as 32-bit ones.
+// The smallest stride, at least cols and above 0, at which every row begins at a multiple of
+// kAlignmentBytes if the first one does. A multiple of kAlignmentBytes holds twice as many 16-bit
+// values as 32-bit values, so the stride of 16-bit values is a multiple of twice as many values.
 inline int64_t PaddedStride(DType dtype, int64_t cols) {
   const int64_t line = kAlignmentBytes / DTypeBytes(dtype);
   return std::max<int64_t>(1, (cols + line - 1) / line) * line;
@@ -79,15 +80,15 @@ struct Tensor {
     view.cols = count;
     return view;
   }
-  // The same values as rows of `new_cols`. REQUIRES: no gaps; as many values
+  // The same values as rows of `new_cols`. REQUIRES: no gaps; the number of values stays the same
   Tensor Reshaped(int64_t new_rows, int64_t new_cols) const {
     CHECK(!has_gaps() && new_rows * new_cols == size());
     return {dtype, data, new_rows, new_cols, new_cols};
   }
 };
 
-// Views of rows that follow one another without gaps. (Plain F32 is a WireDtype in
-// proto/job.proto, hence the longer names.)
+// Views of consecutive rows without gaps. (The names are long because F32 alone is a WireDtype in
+// proto/job.proto.)
 inline Tensor TensorF32(void* data, int64_t rows, int64_t cols) {
   return {DType::kF32, data, rows, cols, cols};
 }
@@ -95,7 +96,7 @@ inline Tensor TensorF64(void* data, int64_t rows, int64_t cols) {
   return {DType::kF64, data, rows, cols, cols};
 }
 
-// Where a gradient is written or added. An empty tensor means that it is not wanted.
+// The tensor to which a gradient is written or added. It is empty if the gradient is not wanted.
 struct GradientTarget {
   Tensor tensor;
   bool add = false;  // += instead of =

@@ -1,8 +1,9 @@
-// Typed copies between the host and the memory of a Backend: Backend::CopyIn and CopyOut, whose
-// bytes have a type here. Row i of `host` is row i of the tensor, without gaps.
+// Typed versions of Backend::CopyIn and CopyOut, which copy between the host and the memory of a
+// Backend. Row i of `host` is row i of the tensor, without gaps.
 //
-// F32 is float, F64 double, U32 uint32_t and U8 uint8_t; F16 and BF16 are their bits, uint16_t.
-// REQUIRES, of all: the tensor's dtype is that of the host's values; host.size() == tensor.size()
+// On the host F32 is float, F64 double, U32 uint32_t and U8 uint8_t; F16 and BF16 are their bits in
+// a uint16_t. REQUIRES, in all functions: the tensor's dtype matches the host's values; host.size()
+// == tensor.size()
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TENSOR_COPY_H_
 #define SATRAP_NN_WORKER_BACKEND_TENSOR_COPY_H_
@@ -17,14 +18,14 @@
 
 namespace satrap {
 
-// The host's memory may be reused when the call returns.
+// The host's memory may be reused as soon as the call returns.
 void CopyIn(Backend* backend, absl::Span<const float> host, Tensor tensor);
 void CopyIn(Backend* backend, absl::Span<const double> host, Tensor tensor);
 void CopyIn(Backend* backend, absl::Span<const uint16_t> host, Tensor tensor);
 void CopyIn(Backend* backend, absl::Span<const uint32_t> host, Tensor tensor);
 void CopyIn(Backend* backend, absl::Span<const uint8_t> host, Tensor tensor);
 
-// The host's memory is filled by the backend's next Sync.
+// The host's memory is filled when the backend's next Sync returns, or earlier.
 void CopyOut(Backend* backend, Tensor tensor, absl::Span<float> host);
 void CopyOut(Backend* backend, Tensor tensor, absl::Span<double> host);
 void CopyOut(Backend* backend, Tensor tensor, absl::Span<uint16_t> host);
@@ -35,16 +36,17 @@ void CopyOut(Backend* backend, Tensor tensor, absl::Span<uint8_t> host);
 std::vector<float> ReadFloats(Backend* backend, Tensor tensor);
 std::vector<double> ReadDoubles(Backend* backend, Tensor tensor);
 
-// Zeroed memory of the backend, rows without gaps unless `stride` is given. RESOURCE_EXHAUSTED.
+// Allocates a zeroed tensor in the backend's memory. Rows have no gaps unless `stride` is given.
+// RESOURCE_EXHAUSTED.
 absl::StatusOr<Tensor> AllocateTensor(Backend* backend, DType dtype, int64_t rows, int64_t cols,
                                       int64_t stride = 0);
 
-// The control of a network, with the values that StepControl begins with; and a copy of one, which
-// waits for the backend.
+// AllocateControl allocates the control of a network, with the initial values of StepControl.
+// ReadControl returns a control's values; it waits for the backend.
 absl::StatusOr<Tensor> AllocateControl(Backend* backend);
 StepControl ReadControl(Backend* backend, Tensor control);
 
-// Memory for PassNumbers; and a copy into it.
+// AllocatePassNumbers allocates memory for PassNumbers. WritePassNumbers copies numbers into it.
 absl::StatusOr<Tensor> AllocatePassNumbers(Backend* backend);
 void WritePassNumbers(Backend* backend, const PassNumbers& numbers, Tensor memory);
 

@@ -21,14 +21,15 @@ namespace {
 
 constexpr uint32_t kSender = 0;  // rank 0
 constexpr int kMostAbandonedInARow = 3;
-// A disk that is full for some seconds, because of another program's file that is soon removed,
-// must not end the run.
+// Abandoned cuts in a row become an error only after this time: a disk that is full for some
+// seconds, because of another program's file that is soon removed, must not end the run.
 constexpr int64_t kLeastAbandonedUs = 30 * 1000 * 1000;
-// Pauses before cuts that all ranks wait for, which are begun again when they are abandoned: 0.1,
-// 0.2, ... 5 s.
+// A cut that all ranks wait for is begun again when it is abandoned, after a pause: 0.1, 0.2, ... 5
+// s.
 constexpr int64_t kFirstPauseUs = 100 * 1000;
 constexpr int64_t kLongestPauseUs = 5 * 1000 * 1000;
-// After this many cuts in a row that needed more than checkpoint.copy_bytes, Updates are held.
+// After this many cuts in a row for which the PSs needed more than checkpoint.copy_bytes, the next
+// cut makes them hold Updates back.
 constexpr int kCopyLimitsUntilHeld = 2;
 
 void DescribeTables(const JobConfig& job, CheckpointManifest* manifest) {
@@ -119,8 +120,8 @@ void CutEngine::Begin(CutPlan plan, std::vector<LedgerState> released, std::stri
   });
 }
 
-// Answers and tasks of a cut may come after its end, when there is another cut or none: they are
-// dropped.
+// If an answer or a task of a cut comes after the cut has ended, it is dropped. By then there may
+// be another cut, or none.
 template <typename T>
 absl::AnyInvocable<void(T)> CutEngine::InCut(std::function<void(T)> then) {
   return [this, number = cut_->plan.number, then = std::move(then)](T result) mutable {
@@ -158,8 +159,8 @@ void CutEngine::StartNext() {
   });
 }
 
-// Only cuts that ranks wait for are begun again at once, so only these pause; other cuts are begun
-// by the clock.
+// Only cuts that ranks wait for are begun again at once, so only these need a pause. All other cuts
+// are begun by the clock.
 int64_t CutEngine::PauseUs() const {
   if (abandoned_in_a_row_ == 0 || !IsWaitedFor(cut_->plan)) return 0;
   const int64_t pause_us =
@@ -176,9 +177,9 @@ void CutEngine::StartCurrent() {
          &CutEngine::OnFolder);
 }
 
-// A disk that hangs gives no error, and its PS answers WAIT for ever: without a limit ranks that
-// wait for this cut would never go on, and other cuts would never be taken. The folder stays,
-// because the commit may have been sent.
+// A disk that hangs gives no error, and its PS answers WAIT for ever: without a limit, ranks that
+// wait for this cut would wait for ever, and no other cut would be taken. The folder stays, because
+// the commit may have been sent.
 void CutEngine::EndAfterLimit() {
   const double limit_seconds = options_.job.checkpoint().limit_seconds();
   options_.executor->PostAfter(static_cast<int64_t>(limit_seconds * 1e6), [this, limit_seconds,
@@ -191,16 +192,16 @@ void CutEngine::EndAfterLimit() {
   });
 }
 
-// The ledger keeps what was handed over even if this cut is abandoned, because ranks report it only
-// once.
+// The ledger keeps what ranks handed over even if this cut is abandoned, because ranks report it
+// only once.
 absl::Status CutEngine::MergeLedgers() {
   for (size_t rank = 0; rank < cut_->released.size(); ++rank) {
     absl::StatusOr<Ledger> released = Ledger::FromState(cut_->released[rank]);
     const absl::Status status = released.ok() ? ledger_.Merge(*released) : released.status();
     if (!status.ok()) {
-      // A restart would meet the same contradiction, so the code must not be one that leads to a
-      // restart.
-      return absl::DataLossError(absl::StrCat("cut ", cut_->outcome.name, ": what nn_worker ", rank,
+      // A restart would meet the same contradiction, so the status code must not lead to a restart.
+      return absl::DataLossError(absl::StrCat("cut ", cut_->outcome.name,
+                                              ": the ledger refuses what nn_worker ", rank,
                                               " has trained: ", status.message()));
     }
   }
@@ -300,8 +301,8 @@ void CutEngine::WriteManifestWhenWhole() {
   OnDisk(
       [cut = cut_, fs = options_.file_system, run_dir = options_.job.run_dir()]() -> absl::Status {
         RETURN_IF_ERROR(WriteManifest(cut->folder, cut->manifest, fs));
-        // The files are durable, but the folder's name may not be, nor, for the first cut of a run,
-        // that of the folder above it.
+        // The files are durable, but the name of the cut's folder may not be. For the first cut of
+        // a run, the name of the folder above it may not be durable, either.
         RETURN_IF_ERROR(fs->SyncFolder(CheckpointsDir(run_dir)));
         return fs->SyncFolder(run_dir);
       },
@@ -328,7 +329,7 @@ void CutEngine::OnManifest(absl::Status status) {
 
 // An error does not say whether the coordinator has appended the cut to its log. If it has, the
 // next generation begins from the cut, so none of its files may be removed here. The answer
-// `abandoned` says that it has not, and never will.
+// `abandoned` means that the coordinator has not appended it, and never will.
 void CutEngine::OnCommitted(absl::StatusOr<rpc::Message> answer) {
   if (!answer.ok()) {
     const absl::Status& status = answer.status();
@@ -370,16 +371,16 @@ void CutEngine::Abandon(std::string cause, bool copy_limit) {
   RemoveFolderWhenIdle();
 }
 
-// Waits until nothing is written any more, because a file that is still being written could appear
-// in the folder again.
+// Waits until no file is being written any more, because such a file could appear in the folder
+// again.
 void CutEngine::RemoveFolderWhenIdle() {
   if (!cut_->abandoned || !cut_->ps_abandoned || cut_->disk_tasks > 0) return;
   OnDisk([fs = options_.file_system, folder = cut_->folder] { return fs->Remove(folder); },
          &CutEngine::OnRemoved);
 }
 
-// A folder that could not be removed costs space until the next generation's coordinator removes
-// it.
+// If the folder could not be removed, it takes up space until the next generation's coordinator
+// removes it.
 void CutEngine::OnRemoved(absl::Status) {
   last_abandoned_us_ = options_.executor->NowUs();
   if (++abandoned_in_a_row_ == 1) first_abandoned_us_ = last_abandoned_us_;
@@ -387,14 +388,14 @@ void CutEngine::OnRemoved(absl::Status) {
   if (cut_->plan.last) {
     return End(absl::FailedPreconditionError(
         absl::StrCat("the last cut of the run, ", cut_->outcome.name, ", could not be written: ",
-                     cut_->outcome.cause, ". Mend that, and go on with `satrap resume`")));
+                     cut_->outcome.cause, ". Remove the cause, then go on with `satrap resume`")));
   }
   if (abandoned_in_a_row_ >= kMostAbandonedInARow &&
       last_abandoned_us_ - first_abandoned_us_ >= kLeastAbandonedUs) {
     return End(absl::FailedPreconditionError(
         absl::StrCat(abandoned_in_a_row_, " cuts in a row could not be written; the last of them, ",
                      cut_->outcome.name, ": ", cut_->outcome.cause,
-                     ". Mend that, and go on with `satrap resume`")));
+                     ". Remove the cause, then go on with `satrap resume`")));
   }
   End(std::move(cut_->outcome));
 }

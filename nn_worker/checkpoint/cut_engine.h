@@ -11,16 +11,16 @@
 //   committed   the coordinator has it in its log, and the next generation begins from it or a
 //               later one;
 //   abandoned   something, such as the entry of the run's log, could not be written, or the
-//               coordinator could not read it. Every PS is told to abandon the cut, and then the
-//               folder is removed. The run goes on without it, unless it was the run's last cut, or
-//               at least the third in a row that was abandoned, 30 s or more after the first of
-//               them: those are errors;
+//               coordinator could not read the cut. Every PS is told to abandon the cut, and then
+//               the folder is removed. The run continues without the cut. But it is an error if
+//               this was the run's last cut, or at least the third abandoned cut in a row, 30 s or
+//               more after the first of these;
 //   an error    a peer is lost, this generation is over, or the cut has not ended
 //               checkpoint.limit_seconds after its beginning. Then it is not known here whether the
 //               cut is committed, so its folder stays for the coordinator to judge.
 //
-// The engine keeps the ledger of the whole run: what the cut that the generation began from holds,
-// and what ranks have handed over since, also for cuts that were abandoned.
+// The engine keeps the ledger of the whole run. It begins with the ledger of the cut from which the
+// generation began. What ranks hand over for later cuts is added, even if those cuts are abandoned.
 //
 // One cut is written at a time; a Begin that comes earlier waits. Everything runs on `executor`,
 // except for the file operations, which run on `disk_executor`. Public methods are thread-safe.
@@ -77,17 +77,17 @@ class CutEngine {
   ~CutEngine();
 
   // Begins the cut of `plan`. `released` is what each rank has released since the previous cut, and
-  // `dense` the dense network (Network::Save). `marked` runs when all PSs have marked, unless the
-  // cut ends before that. `ended` runs once, when the cut has ended. After an error the engine ends
-  // every further cut with that error. Errors: DATA_LOSS if a record was trained twice;
+  // `dense` the dense network (Network::Save). `marked` runs when all PSs have marked their rows,
+  // unless the cut ends before that. `ended` runs once, when the cut has ended. After an error the
+  // engine ends every further cut with that error. Errors: DATA_LOSS if a record was trained twice;
   // FAILED_PRECONDITION if too many cuts in a row, or the last one, were abandoned; UNAVAILABLE,
-  // saying what is missing, after the limit; those of calls to the PSs and of CommitCut, the
-  // latter's FAILED_PRECONDITION as ABORTED, because it says that this generation is over.
-  // REQUIRES: until `marked` no Update is under way
+  // saying what is missing, if the cut has not ended within its limit; the errors of calls to the
+  // PSs and of CommitCut. But FAILED_PRECONDITION of CommitCut becomes ABORTED, because it says
+  // that this generation is over. REQUIRES: no Update is under way until `marked` has run
   void Begin(CutPlan plan, std::vector<LedgerState> released, std::string dense, Marked marked,
              Ended ended);
 
-  // What the ledger holds as of the last Begin.
+  // The ledger's totals as of the last Begin.
   Ledger::Totals consumed() const;
 
   PsControlClient* embedding_ps() { return &embedding_ps_; }

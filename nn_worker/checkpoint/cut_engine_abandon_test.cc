@@ -35,7 +35,7 @@ TEST_F(CutEngineAbandonTest, AtMostOneFailedOperationOfTheDiskAbandonsTheCutAndT
     const auto next = RunOne();
     ASSERT_TRUE(next->ended->ok()) << next->ended->status();
     EXPECT_TRUE((*next->ended)->committed);
-    // What was handed over with the abandoned cut is in the ledger nevertheless.
+    // The ledger keeps what was handed over with the abandoned cut.
     EXPECT_EQ(Ledger::FromState(ReadManifest(Folder(number_))->ledger())->OfAll().rows,
               5 + 7 * number_);
   }
@@ -95,7 +95,7 @@ TEST_F(CutEngineAbandonTest, TheThirdInARowThatIsAbandonedIsAnErrorThatNamesTheC
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(status.message(),
             "3 cuts in a row could not be written; the last of them, cut_0003_000003: "
-            "embedding_ps 1: disk full. Mend that, and go on with `satrap resume`");
+            "embedding_ps 1: disk full. Remove the cause, then go on with `satrap resume`");
 }
 
 TEST_F(CutEngineAbandonTest, ManyWithinSecondsAreNoErrorYet) {
@@ -118,7 +118,7 @@ TEST_F(CutEngineAbandonTest, OneThatIsWaitedForIsBegunAgainAfterGrowingPauses) {
   ps1_.abandons = "disk full";
   CutPlan plan;
   plan.best = true;
-  // Begins the next cut as soon as one is abandoned, as ranks do.
+  // Begins the next cut as soon as the current one is abandoned, as ranks do.
   std::vector<int64_t> begun_us;
   for (int i = 0; i < 5; ++i) {
     const auto result = Begin(plan);

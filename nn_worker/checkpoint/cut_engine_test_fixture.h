@@ -25,7 +25,7 @@ namespace satrap {
 
 inline constexpr int64_t kLimitUs = 60'000'000;
 
-// What a rank has released: all records of a block that has `rows` of them.
+// The records that a rank has released: all `rows` records of a block.
 inline LedgerState Released(uint64_t block, uint32_t rows) {
   ProvenanceRange range;
   range.set_block(block);
@@ -84,7 +84,7 @@ class CutEngineTest : public testing::Test {
     bool marked = false;
     absl::optional<absl::StatusOr<CutOutcome>> ended;
   };
-  // Begins a cut in which two ranks have released a block each.
+  // Begins a cut for which each of two ranks has released a block.
   std::shared_ptr<Result> Begin(CutPlan plan = CutPlan()) {
     plan.number = ++number_;
     plan.position.set_step(10 * number_);

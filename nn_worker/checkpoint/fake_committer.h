@@ -16,7 +16,7 @@
 
 namespace satrap {
 
-// A coordinator that expects every file of a cut to be there when it commits it.
+// A coordinator that expects all files of a cut to exist when it commits the cut.
 class FakeCommitter final : public rpc::Handler {
  public:
   FakeCommitter(ManualExecutor* executor, std::string run)

@@ -17,7 +17,7 @@
 
 namespace satrap {
 
-// An embedding PS that marks at once and writes one file of a cut on the real disk.
+// An embedding PS that marks its rows at once and writes one file of a cut on the real disk.
 class FakeCutPs final : public rpc::Handler {
  public:
   FakeCutPs(ManualExecutor* executor, int index)

@@ -13,8 +13,8 @@
 
 namespace satrap {
 
-// Loses and repeats messages with probability `*loss`, and delays them if this is positive. Nothing
-// is owned.
+// Loses and repeats messages with probability `*loss`; if `*loss` is positive, delays them, too.
+// Nothing is owned.
 class LossyLink final : public rpc::Channel {
  public:
   LossyLink(ManualExecutor* executor, rpc::Handler* peer, const double* loss)

@@ -37,17 +37,18 @@ class PsControlClient {
 
   size_t num_ps() const { return embedding_ps_.size(); }
 
-  // Makes a numbered call to one PS. `request` has neither envelope nor call.
-  // REQUIRES: the method is BeginCut, AwaitCut, AbandonCut or LoadTables
+  // Makes a numbered call to one PS. The envelope and the call number of `request` are filled in
+  // here. REQUIRES: the method is BeginCut, AwaitCut, AbandonCut or LoadTables
   void Call(size_t ps, const rpc::Method& method, const google::protobuf::MessageLite& request,
             Done done);
-  // The same call to every PS. `done` gets OK when all have answered, or the first error at once.
+  // The same call to every PS. `done` receives OK when all have answered, or the first error at
+  // once.
   void CallAll(const rpc::Method& method, const google::protobuf::MessageLite& request,
                StatusDone done);
 
   // Replaces the rows of all PSs by those of the cut in `directory`. Errors of the PSs: NOT_FOUND
   // without a manifest, DATA_LOSS naming what is damaged, FAILED_PRECONDITION if the tables are not
-  // those of this job. `done` runs when all have answered, so that none is still loading.
+  // those of this job. `done` runs when all PSs have answered, so no PS is still loading then.
   void LoadTables(const std::string& directory, StatusDone done);
 
   // Rows and bytes of each table, summed over the PSs.

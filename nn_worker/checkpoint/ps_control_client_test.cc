@@ -16,7 +16,7 @@ namespace {
 
 using Stats = absl::StatusOr<std::vector<TableStats>>;
 
-// A PS that answers each attempt as the test says.
+// A PS. The test sets its answer to each attempt.
 class ScriptedPs final : public rpc::Channel {
  public:
   void Call(const rpc::Method& method, rpc::Message, int64_t, rpc::Callback done) override {

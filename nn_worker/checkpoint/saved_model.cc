@@ -19,8 +19,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// The checksum shows that the file is what was written, and decoding it shows that it is a dense
-// network: another program's file with a manifest of its own passes the checksum.
+// Checks the checksum, which shows that the file is what was written. Then decodes the file, which
+// shows that it is a dense network: another program's file with a manifest of its own would pass
+// the checksum.
 absl::StatusOr<std::string> ReadChecked(const std::string& directory, FileSystem* file_system) {
   ASSIGN_OR_RETURN(std::string dense, ReadDense(directory, file_system));
   const absl::Status status = DecodeArrays(dense).status();

@@ -1,4 +1,4 @@
-// Reads cuts as models: where one is, and its dense network. docs/formats.md, "Cut".
+// Reads cuts as models: finds a cut, and reads its dense network. docs/formats.md, "Cut".
 //
 // Thread-safe: functions of their arguments and the disk.
 
@@ -21,10 +21,11 @@ namespace satrap {
 // The file of the dense network in the folder of a cut.
 inline constexpr char kDenseFile[] = "dense.bin";
 
-// The folder of the cut at `path`: `path` itself or, if it is the folder of a run or the
-// `checkpoints` in it, the run's best cut, or its newest one if it has no best. Links are resolved,
-// so the result names the same cut for ever. NOT_FOUND if there is none, saying what was looked for
-// or that the cut was removed; errors as ReadManifest.
+// The folder of the cut at `path`. This is `path` itself, unless `path` is the folder of a run or
+// the `checkpoints` folder in it. Then it is the run's best cut or, if the run has no best cut, its
+// newest one. Links are resolved, so the result names the same cut for ever. NOT_FOUND if there is
+// no cut, with a message that names the places or says that the cut was removed; errors as
+// ReadManifest.
 absl::StatusOr<std::string> FindSavedModel(const std::string& path);
 
 // The dense network (nn_worker/graph/saved/dense_checkpoint.h) of the cut in `directory`. Errors as
@@ -32,12 +33,12 @@ absl::StatusOr<std::string> FindSavedModel(const std::string& path);
 absl::StatusOr<std::string> ReadDense(const std::string& directory,
                                       FileSystem* file_system = DiskFileSystem());
 
-// What rank 0 reads before it is ready, so that a damaged file is found before the run goes on.
+// What rank 0 reads before it is ready, so that a damaged file is found before the run continues.
 struct StartModel {
   std::string directory;  // of the cut or model; empty: the run begins from nothing
   std::string init_from;  // the path it was found by; empty for the run's own cut
   // Keeps another run's cut on the disk (common/checkpoint/cut_pin.h) until all roles have loaded
-  // it; null for the run's own cut, and where locks do not reach.
+  // it. Null for the run's own cut, and on file systems where locks have no effect.
   std::shared_ptr<FileLock> pin;
   std::string dense;  // its dense network, checked
   uint64_t step = 0;  // the steps that it was trained
@@ -45,19 +46,20 @@ struct StartModel {
   CheckpointManifest manifest;  // only its tables and features
 };
 
-// Reads the start model from the cut in `cut_folder`; without one from the model at `init_from`
-// (FindSavedModel), which it pins; without either it is empty. If a model vanishes while it is
-// read, because its run goes on and locks do not reach, it is looked for again
-// (kReadsOfVanishingCuts). Errors as FindSavedModel and ReadDense; those of the cut also say what
-// to do about them (common/checkpoint/start_cut.h). DATA_LOSS or FAILED_PRECONDITION, naming the
-// file, if it holds no dense network that this program reads.
+// Reads the start model from the cut in `cut_folder`. If that is empty, reads it from the model at
+// `init_from` (FindSavedModel) and pins that model; if both are empty, so is the result. If a model
+// vanishes while it is read, because its run is still training and locks have no effect on its file
+// system, `init_from` is searched again (kReadsOfVanishingCuts). Errors as FindSavedModel and
+// ReadDense; those of the cut also say what to do about them (common/checkpoint/start_cut.h).
+// DATA_LOSS or FAILED_PRECONDITION, naming the file, if it holds no dense network that this program
+// reads.
 absl::StatusOr<StartModel> ReadStartModel(const std::string& cut_folder,
                                           const std::string& init_from,
                                           FileSystem* file_system = DiskFileSystem());
 
-// Returns load(*model). If the model's cut has vanished meanwhile, replaces *model by what
-// `model->init_from` then names and loads again, with at most kReadsOfVanishingCuts loads in all.
-// Returns the error of the last load, or one of ReadStartModel.
+// Returns load(*model). If the model's cut has vanished meanwhile, replaces *model by the model
+// that `model->init_from` then names, and loads again, with at most kReadsOfVanishingCuts loads in
+// all. Returns the error of the last load, or that of ReadStartModel.
 absl::Status LoadOrLookAgain(StartModel* model,
                              absl::FunctionRef<absl::Status(const StartModel& model)> load,
                              FileSystem* file_system = DiskFileSystem());

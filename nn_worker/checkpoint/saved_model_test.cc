@@ -114,8 +114,8 @@ TEST_F(SavedModelTest, ACutThatARunCannotStartWithIsNamedWithWhatToDo) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_NE(status.message().find(cut + "/dense.bin is damaged"), absl::string_view::npos);
   EXPECT_NE(status.message().find("--from CUT"), absl::string_view::npos) << status;
-  // If it is the job's model, the user must replace it, so the message does not suggest another
-  // cut.
+  // If the damaged cut is the job's model, the user must replace it, so the message does not
+  // suggest another cut.
   status = ReadStartModel("", cut).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(status.message().find("--from CUT"), absl::string_view::npos) << status;
@@ -128,9 +128,9 @@ TEST_F(SavedModelTest, AStartsFileThatHoldsNoNetworkIsDataLossThatNamesIt) {
   EXPECT_NE(status.message().find(cut + "/dense.bin: "), absl::string_view::npos) << status;
 }
 
-// A disk on which the model's run goes on: before each of the next `removals_left` Opens of the
-// newest cut's dense network that cut is removed, and `latest` names the next one. It has the
-// machine's locks, or none.
+// A disk on which the run that trains the model is still going on. Before each of the next
+// `removals_left` Opens of the newest cut's dense network, that cut is removed and `latest` names
+// the next one. With `has_locks` the disk has the locks of the machine's disk, otherwise none.
 class DiskOfTrainingRun final : public ForwardingFileSystem {
  public:
   DiskOfTrainingRun(std::string checkpoints, bool has_locks)
@@ -152,7 +152,7 @@ class DiskOfTrainingRun final : public ForwardingFileSystem {
  private:
   void RemoveNewest(const std::string& newest) {
     --removals_left;
-    // Locks the cut, as a coordinator does before it removes one.
+    // Locks the cut, as a coordinator does before it removes a cut.
     const auto lock = LockToRemoveCut(newest, this);
     if (!lock.ok()) return;
     std::string next = fs::path(newest).filename().string();

@@ -2,14 +2,14 @@
 // LocalCollective (threads of one process) and GlooCollective (processes, over TCP); both pass
 // collective_conformance.h.
 //
-// Every rank makes the same calls in the same order with the same sizes. No global state: a process
-// may own several.
+// Every rank makes the same calls in the same order with the same sizes. There is no global state:
+// a process may own several collectives.
 //
 // Deterministic: a sum has the same bits on every rank and on every run with the same size and
 // counts.
 //
 // Waiting. No call has a deadline: ranks wait in a call while another rank saves a model or has no
-// input. When a rank is lost, whoever learns of it ends the wait with Abort.
+// input. When a rank is lost, the code that learns of the loss ends the wait with Abort.
 //
 // Errors. After any error, Abort included, the object is dead: every later call returns the same
 // status at once.
@@ -31,21 +31,21 @@
 
 namespace satrap {
 
-// A sum under way (Collective::StartAllReduceSum). One thread at a time uses it.
+// A sum in progress (Collective::StartAllReduceSum). Thread-compatible.
 class PendingSum {
  public:
-  // Waits until the sum has ended; if another rank never joins it, only Abort ends it.
+  // Waits until the sum has ended. If another rank never joins the sum, only Abort ends the wait.
   virtual ~PendingSum() = default;
-  // Whether it has ended. Does not wait.
+  // Whether the sum has ended. Does not wait.
   virtual bool Ended() = 0;
-  // Returns the status of the sum when it has ended, at once from then on. DEADLINE_EXCEEDED after
-  // `timeout_ms`: the sum goes on, and may be waited for again.
+  // Returns the status of the sum when the sum has ended; later calls return it at once.
+  // DEADLINE_EXCEEDED after `timeout_ms`: the sum continues, and Wait may be called again.
   virtual absl::Status Wait(int64_t timeout_ms) = 0;
 };
 
 class Collective {
  public:
-  // REQUIRES: no sum is under way
+  // REQUIRES: no sum is in progress
   virtual ~Collective() = default;
 
   virtual int rank() const = 0;
@@ -54,32 +54,32 @@ class Collective {
   // values[i] := sum over ranks of values[i]. On error `values` is unspecified.
   virtual absl::Status AllReduceSum(absl::Span<float> values) = 0;
   virtual absl::Status AllReduceSum(absl::Span<double> values) = 0;
-  // Begins AllReduceSum, with the same bits, and returns at once. `values` belong to the call until
-  // it has ended. REQUIRES: no other call of this object, besides Abort and status, before the
-  // caller has seen it end
+  // Begins AllReduceSum, with the same bits, and returns at once. `values` belong to the sum until
+  // it has ended. REQUIRES: until the caller has seen the sum end, it makes no other call of this
+  // object than Abort and status
   virtual std::unique_ptr<PendingSum> StartAllReduceSum(absl::Span<float> values) = 0;
 
   // Copies the bytes of rank `root` to every rank. REQUIRES: the same size everywhere
   virtual absl::Status Broadcast(int root, absl::Span<char> bytes) = 0;
 
-  // Element r of the result is the bytes that rank r gave. Sizes may differ and may be 0.
+  // Element r of the result holds the bytes of rank r. Sizes may differ and may be 0.
   virtual absl::StatusOr<std::vector<std::string>> AllGatherBytes(absl::string_view bytes) = 0;
 
-  // Sends element r of `bytes` to rank r; element r of the result is what rank r sent to this one.
-  // Sizes may differ and may be 0. Both are held in memory as a whole, so large data should be sent
-  // in pieces, one call each. REQUIRES: an element for each rank
+  // Sends element r of `bytes` to rank r; element r of the result is what rank r sent to this rank.
+  // Sizes may differ and may be 0. Both vectors are held in memory as a whole, so large data should
+  // be sent in pieces, one call each. REQUIRES: an element for each rank
   virtual absl::StatusOr<std::vector<std::string>> AllToAllBytes(
       absl::Span<const std::string> bytes) = 0;
 
-  // Returns when every rank has called it.
+  // Returns when every rank has called Barrier.
   virtual absl::Status Barrier() = 0;
 
-  // Ends the running call with `status` within 2 s, and the object with it. If it is called again,
-  // the first status stays. It ends the calls of this rank only: the others get an error of their
-  // own, or must be aborted too. REQUIRES: !status.ok()
+  // Ends the running call with `status` within 2 s, and the object with it. If Abort is called
+  // again, the first status stays. It ends the calls of this rank only: the other ranks get errors
+  // of their own, or must be aborted, too. REQUIRES: !status.ok()
   virtual void Abort(absl::Status status) = 0;
-  // OK, or the status that ended the object. Whoever waits for anything else that the other ranks
-  // take part in, such as a device's work, must poll it.
+  // OK, or the status that ended the object. A caller that waits for something else in which the
+  // other ranks take part, such as a device's work, must poll this status.
   virtual absl::Status status() = 0;
 };
 

@@ -23,7 +23,7 @@ void CollectiveConformance::Spawn(int size, const std::function<void(Collective*
 
 namespace {
 
-// Values whose sum has another last bit if they are added in another order.
+// Values whose sum has different last bits if they are added in another order.
 float ValueOf(int rank, size_t i) {
   return static_cast<float>(UniformDouble(RandomBits(3, rank, i)) - 0.5) *
          static_cast<float>(1 << (i % 20));
@@ -31,13 +31,15 @@ float ValueOf(int rank, size_t i) {
 
 TEST_P(CollectiveConformance, SumsInRankOrder) {
   for (const int size : {1, 2, 3, 4}) {
+    // An implementation may give each rank a piece of the values to add up: with 0, 1 and 3 values
+    // some pieces are empty, and a prime number has no equal ones.
     for (const size_t count : {0u, 1u, 3u, 1000u, 100003u}) {
       Spawn(size, [&](Collective* collective) {
         std::vector<float> values(count);
         std::vector<double> doubles(count);
         for (size_t i = 0; i < count; ++i) {
           values[i] = ValueOf(collective->rank(), i);
-          doubles[i] = values[i] / 3.0;
+          doubles[i] = values[i] / 3.0;  // which no float holds: a sum of floats would show
         }
         ASSERT_TRUE(collective->AllReduceSum(absl::MakeSpan(values)).ok());
         ASSERT_TRUE(collective->AllReduceSum(absl::MakeSpan(doubles)).ok());
@@ -64,6 +66,7 @@ TEST_P(CollectiveConformance, AStartedSumHasTheBitsOfOneThatIsWaitedFor) {
       Spawn(size, [&](Collective* collective) {
         for (int round = 0; round < 3; ++round) {
           std::vector<float> started(count), waited(count);
+          // Other values in each round, so that a sum left from the round before would show.
           for (size_t i = 0; i < count; ++i) {
             started[i] = waited[i] = ValueOf(collective->rank(), i + round);
           }
@@ -176,6 +179,8 @@ TEST_P(CollectiveConformance, ABarrierLetsNobodyPastBeforeAllAreThere) {
       ++arrived;
       ASSERT_TRUE(collective->Barrier().ok());
       EXPECT_GE(arrived, 4 * round);
+      // Otherwise a rank that is a round ahead would be counted for one that the first barrier did
+      // not wait for.
       ASSERT_TRUE(collective->Barrier().ok());
     }
   });

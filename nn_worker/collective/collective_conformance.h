@@ -15,12 +15,12 @@
 
 namespace satrap {
 
-// Connects `size` ranks; element r is rank r's.
+// Connects `size` ranks; element r of the result belongs to rank r.
 using CollectiveFactory = std::function<std::vector<std::unique_ptr<Collective>>(int size)>;
 
 class CollectiveConformance : public testing::TestWithParam<CollectiveFactory> {
  protected:
-  // Runs body(collective) of each of `size` ranks in a thread of its own.
+  // Runs body(collective) for each of `size` ranks, each in a thread of its own.
   void Spawn(int size, const std::function<void(Collective*)>& body);
 };
 

@@ -1,12 +1,13 @@
-// Sums device memory over the ranks, on the devices. Everything else that ranks do together is done
-// by a Collective (collective.h) beside it. Implementations: NewNcclReduction (nccl_collective.h),
-// and for tests NewLocalReductions (local_reduction.h); each passes device_reduction_conformance.h.
+// Sums device memory over the ranks, on the devices. For everything else that ranks do together
+// there is a Collective (collective.h) as well. Implementations: NewNcclReduction
+// (nccl_collective.h), and for tests NewLocalReductions (local_reduction.h); each passes
+// device_reduction_conformance.h.
 //
 // Every rank makes the same calls in the same order with the same counts. A sum has the same bits
-// on every rank; each implementation states whether it also has them on every run.
+// on every rank; each implementation states whether this also holds for every run.
 //
-// A sum is enqueued on a stream. Whoever waits for an event of that stream must call Poll
-// meanwhile, because a sum whose peer is lost may never end by itself. After any error, Abort
+// A sum is enqueued on a stream. A caller that waits for an event of that stream must call Poll
+// while it waits, because a sum whose peer is lost may never end by itself. After any error, Abort
 // included, the object is dead: every later call returns the same status.
 //
 // Thread-compatible, except for Abort, which any thread may call at any time.
@@ -23,17 +24,18 @@ namespace satrap {
 
 class DeviceReduction {
  public:
-  // Ends sums that are under way, as Abort does.
+  // Ends sums in progress, as Abort does.
   virtual ~DeviceReduction() = default;
 
   // Enqueues values[i] := the sum over ranks of values[i] on a stream of this rank's device.
   // `values`: [count] in device memory. UNAVAILABLE if a peer is lost, or the library refuses.
   virtual absl::Status AllReduceSum(DeviceStream* stream, float* values, int64_t count) = 0;
 
-  // UNAVAILABLE if an error was found after a sum was enqueued, such as a lost peer. Does not wait.
+  // UNAVAILABLE if an error, such as the loss of a peer, was found after a sum was enqueued. Does
+  // not wait.
   virtual absl::Status Poll() = 0;
 
-  // Ends sums that are under way, with unspecified values. If it is called again, the first status
+  // Ends sums in progress, with unspecified values. If Abort is called again, the first status
   // stays. The other ranks get an error of their own, or must be aborted too. REQUIRES:
   // !status.ok()
   virtual void Abort(absl::Status status) = 0;

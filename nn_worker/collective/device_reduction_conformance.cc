@@ -59,7 +59,7 @@ absl::StatusOr<std::vector<float>> DeviceReductionConformance::Rank::Finish() {
     failure = reduction_->Poll();
     return !failure.ok();
   });
-  // A sum that has ended may have done so because a peer is lost.
+  // The sum may have ended because a peer is lost.
   if (failure.ok()) failure = reduction_->Poll();
   if (!failure.ok()) {
     reduction_->Abort(failure);
@@ -82,8 +82,8 @@ void DeviceReductionConformance::SetUp() {
 
 void DeviceReductionConformance::Spawn(int size, const std::function<void(Rank*)>& body) {
   std::vector<std::unique_ptr<DeviceReduction>> reductions = GetParam().connect(size);
-  // Ranks are destroyed together at the end: one that ended early would be a lost peer to the
-  // others.
+  // All ranks are destroyed together at the end: if one were destroyed earlier, the others would
+  // see a lost peer.
   std::vector<std::unique_ptr<Rank>> ranks;
   for (int r = 0; r < size; ++r) {
     ranks.push_back(std::make_unique<Rank>(r, GetParam().device(r), std::move(reductions[r])));
@@ -134,7 +134,7 @@ TEST_P(DeviceReductionConformance, SumsFollowOneAnother) {
 TEST_P(DeviceReductionConformance, AnAbortEndsASumUnderWayAndItsStatusStays) {
   if (GetParam().max_size() < 2) GTEST_SKIP() << "needs two ranks";
   // Once a peer is known to have aborted, even a sum that has ended is an error. So rank 0 aborts
-  // only when rank 1 has its first sum.
+  // only when rank 1 has received its first sum.
   std::latch first_sum(2);
   Spawn(2, [&](Rank* rank) {
     // Rank 1 never joins the second sum.
@@ -161,7 +161,7 @@ TEST_P(DeviceReductionConformance, ALostPeerIsAnError) {
   if (GetParam().max_size() < 2) GTEST_SKIP() << "needs two ranks";
   if (!GetParam().notices_lost_peers) GTEST_SKIP() << "does not notice it";
   // Once a peer is known to be lost, even a sum that has ended is an error. So rank 1 leaves only
-  // when rank 0 has its first sum.
+  // when rank 0 has received its first sum.
   std::latch first_sum(2);
   Spawn(2, [&](Rank* rank) {
     EXPECT_TRUE(rank->Sum({1}).ok());

@@ -21,8 +21,8 @@ namespace satrap {
 struct ReductionRanks {
   // The most ranks that this machine has devices for. 0: the tests are skipped.
   std::function<int()> max_size;
-  // Whether a rank gets an error when another one is destroyed. Without that a sum waits until
-  // somebody calls Abort.
+  // Whether a rank gets an error when another rank is destroyed. If not, a sum waits until Abort is
+  // called.
   bool notices_lost_peers = false;
   bool same_bits_on_every_run = false;
   std::function<std::unique_ptr<Device>(int rank)> device;
@@ -41,7 +41,8 @@ class DeviceReductionConformance : public testing::TestWithParam<ReductionRanks>
     void Leave() { reduction_.reset(); }
     // Enqueues the sum of a copy of `values`, in place.
     absl::Status Start(const std::vector<float>& values);
-    // Waits for what Start has enqueued and polls for errors meanwhile, as users do.
+    // Waits for the sum that Start has enqueued, and polls for errors while it waits, as users
+    // must.
     absl::StatusOr<std::vector<float>> Finish();
     absl::StatusOr<std::vector<float>> Sum(const std::vector<float>& values);
 
@@ -57,7 +58,7 @@ class DeviceReductionConformance : public testing::TestWithParam<ReductionRanks>
 
  protected:
   void SetUp() override;
-  // Runs body(rank) of each of `size` ranks in a thread of its own.
+  // Runs body(rank) for each of `size` ranks, each in a thread of its own.
   void Spawn(int size, const std::function<void(Rank*)>& body);
 };
 

@@ -135,7 +135,7 @@ class GlooCollective final : public Collective {
       RETURN_IF_ERROR(Exchange(Bytes(absl::MakeSpan(given_sizes)), size_of,
                                Bytes(absl::MakeSpan(sizes)), size_of));
       sizes[rank()] = given_sizes[rank()];
-      // Gloo sends from and receives into one buffer, so all elements of a side are joined in one.
+      // Gloo sends from one buffer and receives into one buffer, so all elements are joined.
       std::string given, all;
       const std::vector<Extent> given_extents = Consecutive(given_sizes);
       const std::vector<Extent> extents = Consecutive(sizes);
@@ -176,8 +176,8 @@ class GlooCollective final : public Collective {
   }
 
  private:
-  // Runs one call. Any error, of the call or thrown by Gloo, ends the object; closing the
-  // connections then ends the calls of the other ranks.
+  // Runs one call. Any error, returned or thrown by Gloo, ends the object; then its connections
+  // close, which ends the calls of the other ranks.
   absl::Status Run(absl::FunctionRef<absl::Status()> call) {
     {
       MutexLock lock(&mutex_);
@@ -255,7 +255,8 @@ class GlooCollective final : public Collective {
   static absl::Span<char> Bytes(absl::Span<T> values) {
     return absl::Span<char>(reinterpret_cast<char*>(values.data()), values.size() * sizeof(T));
   }
-  // Piece r of `count` values, in bytes. The pieces of all ranks together cover the values.
+  // Where piece r of `count` values lies, in bytes. The pieces of all ranks together cover the
+  // values.
   template <typename T>
   Extent Piece(size_t count, int r) const {
     const size_t begin = count * r / size();
@@ -285,7 +286,8 @@ class GlooCollective final : public Collective {
           [&](int from) {
             return Extent{from * own.bytes, own.bytes};
           }));
-      // With fewer values than ranks some piece is empty, and memcpy takes no null pointer.
+      // With fewer values than ranks some piece is empty, but memcpy does not accept a null
+      // pointer.
       if (count > 0) std::memcpy(scratch_.data() + rank() * own.bytes, sums, own.bytes);
       std::fill_n(sums, count, T{0});
       for (int r = 0; r < size(); ++r) {

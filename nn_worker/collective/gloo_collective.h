@@ -1,12 +1,13 @@
 // The collective of ranks in processes, over TCP by Gloo's transport.
 //
-// The algorithms are ours, over Gloo's point-to-point buffers: Gloo's own cannot be ended from
-// another thread, and they add in the order of a ring. An allreduce of n ranks cuts the values into
-// n pieces; rank r sums piece r in rank order and sends the sum to all. So each rank sends and
-// receives 2 (n - 1) / n of the bytes, and the sum does not depend on how the values were cut.
+// The algorithms are ours, over Gloo's point-to-point buffers: Gloo's own algorithms cannot be
+// ended from another thread, and they add in the order of a ring. An allreduce of n ranks cuts the
+// values into n pieces; rank r sums piece r in rank order and sends the sum to all. So each rank
+// sends and receives 2 (n - 1) / n of the bytes, and the sum does not depend on how the values were
+// cut.
 //
-// When a rank ends, is aborted or dies, its connections close and the calls of the others fail with
-// UNAVAILABLE.
+// When a rank ends, is aborted or dies, its connections close and the calls of the other ranks fail
+// with UNAVAILABLE.
 //
 // A write to a peer that is gone raises SIGPIPE: the process must ignore that signal.
 
@@ -32,8 +33,8 @@ struct GlooOptions {
 };
 
 // Connects to all other ranks. `store` is used during the call only. UNAVAILABLE, naming the
-// reason, if that fails or takes longer than `connect_timeout_ms`. Returns the errors of
-// OwnAddressOf (own_address.h) before it connects to anything.
+// reason, if connecting fails or takes longer than `connect_timeout_ms`. Before it connects,
+// returns the errors of OwnAddressOf (own_address.h).
 absl::StatusOr<std::unique_ptr<Collective>> NewGlooCollective(const GlooOptions& options,
                                                               RendezvousStore* store);
 

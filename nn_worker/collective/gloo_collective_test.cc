@@ -61,7 +61,7 @@ TEST(GlooCollectiveTest, ConnectsByIpv6) {
   }
 }
 
-// Given such a host, Gloo itself may crash the process.
+// If Gloo itself is given such a host, it may crash the process.
 TEST(GlooCollectiveTest, AHostThatDoesNotResolveIsAnErrorThatNamesIt) {
   const std::unique_ptr<RendezvousStore> store = NewInMemoryRendezvousStore();
   GlooOptions options;

@@ -1,5 +1,5 @@
-// Decides which jobs sum their dense gradients from device to device, and says what users can do
-// where that fails.
+// Decides which jobs sum their dense gradients from device to device, and tells users what they can
+// do if this fails.
 //
 // Thread-safe: functions of their arguments.
 
@@ -13,7 +13,7 @@
 namespace satrap {
 
 // Whether the ranks of `job` sum on their devices, as nn_worker.gradient_sums says. AUTO means NCCL
-// where there are several cards, unless the run is reproducible. A single rank has nothing to sum.
+// if there are several cards, unless the run is reproducible. A single rank has nothing to sum.
 // REQUIRES: a validated job
 inline bool SumsOnDevices(const JobConfig& job) {
   const NnWorkerConfig& config = job.nn_worker();
@@ -24,8 +24,8 @@ inline bool SumsOnDevices(const JobConfig& job) {
   return config.device() == NnWorkerConfig::CUDA && !job.reproducible();
 }
 
-// Adds to `error`, which says why the ranks cannot sum on their devices, what else the user can do.
-// REQUIRES: !error.ok()
+// `error` says why the ranks cannot sum on their devices. Returns it with advice on what else the
+// user can do. REQUIRES: !error.ok()
 inline absl::Status SuggestGloo(const absl::Status& error) {
   // The ranks are being stopped, so the user has nothing to change.
   if (absl::IsCancelled(error)) return error;

@@ -12,17 +12,17 @@
 namespace satrap {
 namespace {
 
-// Where the ranks exchange memory. A meeting has two rounds. After the first, all ranks have shown
-// their memory and may read the others'; after the second, all have read, and each may change its
-// own.
+// The place where the ranks exchange memory. A meeting has two rounds. After the first round all
+// ranks have shown their memory, and each may read that of the others. After the second round all
+// have finished reading, and each may change its own memory.
 class MeetingPoint {
  public:
   explicit MeetingPoint(int size) : size_(size), shown_(size) {}
 
   int size() const { return size_; }
 
-  // Shows `bytes`, waits for all ranks, runs read(shown) while none may leave, waits until all have
-  // read, and runs after().
+  // Shows `bytes`, waits for all ranks, runs read(shown), waits until all ranks have read, and runs
+  // after(). No rank may leave while another one reads.
   absl::Status Meet(int rank, absl::Span<char> bytes,
                     absl::FunctionRef<void(absl::Span<const absl::Span<char>>)> read,
                     absl::FunctionRef<void()> after) {
@@ -64,8 +64,8 @@ class MeetingPoint {
       return absl::OkStatus();
     }
     while (round_ == round && status_.ok()) turn_.Wait(&mutex_);
-    // A round that was completed counts, even if Abort came before this rank woke up: the others
-    // have gone on, and will find the status in the next round.
+    // A completed round counts, even if Abort came before this rank woke up: the other ranks have
+    // continued, and will find the status in the next round.
     return round_ != round ? absl::OkStatus() : status_;
   }
 
@@ -122,8 +122,8 @@ class LocalCollective final : public Collective {
     return gathered;
   }
 
-  // The memory that each rank shows is its strings, and every other rank copies the one meant for
-  // it.
+  // Each rank shows the array of its strings, and every other rank copies the string that is meant
+  // for it.
   absl::StatusOr<std::vector<std::string>> AllToAllBytes(
       absl::Span<const std::string> bytes) override {
     CHECK(bytes.size() == static_cast<size_t>(size()));
@@ -152,8 +152,8 @@ class LocalCollective final : public Collective {
   absl::Status status() override { return point_->status(); }
 
  private:
-  // Each rank sums all ranks' values in rank order into memory of its own and replaces its values
-  // when all have read.
+  // Each rank sums all ranks' values in rank order into memory of its own. When all ranks have
+  // finished reading, it replaces its values by the sums.
   template <typename T>
   absl::Status Sum(absl::Span<T> values, std::vector<T>* sums) {
     if (size() == 1) return point_->status();

@@ -11,8 +11,8 @@
 
 namespace satrap {
 
-// Element r is for rank r. They may be destroyed in any order, but not while any is in a call.
-// REQUIRES: size >= 1
+// Element r is for rank r. The collectives may be destroyed in any order, but not while any of them
+// is in a call. REQUIRES: size >= 1
 std::vector<std::unique_ptr<Collective>> NewLocalCollectives(int size);
 
 }  // namespace satrap

@@ -17,7 +17,7 @@ class Group {
  public:
   explicit Group(int size) : given_(size) {}
 
-  // Returns when all ranks have given their values, or one is lost.
+  // Returns when all ranks have given their values, or when a rank is lost.
   void Sum(int rank, float* values, int64_t count) {
     MutexLock lock(&mutex_);
     if (lost_ >= 0) return;
@@ -35,8 +35,8 @@ class Group {
       changed_.NotifyAll();
     }
     while (round_ == round && lost_ < 0) changed_.Wait(&mutex_);
-    // The sums can be replaced only once all ranks have joined the next round, and this rank has
-    // not yet.
+    // `sums_` still holds this round's sums: it is replaced only when all ranks have joined the
+    // next round, and this rank has not joined it yet.
     if (round_ != round) std::copy(sums_.begin(), sums_.end(), values);
   }
 

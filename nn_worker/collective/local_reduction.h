@@ -1,10 +1,10 @@
-// DeviceReductions of ranks that are threads of one process, each with a HostDevice
-// (nn_worker/device/host/host_device.h) of its own, to test sums on devices without cards. Sums are
-// made in rank order, so they have the bits of NewLocalCollectives.
+// DeviceReductions for ranks that are threads of one process. Each rank has a HostDevice
+// (nn_worker/device/host/host_device.h) of its own. They serve to test sums on devices without
+// cards. Sums are made in rank order, so they have the bits of NewLocalCollectives.
 //
 // A sum is a kernel that waits for the other ranks' kernels, and ends as soon as any rank is
-// aborted or destroyed. Meanwhile the rank's device runs nothing else, and calls of that device
-// wait.
+// aborted or destroyed. While it waits, the rank's device runs nothing else, and calls of that
+// device wait, too.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_LOCAL_REDUCTION_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_LOCAL_REDUCTION_H_

@@ -53,8 +53,8 @@ absl::StatusOr<Nccl> Load(const std::string& name) {
   return nccl;
 }
 
-// The pauses of a polling loop. Most waits are short, so it begins by yielding; a thread that went
-// on yielding would take a core from threads that compute.
+// The pauses of a polling loop. Most waits are short, so the loop begins by yielding. Later it
+// sleeps, because a thread that keeps yielding would take a core from threads that compute.
 class Pauses {
  public:
   void Pause() {
@@ -82,8 +82,9 @@ class NcclReduction final : public DeviceReduction {
 
   absl::Status AllReduceSum(DeviceStream* stream, float* values, int64_t count) override {
     RETURN_IF_ERROR(Enqueue(stream, values, count));
-    // The first sum may set up more connections after the call has returned, and NCCL takes no
-    // other call until then. The lock is free in between, so that Abort can end it.
+    // After the call for the first sum has returned, NCCL may still be setting up connections, and
+    // until these are ready it takes no other call. The lock is released between the checks, so
+    // that Abort can end the sum.
     for (Pauses pauses;; pauses.Pause()) {
       MutexLock lock(&mutex_);
       RETURN_IF_ERROR(failure_);
@@ -117,7 +118,7 @@ class NcclReduction final : public DeviceReduction {
                                 comm_, static_cast<cudaStream_t>(CudaStreamOf(stream))),
                 "a sum");
   }
-  // OK also for an operation that is still in progress. An error ends the object.
+  // Returns OK if the operation has succeeded or is still in progress. An error ends the object.
   absl::Status Keep(ncclResult_t result, const char* what) REQUIRES(mutex_) {
     if (result == ncclSuccess || result == ncclInProgress) return absl::OkStatus();
     failure_ = absl::UnavailableError(
@@ -141,7 +142,7 @@ absl::Status NcclReduction::Connect(const NcclOptions& options, const ncclUnique
                                     int64_t deadline_ms, absl::FunctionRef<bool()> aborted) {
   MutexLock lock(&mutex_);
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  // Calls must return at once, so that a lost rank holds up nobody.
+  // Calls must return at once, so that nothing blocks when a rank is lost.
   config.blocking = 0;
   RETURN_IF_ERROR(
       Keep(nccl_.Connect(&comm_, options.size, id, options.rank, &config), "connecting"));
@@ -163,7 +164,7 @@ absl::Status NcclReduction::Connect(const NcclOptions& options, const ncclUnique
   }
 }
 
-// Returns the id by which all ranks connect. Rank 0 makes it and the others read it.
+// Returns the id with which all ranks connect. Rank 0 makes the id and the others read it.
 absl::StatusOr<ncclUniqueId> ExchangeId(const Nccl& nccl, const NcclOptions& options,
                                         int64_t deadline_ms, RendezvousStore* store,
                                         absl::FunctionRef<bool()> aborted) {

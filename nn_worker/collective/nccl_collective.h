@@ -1,7 +1,7 @@
-// DeviceReduction by NCCL: from card to card. Each rank has a card of its own. NCCL chooses how it
-// adds up when it connects, so a sum has the same bits on every rank, but not always on every run.
-// Besides NewNcclReduction, only the call of the first sum waits for other ranks; Abort ends this
-// wait.
+// DeviceReduction by NCCL: from card to card. Each rank has a card of its own. NCCL chooses the
+// order of summation when it connects, so a sum has the same bits on every rank, but not always on
+// every run. Besides NewNcclReduction, only the call of the first sum waits for other ranks; Abort
+// ends this wait.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_NCCL_COLLECTIVE_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_NCCL_COLLECTIVE_H_

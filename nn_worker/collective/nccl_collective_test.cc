@@ -118,7 +118,7 @@ TEST_F(NcclReductionTest, ConnectingEndsWhenItIsAbortedAndAtItsDeadline) {
   options.connect_timeout_ms = 1000;
   EXPECT_EQ(NewNcclReduction(options, store_.get(), Never).status().code(),
             absl::StatusCode::kDeadlineExceeded);
-  // The same must hold where rank 0 never comes.
+  // The same must hold if rank 0 never connects.
   options.prefix = "alone";
   options.rank = 1;
   const absl::Status late = NewNcclReduction(options, store_.get(), Never).status();

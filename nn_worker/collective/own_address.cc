@@ -41,8 +41,8 @@ absl::StatusOr<std::string> OwnAddressOf(absl::string_view host) {
   if (absl::StartsWith(name, "[") && absl::EndsWith(name, "]")) {
     name = name.substr(1, name.size() - 2);
   }
-  // No name or address contains one of these characters; besides, the resolver would stop at a zero
-  // byte.
+  // No name or address contains one of these characters. Without this check the resolver would also
+  // stop at a zero byte.
   constexpr absl::string_view kNoHost("[]/\0 ", 5);
   if (name.empty() || name.find_first_of(kNoHost) != name.npos) {
     return absl::InvalidArgumentError(

@@ -1,5 +1,5 @@
 // The address at which the other ranks reach this machine. Gloo does not check the host that it is
-// given: if the name does not resolve, Gloo reads an address list that was never made.
+// given: if the name does not resolve, Gloo reads an uninitialised address list.
 //
 // Thread-safe: a function of its argument and of the machine.
 
@@ -14,11 +14,11 @@
 namespace satrap {
 
 // The first address of `host` that a socket can be bound to, as text. `host` is a name or an
-// address, of IPv4 or IPv6, the latter also in brackets, without a port. All errors name it:
+// address, of IPv4 or IPv6, the latter also in brackets, without a port. All errors name `host`:
 // INVALID_ARGUMENT if it cannot be a host; UNAVAILABLE, marked as the lack of an address
-// (common/base/shortage.h), if it does not resolve, which is also the case of a name that will be
-// published soon; FAILED_PRECONDITION if none of its addresses is this machine's;
-// RESOURCE_EXHAUSTED, marked, if no socket can be opened.
+// (common/base/shortage.h), if it does not resolve (perhaps only because the name is not published
+// yet); FAILED_PRECONDITION if none of its addresses is this machine's; RESOURCE_EXHAUSTED, also
+// marked as a shortage, if no socket can be opened.
 absl::StatusOr<std::string> OwnAddressOf(absl::string_view host);
 
 }  // namespace satrap

@@ -88,7 +88,7 @@ std::unique_ptr<PendingSum> SumThread::Start(absl::Span<float> values) {
   return std::make_unique<Pending>(state_);
 }
 
-// Sums on this thread must have the same bits as on any other.
+// Flushes denormals to zero as other threads do, so that sums on this thread have the same bits.
 void SumThread::Run(State* state) {
   SetFlushToZero();
   while (true) {

@@ -1,7 +1,7 @@
 // Runs the sums of a Collective on a thread of its own, one at a time, for implementations whose
 // calls block. The first sum starts the thread.
 //
-// Thread-compatible; a PendingSum may be used by another thread than the one that started it.
+// Thread-compatible. A PendingSum may be used by another thread than the one that called Start.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_SUM_THREAD_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_SUM_THREAD_H_
@@ -39,7 +39,7 @@ class SumThread {
   std::thread thread_;
 };
 
-// A sum that has already ended, with `status`: what a single rank needs.
+// A sum that has already ended, with `status`. A collective of a single rank returns this.
 std::unique_ptr<PendingSum> EndedSum(absl::Status status);
 
 }  // namespace satrap

@@ -1,4 +1,5 @@
-// A Device that passes all calls on to another one: a base for devices that change some of them.
+// A Device that passes all calls on to another device. It is a base for devices that change some of
+// the calls.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_DELEGATING_DEVICE_H_
 #define SATRAP_NN_WORKER_DEVICE_DELEGATING_DEVICE_H_
@@ -31,7 +32,7 @@ class DelegatingDevice : public Device {
     return device_->NewUrgentStream();
   }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
-  // `stream` must be the other device's own: a subclass that wraps streams unwraps it first.
+  // `stream` must be the other device's own stream: a subclass that wraps streams unwraps it first.
   absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(DeviceStream* stream,
                                                        absl::FunctionRef<void()> enqueue) override {
     return device_->Capture(stream, enqueue);

@@ -18,8 +18,8 @@ absl::Status WaitForEvent(Event* event, int64_t timeout_ms, absl::FunctionRef<bo
       return absl::DeadlineExceededError(
           absl::StrCat("the device has not finished its work within ", timeout_ms, " ms"));
     }
-    // A step's work takes milliseconds, but a poll takes under a microsecond, so other threads of
-    // the role get the core between two polls.
+    // A step's work takes milliseconds, but a poll takes under a microsecond. So between two polls,
+    // other threads of the role get the core.
     std::this_thread::yield();
   }
 }

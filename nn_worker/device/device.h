@@ -1,13 +1,14 @@
 // A Device owns an accelerator's memory and makes the streams that run kernels and copies on it.
-// The host reaches device memory by copies alone. Implementations: host/host_device.h, which runs
-// kernels on the CPU, and cuda/cuda_device.h. Matrix products are not part of it: products.h.
+// The host accesses device memory only by copies. Implementations: host/host_device.h, which runs
+// kernels on the CPU, and cuda/cuda_device.h. Matrix products are not part of it; they are in
+// nn_worker/products/products.h.
 //
 // WaitForEvent polls, so a wait for results can always be ended early. Two other calls wait and
-// cannot be ended: destroying a stream waits for all that it has enqueued, and enqueueing while the
-// stream's queue is full waits for the oldest operations.
+// cannot be ended early: destroying a stream waits for all its operations, and enqueueing into a
+// full queue waits for the oldest operations.
 //
-// Thread-safe. Streams and events are thread-compatible. Memory, streams and events are destroyed
-// before their device.
+// Thread-safe. Streams and events are thread-compatible. Memory, streams and events must be
+// destroyed before their device.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_DEVICE_H_
 #define SATRAP_NN_WORKER_DEVICE_DEVICE_H_
@@ -23,8 +24,8 @@
 
 namespace satrap {
 
-// An allocation, freed with this object. REQUIRES, when it is destroyed: every operation enqueued
-// on the device has run
+// An allocation, which is freed with this object. REQUIRES, at its destruction: every operation
+// enqueued on the device has run
 class Memory {
  public:
   virtual ~Memory() = default;
@@ -32,26 +33,26 @@ class Memory {
   virtual int64_t bytes() const = 0;
 };
 
-// A point of a stream (DeviceStream::Record). May be recorded again.
+// Marks a point in a stream (DeviceStream::Record). May be recorded again.
 class Event {
  public:
   virtual ~Event() = default;
-  // Whether the point that was recorded last has been reached; true if none was. The error of the
-  // device if it has failed. Does not wait.
+  // Whether the point that was recorded last has been reached; true if none was recorded. Returns
+  // the error of the device if it has failed. Does not wait.
   virtual absl::StatusOr<bool> Poll() = 0;
 };
 
 // A recorded sequence of operations that can be enqueued again as one operation (Device::Capture).
-// Destroyed before the memory that its operations use, and at any time before its device.
+// It must be destroyed before the memory that its operations use and before its device.
 class StreamGraph {
  public:
   virtual ~StreamGraph() = default;
   // Enqueues the graph on a stream of the same device. The operations run in their order, with the
-  // arguments that they had.
+  // arguments with which they were captured.
   virtual void Launch(DeviceStream* stream) = 0;
 };
 
-// Device memory at some moment. What other programs hold is not free.
+// Device memory at one moment. Memory that other programs use does not count as free.
 struct DeviceRoom {
   std::string device;  // as messages name it: "card 0 (NVIDIA H100)"
   int64_t total_bytes = 0;
@@ -62,13 +63,13 @@ class Device {
  public:
   virtual ~Device() = default;
 
-  // The error of the device if it has failed.
+  // Returns the error of the device if it has failed.
   virtual absl::StatusOr<DeviceRoom> Room() = 0;
-  // Allocate and AllocatePinned: `bytes` bytes, aligned to 64, contents undefined.
+  // Allocate and AllocatePinned return `bytes` bytes, aligned to 64, with undefined contents.
   // RESOURCE_EXHAUSTED if there is not enough memory. Callers allocate at the start, never during a
   // step.
   virtual absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) = 0;
-  // Memory of the host, for copies.
+  // Allocates host memory that copies can use.
   virtual absl::StatusOr<std::unique_ptr<Memory>> AllocatePinned(int64_t bytes) = 0;
 
   // INTERNAL if the device refuses.
@@ -78,23 +79,23 @@ class Device {
   virtual absl::StatusOr<std::unique_ptr<DeviceStream>> NewUrgentStream() { return NewStream(); }
   virtual absl::StatusOr<std::unique_ptr<Event>> NewEvent() = 0;
 
-  // Makes a graph of what `enqueue` enqueues on `stream`, none of which runs. `enqueue` calls only
-  // Launch and CopyWithin of that stream and allocates nothing; other threads must not use the
-  // stream meanwhile. INTERNAL if the device refuses the graph, after which the device goes on; the
-  // error of the device if it has failed.
+  // Makes a graph of the operations that `enqueue` enqueues on `stream`; they do not run. `enqueue`
+  // may call only Launch and CopyWithin of that stream, and must not allocate; other threads must
+  // not use the stream meanwhile. INTERNAL if the device refuses the graph, after which the device
+  // remains usable; the error of the device if it has failed.
   virtual absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(
       DeviceStream* stream, absl::FunctionRef<void()> enqueue) = 0;
 
-  // Names what the calling thread does until EndRange, for profilers that draw it beside the
-  // device's own work. Ranges of a thread end in the reverse of the order in which they began. By
-  // default nothing happens. `name` outlives the device.
+  // Names the activity of the calling thread until EndRange, for profilers that show it next to the
+  // device's own work. Ranges of a thread must end in the reverse of the order in which they began.
+  // By default these calls do nothing. `name` must outlive the device.
   virtual void BeginRange(const char* /*name*/) {}
   virtual void EndRange() {}
 };
 
 // Polls until `event` has happened. DEADLINE_EXCEEDED after `timeout_ms`; CANCELLED as soon as
 // `aborted` returns true; the error of the device if it has failed. After an error the event may
-// still happen, and may be waited for again.
+// still happen, and the caller may wait for it again.
 absl::Status WaitForEvent(Event* event, int64_t timeout_ms, absl::FunctionRef<bool()> aborted);
 
 }  // namespace satrap

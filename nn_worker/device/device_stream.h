@@ -1,17 +1,17 @@
-// A DeviceStream runs operations on a device, one after another in the order of the calls. An
-// operation is enqueued: the call returns before it has run, and waits for earlier ones only if the
-// queue is full. Operations of different streams run in any order, except where WaitFor orders
-// them. Kernel sources include this header, so it knows only the standard library's integers.
+// A DeviceStream runs operations on a device, one after another in the order of the calls. Each
+// call enqueues an operation and returns before it has run; it waits for earlier operations only if
+// the queue is full. Operations of different streams run in any order, except where WaitFor orders
+// them. Kernel sources include this header, so it uses only the standard library's integers.
 //
 // Memory. `device` and `pinned` pointers lie within an allocation of the stream's device
-// (device.h). What an operation reads must not change, and what it writes must not be read, until
-// it has run; an Event recorded after it shows when that is.
+// (device.h). Until an operation has run, the memory that it reads must not change, and the memory
+// that it writes must not be read. An Event recorded after the operation shows when it has run.
 //
-// Errors. A call that breaks a contract fails a CHECK. An error of the device itself ends the
-// device: every later wait returns it.
+// Errors. A call that breaks a contract fails a CHECK. An error of the device itself is permanent:
+// every later wait returns it.
 //
-// Thread-compatible: one thread at a time uses a stream, and all streams and events are destroyed
-// before their device.
+// Thread-compatible: only one thread at a time may use a stream, and all streams and events must be
+// destroyed before their device.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_DEVICE_STREAM_H_
 #define SATRAP_NN_WORKER_DEVICE_DEVICE_STREAM_H_
@@ -42,10 +42,10 @@ struct KernelLaunch {
 
 class DeviceStream {
  public:
-  // Runs what is still enqueued, and waits for it.
+  // Runs the operations that are still enqueued, and waits for them.
   virtual ~DeviceStream() = default;
 
-  // REQUIRES, for the copies: `bytes` >= 0, and no overlap of source and target. If `bytes` is 0,
+  // REQUIRES, for all copies: `bytes` >= 0, and source and target do not overlap. If `bytes` is 0,
   // the pointers may be null.
   virtual void CopyIn(const void* pinned, void* device, int64_t bytes) = 0;
   virtual void CopyOut(const void* device, void* pinned, int64_t bytes) = 0;
@@ -54,11 +54,11 @@ class DeviceStream {
   // most 65535 blocks in y and in z; at most 48 KiB of shared memory
   virtual void Launch(const KernelLaunch& launch) = 0;
 
-  // From now on `event` marks this point of the stream: it has happened when everything that was
-  // enqueued here before has run.
+  // Makes `event` mark this point of the stream. The event has happened when everything enqueued
+  // here before this call has run.
   virtual void Record(Event* event) = 0;
-  // What is enqueued here from now on runs after `event`, as it was last recorded at the time of
-  // this call. An event that was never recorded has happened.
+  // Everything enqueued here from now on runs after `event`, as last recorded before this call. An
+  // event that was never recorded counts as having happened.
   virtual void WaitFor(Event* event) = 0;
 };
 

@@ -1,8 +1,8 @@
-// A Device without memory: allocations have addresses with no memory behind them, launches and
-// copies do nothing, and every event has happened. It shows how much of a device a program would
-// use, without needing a device.
+// A Device without memory. Its allocations are addresses without memory, launches and copies do
+// nothing, and every event has happened. It shows how much device memory a program would use,
+// without needing a device.
 //
-// Pinned memory is real, because the host writes to it. A copy out gives zeros.
+// Pinned memory is real, because the host writes to it. Copies from the device give zeros.
 //
 // Thread-safe.
 

@@ -9,7 +9,7 @@ namespace {
 
 TEST(DryDeviceTest, AllocationsHaveAddressesOfTheirOwnAndNoMemory) {
   const std::unique_ptr<Device> device = NewDryDevice();
-  // More than any machine has.
+  // More memory than any machine has.
   const int64_t huge = int64_t{1} << 45;
   const auto first = device->Allocate(huge);
   const auto second = device->Allocate(0);

@@ -1,6 +1,6 @@
-// A planner that takes every product and whose plans do nothing: with a dry device (dry_device.h)
-// it shows what a vendor's library adds to a program's device memory, without the library. A real
-// library refuses some products; the program then uses no more memory than this planner shows.
+// A planner that accepts every product and whose plans do nothing. With a dry device (dry_device.h)
+// it shows how much device memory a program needs for a vendor's library, without the library. A
+// real library refuses some products; the program then uses no more memory than this planner shows.
 //
 // Thread-compatible.
 
@@ -13,7 +13,7 @@
 
 namespace satrap {
 
-// Its workspace is kMostPlanWorkspaceBytes.
+// The planner's workspace has kMostPlanWorkspaceBytes.
 std::unique_ptr<ProductPlanner> NewDryPlanner();
 
 }  // namespace satrap

@@ -1,4 +1,5 @@
-// Chooses one of several ways that a library offers, best first.
+// Chooses the first acceptable one of several alternatives that a library offers in order of
+// preference.
 //
 // Thread-safe: a function of its arguments.
 

@@ -34,7 +34,7 @@ TEST_P(KernelTest, EveryThreadOfEveryBlockRunsOnce) {
   EXPECT_EQ(device_.Get(y, 12 * 24), expected);
 }
 
-// Each thread passes its value to the next through shared memory, twice.
+// Twice, each thread passes its value to the next thread through shared memory.
 SATRAP_KERNEL void RotateKernel(const uint32_t* x, uint32_t* y) {
   SHARED_ARRAY(uint32_t, values, [100]);
   uint32_t* const dynamic = DynamicShared<uint32_t>();
@@ -191,7 +191,7 @@ SATRAP_KERNEL void SubnormalKernel(const float* x, float* y) {
   y[1] = x[2] * x[3];  // a subnormal operand
 }
 
-// As on the CPU's backend, and on a card with -ftz=true.
+// The same holds on the CPU's backend, and on a card with -ftz=true.
 TEST_P(KernelTest, SubnormalValuesCountAsZero) {
   float* const y = device_.Room<float>(2);
   Launch<SubnormalKernel>(device_.stream(), {1}, {1}, 0,

@@ -33,7 +33,8 @@ class MeteredDevice final : public DelegatingDevice {
       : DelegatingDevice(std::move(device)), meter_(std::move(meter)) {}
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
-    // Two threads that ask at once must not both get the last of the limit.
+    // Under a lock, because two threads that allocate at the same time must not both get the last
+    // free bytes.
     MutexLock lock(&mutex_);
     RETURN_IF_ERROR(meter_->CheckRoom(bytes));
     ASSIGN_OR_RETURN(std::unique_ptr<Memory> memory, DelegatingDevice::Allocate(bytes));

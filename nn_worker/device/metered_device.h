@@ -1,10 +1,9 @@
 // Counts a device's memory and copies (DeviceMeter), and keeps a device's allocations within a
 // limit (NewMeteredDevice).
 //
-// Bytes are those that were asked for. A card rounds them up, and its driver takes memory of its
-// own.
+// Counts are of requested bytes. A card rounds requests up, and its driver uses additional memory.
 //
-// DeviceMeter is thread-safe; the device as device.h says.
+// DeviceMeter is thread-safe; for the device's thread safety see device.h.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_METERED_DEVICE_H_
 #define SATRAP_NN_WORKER_DEVICE_METERED_DEVICE_H_
@@ -18,8 +17,8 @@
 
 namespace satrap {
 
-// The two kinds of lists that operations read: those of the network are the same in every step,
-// those of the exchange with embedding rows differ from part to part.
+// The two kinds of lists that operations read. Lists of the network are the same in every step;
+// lists of the exchange with embedding rows differ from part to part.
 enum class ListKind { kNetwork, kPart };
 
 class DeviceMeter {
@@ -30,34 +29,35 @@ class DeviceMeter {
     int64_t pinned_bytes = 0;  // of the host's memory in use
     int64_t copied_in_bytes = 0;
     int64_t copied_out_bytes = 0;
-    // The share of `bytes` that a backend holds as scratch memory of operations, and the most that
-    // one asked for.
+    // scratch_bytes: the part of `bytes` that a backend uses as scratch memory of operations.
+    // most_scratch_bytes: the most that one operation requested.
     int64_t scratch_bytes = 0;
     int64_t most_scratch_bytes = 0;
-    // The share of `bytes` that was taken for lists that operations read, outgrown memory included,
-    // and the memory in which lists of each kind are now.
+    // list_bytes: the part of `bytes` that was allocated for lists that operations read, including
+    // outgrown memory. network_list_bytes and part_list_bytes: the memory that the lists of each
+    // kind use now.
     int64_t list_bytes = 0;
     int64_t network_list_bytes = 0;
     int64_t part_list_bytes = 0;
     int64_t graph_launches = 0;  // of captured passes and their parts
   };
 
-  // The limit of device memory is the job's nn_worker.device_memory_bytes; 0: none.
+  // The limit of device memory is the job's nn_worker.device_memory_bytes; 0 means no limit.
   explicit DeviceMeter(int64_t limit_bytes = 0) : limit_bytes_(limit_bytes) {}
 
   Reading Read() const;
   void CountCopyIn(int64_t bytes);
   void CountCopyOut(int64_t bytes);
-  // For backends, which know what allocations are for.
+  // Called by backends, which know what their allocations are for.
   void CountScratch(int64_t bytes);
   void NoteScratchUse(int64_t bytes);
-  // `bytes` more were taken for lists of that kind, which are in `held_bytes` of memory from now
-  // on.
+  // Counts another `bytes` bytes allocated for lists of this kind, which use `held_bytes` bytes
+  // from now on.
   void CountLists(ListKind kind, int64_t bytes, int64_t held_bytes);
   void CountGraphLaunch();
 
-  // Checks device memory. RESOURCE_EXHAUSTED, naming the field of the job, if `bytes` more would be
-  // above the limit.
+  // Checks the limit of device memory. RESOURCE_EXHAUSTED, naming the job's field, if another
+  // `bytes` bytes would exceed it.
   absl::Status CheckRoom(int64_t bytes) const;
   void Take(int64_t bytes);
   void GiveBack(int64_t bytes);

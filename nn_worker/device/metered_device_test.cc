@@ -43,7 +43,7 @@ TEST(MeteredDeviceTest, TakesNoMoreThanTheLimit) {
   EXPECT_TRUE(device->AllocatePinned(5000).ok()) << "the host's memory has no limit here";
 }
 
-// Otherwise a failed attempt would count for ever.
+// A failed allocation must not be counted, because it would never be subtracted again.
 TEST(MeteredDeviceTest, WhatTheDeviceRefusesIsNotCounted) {
   const auto meter = std::make_shared<DeviceMeter>();
   HostDeviceOptions options;
@@ -54,7 +54,7 @@ TEST(MeteredDeviceTest, WhatTheDeviceRefusesIsNotCounted) {
   EXPECT_EQ(meter->Read().peak_bytes, 0);
 }
 
-// The limit belongs to the job and is no property of the device.
+// The limit belongs to the job, so Room() must not report it as the device's memory.
 TEST(MeteredDeviceTest, TheRoomIsThatOfTheDeviceWhateverTheLimit) {
   HostDeviceOptions options;
   options.memory_bytes = 4096;

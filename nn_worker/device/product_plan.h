@@ -1,10 +1,11 @@
-// The products that a vendor's library makes. A product is planned once, with all that does not
-// change from step to step, and the plan is run with any number of samples up to the spec's.
+// Products that a vendor's library computes. A product is planned once, with everything that does
+// not change from step to step. The plan can then be run with any number of samples up to that of
+// the spec.
 //
-// The same plan and arguments give the same bits, and plans of equal specs are equal.
+// The same plan and arguments give the same bits, and equal specs give equal plans.
 //
-// Thread-compatible: a plan has one run at a time, and plans of one planner are prepared one after
-// another. A planner outlives its plans.
+// Thread-compatible: a plan runs once at a time, and a planner prepares one plan at a time. A
+// planner must outlive its plans.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_PRODUCT_PLAN_H_
 #define SATRAP_NN_WORKER_DEVICE_PRODUCT_PLAN_H_
@@ -18,13 +19,13 @@
 
 namespace satrap {
 
-// The most that a planner's plans may need for their sums; as much as a library's vendor advises
-// for the cards that we build for (cuBLAS's documentation of cublasSetWorkspace: 32 MiB on compute
+// The most device memory that a planner's plans may need as workspace. The vendor's documentation
+// advises this much for the cards that we build for (cuBLAS, cublasSetWorkspace: 32 MiB on compute
 // capability 9.0).
 inline constexpr int64_t kMostPlanWorkspaceBytes = int64_t{32} << 20;
 
-// Device memory, aligned as the spec says; bias, mask and sums to 16. Factors and c have the spec's
-// types.
+// Addresses in device memory. Matrices are aligned as the spec says; bias, mask and sums to 16
+// bytes. Factors and c have the spec's types.
 struct ProductBuffers {
   const void* a = nullptr;
   const void* b = nullptr;
@@ -39,8 +40,8 @@ class ProductPlan {
  public:
   virtual ~ProductPlan() = default;
   // Enqueues the product of the first `samples` samples.
-  //   workspace: the planner's workspace_bytes() of device memory, aligned to 256; for this stream
-  //   REQUIRES: 1 <= samples <= the spec's
+  //   workspace: workspace_bytes() of device memory, aligned to 256, used only by this stream
+  //   REQUIRES: 1 <= samples <= the spec's samples()
   virtual void Run(DeviceStream* stream, int64_t samples, const ProductBuffers& buffers,
                    void* workspace) = 0;
 };
@@ -50,9 +51,9 @@ class ProductPlanner {
   virtual ~ProductPlanner() = default;
   virtual int64_t workspace_bytes() const = 0;  // at most kMostPlanWorkspaceBytes
   // NOT_FOUND if the library has no algorithm for the spec. If the spec has an epilogue, the caller
-  // then tries the product without one and does the rest with own kernels; if it has none, the
-  // product is for own kernels, too. INTERNAL if the library fails. REQUIRES: ForLibrary(spec);
-  // kColumnSums has an f32 output
+  // then tries the product without it and uses our own kernels for the epilogue. If the spec has
+  // none, our own kernel also computes the product. INTERNAL if the library fails. REQUIRES:
+  // ForLibrary(spec); kColumnSums has an f32 output
   virtual absl::StatusOr<std::unique_ptr<ProductPlan>> Prepare(const ProductSpec& spec) = 0;
 };
 

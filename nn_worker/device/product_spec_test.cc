@@ -7,7 +7,7 @@
 namespace satrap {
 namespace {
 
-// c by the definition, from matrices that lie row by row.
+// Computes c by its definition, from matrices that are stored row by row.
 std::vector<double> RowByRow(const ProductSpec& spec, const std::vector<double>& a,
                              const std::vector<double>& b, int64_t size) {
   std::vector<double> c(size, -1);
@@ -24,7 +24,7 @@ std::vector<double> RowByRow(const ProductSpec& spec, const std::vector<double>&
   return c;
 }
 
-// op(factor)(i, j), read column by column. Fails if the element lies outside of what is declared.
+// op(factor)(i, j), read column by column. Fails if the element is outside the declared size.
 double At(const ColumnMajor::Factor& factor, const std::vector<double>& values, int64_t i,
           int64_t j) {
   const int64_t row = factor.transposed ? j : i, col = factor.transposed ? i : j;
@@ -94,7 +94,8 @@ TEST(ProductSpecTest, FewOutputsAndEmptyDimensionsAreNotForALibrary) {
   EXPECT_FALSE(ForLibrary(Forward(100, 7, 400)));
   EXPECT_FALSE(ForLibrary(Forward(0, 400, 400)));
   EXPECT_FALSE(ForLibrary(Forward(100, 0, 400)));
-  // In a weight gradient rows and cols are the weights, terms the samples.
+  // In a weight gradient, rows and cols are the dimensions of the weights, and terms are the
+  // samples.
   ProductSpec gradient = Forward(400, 3, 400);
   gradient.transpose_a = true;
   EXPECT_TRUE(ForLibrary(gradient));

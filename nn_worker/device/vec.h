@@ -1,5 +1,5 @@
-// A Vec is N values that a kernel loads or stores at once, 16 bytes where it is worth it: LoadVec
-// and StoreVec (kernel.h). Its alignment is its size.
+// A Vec is N values that a kernel loads or stores in one access (LoadVec and StoreVec, kernel.h),
+// of 16 bytes where that is worthwhile. Its alignment equals its size.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_VEC_H_
 #define SATRAP_NN_WORKER_DEVICE_VEC_H_

@@ -114,7 +114,7 @@ class Rank {
     SetInitialDense();
   }
 
-  // Trains samples [begin, end) of the batch; gives the mean loss over all ranks.
+  // Trains samples [begin, end) of the batch; returns the mean loss over all ranks.
   double Train(int64_t step, const std::vector<Sample>& batch, size_t begin, size_t end) {
     Floats labels;
     for (size_t i = begin; i < end; ++i) {

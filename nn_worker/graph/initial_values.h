@@ -1,5 +1,6 @@
 // Initial values of dense parameters: functions of (seed, parameter name, element) and nothing
-// else, so every rank makes the same ones, and adding a layer leaves the others as they were.
+// else, so every rank makes the same values, and adding a layer does not change the values of the
+// others.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_INITIAL_VALUES_H_
 #define SATRAP_NN_WORKER_GRAPH_INITIAL_VALUES_H_
@@ -12,7 +13,8 @@
 
 namespace satrap {
 
-// rows * cols values. `name` is the parameter's in the network: "deep/linear_0.weight".
+// Returns rows * cols values. `name` is the parameter's full name in the network, such as
+// "deep/linear_0.weight".
 std::vector<float> InitialValues(uint64_t seed, absl::string_view name, const ParameterSpec& spec);
 
 // The seed of the random numbers that a layer draws while it runs (dropout).

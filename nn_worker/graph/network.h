@@ -3,16 +3,16 @@
 //
 // One training step of a rank. Samples may be 0; every rank makes the same calls:
 //
-//     write the part's inputs to input_view(i)   pooled segments straight to where the first layer
-//                                                reads
-//     Train(samples, pass, targets)              or Forward, Loss, Backward; dlogits are sums
-//     StartReduce()                              the parameter gradients, over all ranks
-//     read input_gradient(i)                     sums too: scatter them to the rows, meanwhile
-//     FinishReduce()                             then the caller reduces the totals
+//     write the part's inputs to input_view(i)   this is the memory that the first layer reads
+//     Train(samples, pass, targets)              or Forward, Loss, Backward; gradients are sums
+//                                                over samples, not means
+//     StartReduce()                              begins to sum parameter gradients over all ranks
+//     read input_gradient(i)                     during the reduction; scatter them to the rows
+//     FinishReduce()                             then the caller sums the totals over all ranks
 //     Step(dense_step, totals)                   changes nothing unless it counts and is finite
 //
-// Precision. With a dtype of 16 bits, values of samples and their gradients have it, and products
-// multiply a copy of the weights that is rounded after each step. All else, and what is saved,
+// Precision. With a dtype of 16 bits, values of samples and their gradients have that dtype, and
+// products read a copy of the weights that is rounded after each step. All else, and what is saved,
 // stays F32 or F64.
 //
 // Memory. There is one flat buffer each for parameters, gradients and optimizer state. Create
@@ -56,11 +56,11 @@ class Network {
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
-  // Graph inputs: 0 is "numeric", 1 + i is GraphInputs.segments[i]; after them the lengths of
-  // GraphInputs.sequences, and after these its candidates.
+  // Graph inputs: 0 is "numeric", 1 + i is GraphInputs.segments[i]; then come the lengths of
+  // GraphInputs.sequences, and then GraphInputs.candidates.
   int num_inputs() const;
-  // The shape is (max_samples, values of one sample), or (max_candidates, dim) for an input of
-  // candidates. Empty if no layer reads the input.
+  // The memory of an input, of shape (max_samples, values of one sample), or (max_candidates, dim)
+  // for an input of candidates. Empty if no layer reads the input.
   Tensor input_view(int input) const;
   // The gradient of an input, of the same shape, valid after Backward for the rows of the part.
   // Empty for "numeric", for lengths and for inputs that no layer reads.
@@ -68,15 +68,16 @@ class Network {
   Backend* backend() const;  // owns the memory of the views
 
   // Computes the outputs of rows [0, samples) of the inputs, and of rows [0, pass.candidates) of
-  // those of the part. An evaluation uses no collective, takes averaged weights if there are some
-  // and batch norm's running statistics, and drops nothing; a row's logit then depends on that row
-  // alone, bit by bit. Fails only if a collective fails. REQUIRES: samples <= max_samples
+  // the inputs that belong to the part. An evaluation uses no collective, uses batch norm's running
+  // statistics and, if there are any, averaged weights, and drops nothing; a row's logit then
+  // depends on that row alone, bit by bit. Fails only if a collective fails. REQUIRES: samples <=
+  // max_samples
   absl::Status Forward(int64_t samples, const PassContext& pass);
   int num_tasks() const;
-  // The number of values of a sample in ReadLogits. With a candidate loss it is 1, the score of its
-  // own item.
+  // The number of values of a sample in ReadLogits. With a candidate loss it is 1: the score of the
+  // sample's own item.
   int64_t num_outputs(int task) const;
-  // A copy of what the last Forward gave for a task, [samples, num_outputs]. Waits for the backend.
+  // A copy of the last Forward's output for a task, [samples, num_outputs]. Waits for the backend.
   std::vector<float> ReadLogits(int task = 0);
 
   // Forward, Loss and Backward. A full part may run from graphs (pass_graphs.h), with the same
@@ -86,7 +87,8 @@ class Network {
   int64_t graph_launches() const;   // so far
   std::string WhyNoGraphs() const;  // empty: full parts run as graphs
   // Enqueues the losses of all tasks and their gradients. REQUIRES: a Forward; targets.size() ==
-  // num_tasks(); labels.size() == samples, the others likewise unless empty
+  // num_tasks(); in each target labels.size() == samples, and every other span has that size or is
+  // empty
   void Loss(absl::Span<const LossTargets> targets);
   // As Loss above, for a network with one task.
   void Loss(absl::Span<const float> labels, absl::Span<const float> weights,
@@ -101,30 +103,31 @@ class Network {
   absl::Status StartReduce();
   // Waits for the sums. REQUIRES: StartReduce
   absl::Status FinishReduce();
-  // Count gradients of parameters (this rank's; after the reduction all ranks') and of inputs, with
-  // the gradient scale still in them. Wait for the backend.
+  // These two functions count gradients of parameters (this rank's; after the reduction, the sums
+  // over all ranks) and of inputs. The gradients are still multiplied by the gradient scale. Both
+  // functions wait for the backend.
   int64_t CountGradientsBeyond(float limit);  // whose magnitude is above it, or that are NaN
   int64_t CountNonFiniteGradients();
 
-  // The sum of the squares of the gradients as Step(step, totals) takes them: normalised, with L2
-  // and L1, of parameters that are not frozen. The same bits on every rank. Waits for the backend.
-  // REQUIRES: FinishReduce; the step counts
+  // The sum of the squares of the gradients in the form in which Step(step, totals) uses them:
+  // normalised, and with L2 and L1. It covers the parameters that are not frozen. The same bits on
+  // every rank. Waits for the backend. REQUIRES: FinishReduce; the step counts
   double GradientSquares(const DenseStep& step, const StepTotals& totals);
 
   // For tests and tools: the whole flat buffers, (1, values), gaps included.
   Tensor gradients() const;
   Tensor parameters() const;
-  // Ends the step: if it counts and is finite, one optimizer step, and running statistics follow.
-  // Every rank calls it in every step, with equal arguments. The gradient, with L2 and L1, is
-  // multiplied by `clip_factor`. Fails only if a collective fails.
+  // Ends the step: if it counts and is finite, makes one optimizer step and updates running
+  // statistics. Every rank calls it in every step, with equal arguments. The gradient, with L2 and
+  // L1, is multiplied by `clip_factor`. Fails only if a collective fails.
   absl::Status Step(const DenseStep& step, const StepTotals& totals, float clip_factor = 1);
   // What the last Step decided. Waits for the backend.
   StepControl ReadControl();
-  // What Loss multiplies the gradients by, as the last Step has left it. All gradients of samples
-  // and of parameters carry it until Step takes it out again.
+  // The factor by which Loss multiplies the gradients, as of the last Step. All gradients of
+  // samples and of parameters carry it until Step takes it out again.
   const GradientScale& gradient_scale() const;
 
-  // Trainable values, without gaps: what papers count.
+  // The number of trainable values, without those in gaps: the number that papers state.
   int64_t num_parameters() const;
   // "deep/linear_0.weight", in the order of parameters().
   std::vector<std::string> parameter_names() const;
@@ -132,14 +135,15 @@ class Network {
   // A copy of the parameter of this name. NOT_FOUND if there is none.
   absl::StatusOr<NamedArray> Parameter(absl::string_view name);
 
-  // Parameters, their averages, optimizer state and running statistics, as dense_checkpoint.h.
+  // Parameters, their averages, optimizer state and running statistics, in the format of
+  // dense_checkpoint.h.
   std::string Save();
   using LoadScope = satrap::LoadScope;
-  // Changes nothing unless it succeeds. DATA_LOSS if damaged; FAILED_PRECONDITION, naming an array,
-  // if names or shapes are not those of this network.
+  // Changes nothing unless it succeeds. DATA_LOSS if `bytes` is damaged; FAILED_PRECONDITION,
+  // naming an array, if names or shapes are not those of this network.
   absl::Status Load(absl::string_view bytes, LoadScope scope);
-  // Takes what `config` allows of a model saved after `model_step` steps. Errors as Load and
-  // PlanDenseTake.
+  // Takes over what `config` selects from a model that was saved after `model_step` steps. Errors
+  // as Load and PlanDenseTake.
   using Taken = TakenOfModel;
   absl::StatusOr<Taken> StartFrom(absl::string_view bytes, const WarmStartConfig& config,
                                   uint64_t model_step);

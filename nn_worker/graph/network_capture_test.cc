@@ -49,7 +49,7 @@ constexpr char kTasks[] = R"(
   tasks { name: "click" output: "click" }
   tasks { name: "amount" output: "amount" loss: MSE weight: 0.5 })";
 
-// A model with long lists, which have a term for each pair of features.
+// A model with a term for each pair of features, so that its lists are long.
 constexpr char kDots[] = R"(
   layers { name: "dots" inputs: "*.embedding" dot_interaction {} }
   layers { name: "logit" inputs: "dots" inputs: "numeric" mlp { units: 4 output_units: 1 } })";
@@ -72,7 +72,7 @@ struct Job {
   int features = 2;
 };
 
-// The means by which ranks add up their gradients. A single rank needs neither of them.
+// The objects with which ranks add up their gradients.
 struct RankSums {
   std::unique_ptr<Collective> collective = std::move(NewLocalCollectives(1)[0]);
   std::unique_ptr<DeviceReduction> reduction;
@@ -170,7 +170,8 @@ class TestNetwork {
 
 using Story = std::function<void(TestNetwork*)>;
 
-// Expects the bits of `story` to be the same with graphs; returns how many were launched.
+// Runs `story` with and without graphs and expects the same bits. Returns the number of graph
+// launches.
 int64_t ExpectTheSameBits(const Job& job, const Story& story) {
   int64_t launches = 0;
   for (const bool with_plans : {false, true}) {
@@ -302,7 +303,7 @@ TEST(NetworkCaptureTest, PairsAreNotCaptured) {
   EXPECT_EQ(ExpectTheSameBits(job, TrainSixSteps), 0);
 }
 
-// A backend with little more memory than a network takes in two steps.
+// A backend whose memory limit is one byte above what a network uses in two steps.
 std::unique_ptr<Backend> TightBackend(const Job& job) {
   const auto backend = [](const std::shared_ptr<DeviceMeter>& meter) {
     DeviceBackendOptions options;
@@ -316,7 +317,8 @@ std::unique_ptr<Backend> TightBackend(const Job& job) {
   return backend(std::make_shared<DeviceMeter>(meter->Read().peak_bytes + 1));
 }
 
-// Evaluations of many sizes, each with lists of its own, overwrite the lists of the captured pass.
+// Evaluations of many sizes, each with its own lists of tensors, overwrite the lists of the
+// captured pass.
 TEST(NetworkCaptureTest, ListsThatAreWrittenOverAreSeen) {
   Job job;
   job.model = kDots;
@@ -339,7 +341,7 @@ TEST(NetworkCaptureTest, ListsThatAreWrittenOverAreSeen) {
   EXPECT_EQ(got->Save(), expected->Save());
 }
 
-// What each rank saves after training, by rank.
+// Trains two ranks. Returns what each of them saves, by rank.
 std::vector<std::string> TrainTwoRanks(const Job& job, bool captures, int64_t launches) {
   auto collectives = NewLocalCollectives(2);
   auto reductions = NewLocalReductions(2);
@@ -367,8 +369,8 @@ TEST(NetworkCaptureTest, RanksThatAddUpOnTheirDevicesGetTheSameBitsByGraphs) {
   EXPECT_EQ(TrainTwoRanks(job, /*captures=*/true, 5), TrainTwoRanks(job, /*captures=*/false, 0));
 }
 
-// With several ranks the statistics of GLOBAL, which is batch norm's default, are added up by the
-// collective in the middle of the pass: five passes of three graphs each.
+// By default (GLOBAL) batch norm adds up its statistics over all ranks, by the collective in the
+// middle of the pass. So each of the five passes has three graphs.
 TEST(NetworkCaptureTest, BatchNormOfAllRanksStaysOutsideOfTheGraphs) {
   EXPECT_EQ(TrainTwoRanks({}, /*captures=*/true, 15), TrainTwoRanks({}, /*captures=*/false, 0));
 }

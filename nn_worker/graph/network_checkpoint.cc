@@ -39,7 +39,7 @@ absl::Status CheckOptimizerKind(const std::vector<NamedArray>& arrays,
   const auto name = [](const std::string& kind) { return kind.empty() ? "no optimizer" : kind; };
   return absl::FailedPreconditionError(
       absl::StrCat("dense checkpoint holds the state of ", name(saved),
-                   ", this job's dense_optimizer needs that of ", name(own)));
+                   ", but this job's dense_optimizer needs that of ", name(own)));
 }
 
 absl::StatusOr<std::vector<ArrayCopy>> MatchArrays(const std::vector<const NamedArray*>& saved,
@@ -57,7 +57,7 @@ absl::StatusOr<std::vector<ArrayCopy>> MatchArrays(const std::vector<const Named
     if (array.rows != own.values.rows || array.cols != own.values.cols) {
       return absl::FailedPreconditionError(
           absl::StrCat("dense checkpoint: \"", own.name, "\" is ", array.rows, " x ", array.cols,
-                       ", this model needs ", own.values.rows, " x ", own.values.cols));
+                       ", but this model needs ", own.values.rows, " x ", own.values.cols));
     }
     copies.push_back({&array, own.values});
     by_name.erase(found);

@@ -40,8 +40,8 @@ bool IsOptimizerState(const NamedArray& array);
 absl::Status CheckOptimizerKind(const std::vector<NamedArray>& arrays,
                                 const DenseOptimizer& optimizer);
 
-// What to copy where to load `saved`. FAILED_PRECONDITION, naming an array, unless names and shapes
-// are those of `kept`. Points into `saved`.
+// One copy that loads an array of `saved`; points into `saved`. MatchArrays returns
+// FAILED_PRECONDITION, naming an array, unless names and shapes are those of `kept`.
 struct ArrayCopy {
   const NamedArray* from = nullptr;
   Tensor to;

@@ -60,7 +60,7 @@ absl::Status NetworkGraph::Bind(const NetworkValues& values, const Tensor& gradi
     binding.copies = rounded[node];
     binding.xs = nodes_[node].xs;
     binding.ys = nodes_[node].ys;
-    // Without memory for gradients the dys are empty, and layers prepare no gradients.
+    // Without memory for gradients `dys` are empty, and layers prepare no gradients.
     binding.dys = nodes_[node].dys;
     binding.dxs = nodes_[node].dxs;
     binding.input_relu = InputRelu(static_cast<int>(node));
@@ -104,9 +104,10 @@ absl::Status NetworkGraph::RunStages(size_t begin, size_t end) {
 }
 
 // Backward runs the nodes from last to first: the first node to reach a tensor assigns its
-// gradient, later ones add. For an output, the loss writes the gradient first. A tensor within a
-// concatenation has its gradient in the concatenation's own; there the concatenation must be the
-// first to reach it, as concat_layout.h makes sure, and has nothing to do.
+// gradient, later ones add. For an output, the loss writes the gradient first. The gradient of a
+// tensor within a concatenation lies in the concatenation's gradient. For such a tensor the
+// concatenation must be the first node to reach it, which concat_layout.h ensures, and then has
+// nothing to do.
 void NetworkGraph::BindNodes() {
   std::vector<bool> has_gradient(graph_.tensors.size(), false);
   for (const int output : graph_.outputs) has_gradient[output] = true;
@@ -119,7 +120,7 @@ void NetworkGraph::BindNodes() {
       bound.ys.push_back(memory_.values[t]);
       bound.dys.push_back(memory_.gradients[t]);
       bound.needs_backward |= graph_.tensors[t].needs_gradient;
-      // No layer reads the tensor, or only layers that pass no gradient on.
+      // No layer reads the tensor, or none of the layers that read it passes a gradient on.
       if (graph_.tensors[t].needs_gradient && !has_gradient[t] && !graph_.IsOutput(t)) {
         bound.unread_dys.push_back(memory_.gradients[t]);
       }
@@ -147,7 +148,7 @@ PreparedLinear* NetworkGraph::InputRelu(int node) const {
   return graph_.nodes[tensor.producer].layer->relu_product();
 }
 
-// Prepares what a pass needs besides operations: nothing of it is captured.
+// Prepares what a pass needs besides operations. None of this is captured.
 void NetworkGraph::BeginPass(int64_t samples, const PassContext& pass) {
   CHECK(samples >= 0 && samples <= options_.max_samples) << samples;
   CHECK(pass.candidates >= 0 && pass.candidates <= options_.inputs.max_candidates);
@@ -205,7 +206,7 @@ void NetworkGraph::SetRows(int64_t samples, int64_t candidates, BoundNode* node)
 
 absl::Status NetworkGraph::Train(absl::Span<const LossTargets> targets) {
   losses_->Set(targets, samples_);
-  // A size that comes only once would still cost a capture, so only full parts run from graphs.
+  // Capturing does not pay for a size that occurs only once, so only full parts run from graphs.
   const bool full =
       samples_ == options_.max_samples || (samples_ > 0 && samples_ == options_.min_full_samples);
   if (!full || !not_captured_.empty() || !graphs_.active()) return RunStages(0, num_stages());
@@ -237,7 +238,8 @@ Tensor NetworkGraph::ReadableOutput(int task) const {
 }
 
 std::vector<float> NetworkGraph::ReadLogits(int task) {
-  // Logits lie a cache line apart, and a device copies a column of single values slowly.
+  // Logits lie a cache line apart, and a device is slow to copy a column of single values to the
+  // host. So they are packed first.
   const Tensor packed = packed_outputs_[task].FirstRows(samples_);
   backend_->Copy(ReadableOutput(task), packed, /*add=*/false);
   return ReadFloats(backend_, packed);

@@ -1,5 +1,5 @@
-// The graph of a Network, bound to memory: its passes, its losses, and the graphs of the device
-// from which full parts run.
+// The graph of a Network, bound to memory: its passes, its losses, and the device's graphs, from
+// which full parts run.
 //
 // Thread-compatible.
 
@@ -35,8 +35,8 @@ class NetworkGraph {
 
   // RESOURCE_EXHAUSTED.
   absl::Status Allocate();
-  // Gives the layers their tensors. `gradients` of the parameters, empty if nothing is trained.
-  // REQUIRES: Allocate
+  // Gives the layers their tensors. `gradients` are those of the parameters, empty if nothing is
+  // trained. REQUIRES: Allocate
   absl::Status Bind(const NetworkValues& values, const Tensor& gradients, const Tensor& control);
 
   const Graph& graph() const { return graph_; }
@@ -54,8 +54,8 @@ class NetworkGraph {
   LossSums ReadLoss() { return losses_->Read(); }
   absl::Status Backward();
   std::vector<float> ReadLogits(int task);
-  // How many values of `gradients` (those of the parameters) and of the gradients of inputs are
-  // beyond `limit` or not finite.
+  // The number of values that are beyond `limit` or not finite, in `gradients` (those of the
+  // parameters) and in the gradients of inputs.
   int64_t CountGradientsBeyond(const Tensor& gradients, float limit);
   absl::Status EndStep();
 
@@ -71,7 +71,7 @@ class NetworkGraph {
   };
 
   void BindNodes();
-  // What LayerBinding.input_relu is for a node.
+  // The LayerBinding.input_relu of `node`.
   PreparedLinear* InputRelu(int node) const;
   void MakePassParts();
   static void SetRows(int64_t samples, int64_t candidates, BoundNode* node);
@@ -86,8 +86,8 @@ class NetworkGraph {
   size_t num_stages() const { return 2 * nodes_.size() + 1; }
   absl::Status RunStages(size_t begin, size_t end);
   Tensor Output(int task) const { return memory_.values[graph_.outputs[task]].FirstRows(samples_); }
-  // What may be read of a task's outputs. For a candidate loss these are only the positives'
-  // scores, because the columns of candidates belong to the part.
+  // The values of a task's output that may be read. For a candidate loss these are only the scores
+  // of the positives, because the columns of candidates belong to the part.
   Tensor ReadableOutput(int task) const;
 
   const NetworkOptions& options_;

@@ -20,7 +20,7 @@ bool IsFreeInput(const Graph& graph, int tensor) {
          !graph.tensors[tensor].consumers.empty() && !graph.tensors[tensor].of_part;
 }
 
-// The inputs that belong to the part have rows of their own.
+// Inputs that belong to the part, not to its samples, have a number of rows of their own.
 absl::Status AllocatePartInputs(const Graph& graph, bool trains, Backend* backend,
                                 ActivationMemory* memory) {
   for (int t = 0; t < graph.num_inputs; ++t) {

@@ -27,7 +27,7 @@ struct ActivationMemory {
   // The whole blocks that the gradients of graph inputs lie in, to be scanned for values that are
   // not finite: a few wide scans instead of many narrow ones.
   std::vector<Tensor> input_gradient_blocks;
-  // The same blocks for inputs that belong to the part, (most rows, dim).
+  // As input_gradient_blocks, for inputs that belong to the part: (most rows, dim).
   std::vector<Tensor> part_gradient_blocks;
 };
 // Allocates no gradients unless `trains`.

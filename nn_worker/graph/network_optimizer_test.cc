@@ -70,7 +70,7 @@ class Trained {
     CopyIn(backend_.get(), values, wide);
     backend_->Copy(wide, view, /*add=*/false);
   }
-  // Runs all that comes before a step.
+  // Runs everything that comes before Step.
   void Reduce(int64_t step) {
     Fill(step);
     CHECK_OK(network_->Forward(kSamples, PassContext::Training(step, 0)));
@@ -286,7 +286,7 @@ TEST(NetworkOptimizerTest, EvaluationsUseAveragesAndTrainingDoesNot) {
   }
 }
 
-// With a rate of 1, a step is the gradient with L2 and L1.
+// With a rate of 1, the step equals the gradient with L2 and L1.
 TEST(NetworkOptimizerTest, ANormIsOfTheStepOfTrainedParametersThatAreNotFrozen) {
   constexpr char kSettings[] =
       "learning_rate: 1 sgd {} l2: 0.25 averaged_weights { decay: 0.9 }"
@@ -357,7 +357,7 @@ TEST(NetworkOptimizerTest, AfterAWarmStartAveragesBeginWithTheModel) {
   plain.Train(1);
   ASSERT_TRUE(averaged->StartFrom(plain->Save(), WarmStartConfig(), 2).ok());
   EXPECT_EQ(averaged.Logits(), plain.Logits());
-  // The model's averages are those of another run's steps.
+  // A run that starts from a model with averages takes over these averages.
   averaged.Train(0);
   const auto taken = another->StartFrom(averaged->Save(), WarmStartConfig(), 1);
   ASSERT_TRUE(taken.ok()) << taken.status();
@@ -385,12 +385,14 @@ TEST(NetworkOptimizerTest, TellsWhoseStateASaveHolds) {
   EXPECT_TRUE(takes_state(&sgd, &adam)) << "it has none";
   EXPECT_FALSE(takes_state(&inside, &outside));
   EXPECT_FALSE(adam->StartFrom("damaged", WarmStartConfig(), 1).ok());
-  EXPECT_EQ(amsgrad->Load(adam->Save(), Network::LoadScope::kAll).message(),
-            "dense checkpoint holds the state of adam, this job's dense_optimizer needs that of "
-            "amsgrad");
-  EXPECT_EQ(sgd->Load(adam->Save(), Network::LoadScope::kAll).message(),
-            "dense checkpoint holds the state of adam, this job's dense_optimizer needs that of "
-            "no optimizer");
+  EXPECT_EQ(
+      amsgrad->Load(adam->Save(), Network::LoadScope::kAll).message(),
+      "dense checkpoint holds the state of adam, but this job's dense_optimizer needs that of "
+      "amsgrad");
+  EXPECT_EQ(
+      sgd->Load(adam->Save(), Network::LoadScope::kAll).message(),
+      "dense checkpoint holds the state of adam, but this job's dense_optimizer needs that of "
+      "no optimizer");
 }
 
 }  // namespace

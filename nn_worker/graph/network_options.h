@@ -1,4 +1,4 @@
-// What a Network is made of, and what ends a step of it.
+// The options of a Network, and the values with which a step of it ends.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_OPTIONS_H_
 #define SATRAP_NN_WORKER_GRAPH_NETWORK_OPTIONS_H_
@@ -24,29 +24,28 @@ struct NetworkOptions {
   DenseOptimizerConfig optimizer;
   uint64_t seed = 1;
   int64_t max_samples = 0;  // of one part
-  // Parts of this many samples are full ones, too: if the number of ranks does not divide the
+  // Parts of this many samples count as full, too: if the number of ranks does not divide the
   // global batch, parts have two sizes. 0: only parts of max_samples are full.
   int64_t min_full_samples = 0;
   // False: the network only computes evaluations. It has no memory for gradients, losses and the
   // optimizer's state, and loads models for LoadScope::kModel alone.
   bool trains = true;
   // Not empty: the network only computes these values of the model (output_model.h), instead of its
-  // tasks' outputs, whatever `trains` says. It ignores what it does not need of a model that it
-  // loads.
+  // tasks' outputs, whatever `trains` says. When it loads a model, it ignores the arrays that it
+  // does not need.
   std::vector<std::string> outputs;
   // The type of activations, their gradients and the factors of products: F32, F16 or BF16.
   DType dtype = DType::kF32;
   GradientScale gradient_scale;  // from the first step on
-  // Whether Train enqueues full parts as graphs, where the backend makes them. Layers that prevent
-  // a capture stay outside of the graphs.
+  // Whether Train enqueues full parts as graphs, if the backend supports graphs. Layers that
+  // prevent a capture stay outside of the graphs.
   bool graph_capture = true;
-  // Called once if the device refuses a graph, with a message for whoever runs the job; may be
-  // null.
+  // Called once if the device refuses a graph, with a message for the user; may be null.
   std::function<void(const absl::Status&)> on_graph_refusal;
   Backend* backend = nullptr;        // outlives the network
   Collective* collective = nullptr;  // of the ranks; outlives the network
-  // Adds up the gradients of several ranks from device to device; null: the collective does.
-  // Outlives the network.
+  // Adds up the gradients of several ranks from device to device. If null, the network's Collective
+  // adds them up instead. Outlives the network.
   DeviceReduction* reduction = nullptr;
 };
 
@@ -60,8 +59,8 @@ struct StepTotals {
 // How much of a saved model a network loads.
 enum class LoadScope {
   kAll,  // to continue: optimizer state must be there and of the same optimizer
-  // For a model to start from or to score with. The optimizer state is left as it is. If the
-  // network averages and the model has no averages, they begin at its parameters.
+  // For a model to start from or to score with. The optimizer state stays unchanged. If the network
+  // keeps averages and the model has none, they begin at the model's parameters.
   kModel,
 };
 

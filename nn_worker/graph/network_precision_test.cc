@@ -1,4 +1,5 @@
-// A network that computes in 16 bits: what has which dtype, and the rounded copy of the weights.
+// A network that computes in 16 bits: which tensor has which dtype, and the rounded copy of the
+// weights.
 
 #include <cstdint>
 #include <string>
@@ -19,7 +20,7 @@ namespace {
 
 constexpr int64_t kSamples = 40;
 
-// "numeric" of one column is concatenated with wider inputs.
+// The input "numeric" has one column and is concatenated with wider inputs.
 constexpr char kModel[] = R"(
   layers { name: "all" inputs: "user.embedding" inputs: "numeric" inputs: "item.embedding" concat {} }
   layers { name: "deep" inputs: "all" mlp { units: 17 batch_norm {} output_units: 1 } }
@@ -100,8 +101,8 @@ TEST(NetworkPrecisionTest, ValuesOfSamplesHaveSixteenBitsAndPaddedRowsAndOneColu
   }
 }
 
-// The weights that are saved are those of the optimizer, in F32. Where the copy was not rounded
-// anew, after a step or after a load, the two networks would differ.
+// The weights that are saved are those of the optimizer, in F32. If the copy were not rounded again
+// after a step or after a load, the two networks would differ.
 TEST(NetworkPrecisionTest, ALoadedNetworkGivesTheBitsOfTheOneThatWasSaved) {
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
     HalfNetwork trained(dtype);

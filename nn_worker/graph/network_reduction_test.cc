@@ -35,7 +35,7 @@ NetworkOptions Options() {
   return options;
 }
 
-// The samples of a rank in a step.
+// Writes the samples of a rank and a step to the network's inputs.
 void Fill(int rank, int64_t step, Network* network) {
   for (int input = 0; input < network->num_inputs(); ++input) {
     const Tensor view = network->input_view(input);
@@ -111,7 +111,7 @@ TEST(NetworkReductionTest, ALostPeerEndsTheStep) {
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
 }
 
-// A caller that goes on after an error gets the same error again.
+// A caller that continues after an error gets the same error again.
 TEST(NetworkReductionTest, WhatIsDeadReturnsItsErrorFromEveryCall) {
   for (const bool on_devices : {true, false}) {
     const auto collectives = NewLocalCollectives(on_devices ? 2 : 1);

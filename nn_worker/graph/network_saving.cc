@@ -32,7 +32,7 @@ absl::Status LoadParts(absl::string_view bytes, LoadScope scope, const SavedPart
   const bool all = scope == LoadScope::kAll;
   CHECK(!all || parts.options.trains) << "a network that is not trained has no optimizer's state";
   const bool averages = values.averages.has_value();
-  // A model that was trained without averages is its own average.
+  // For a model that was trained without averages, its parameters serve as the averages.
   const bool loads_averages =
       averages && (all || std::any_of(arrays.begin(), arrays.end(), IsAverage));
   std::vector<const NamedArray*> saved;
@@ -44,7 +44,8 @@ absl::Status LoadParts(absl::string_view bytes, LoadScope scope, const SavedPart
   }
   std::vector<KeptArray> kept = values.Kept(loads_averages);
   if (all) {
-    // A network without parameters, as of products of embeddings, has no state of any kind.
+    // A network without parameters, such as one that only multiplies embeddings, has no state of
+    // any kind.
     if (!values.parameter_layout.arrays.empty()) {
       RETURN_IF_ERROR(CheckOptimizerKind(arrays, parts.training->optimizer()));
     }

@@ -1,4 +1,4 @@
-// What a Network takes from another run's model, and what its own cuts keep of that.
+// The values that a Network takes from another run's model, and the ones that its own cuts keep.
 
 #include <cmath>
 #include <string>
@@ -46,7 +46,7 @@ struct AdamRank {
     backend->Fill(network->gradients(), 1);
     CHECK_OK(network->Step({step}, {1, 1, 0}));
   }
-  // The weights without the gaps, which have gradients here.
+  // Leaves out the gaps between the weights, because Step gives gradients to the gaps, too.
   std::vector<float> Weights() {
     std::vector<float> weights;
     for (const std::string& name : network->parameter_names()) {

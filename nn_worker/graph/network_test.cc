@@ -28,7 +28,7 @@ namespace {
 
 constexpr int64_t kMaxSamples = 150;
 
-// A smooth model, so that differences of the loss come close to its gradients.
+// A smooth model, so that finite differences of the loss come close to the gradients of the loss.
 constexpr char kSmooth[] = R"(
   layers { name: "deep" inputs: "*.embedding" inputs: "numeric"
            mlp { units: 9 units: 5 activation: TANH output_units: 1 } }
@@ -43,7 +43,7 @@ constexpr char kBatchNorm[] = R"(
   layers { name: "linear" inputs: "*.linear" sum {} }
   layers { name: "logit" inputs: "deep" inputs: "linear" add {} })";
 
-// Tasks with one layer in common. Other layers read the outputs of two of them.
+// Tasks that share a layer. The outputs of two tasks are also read by other layers.
 constexpr char kTasks[] = R"(
   layers { name: "shared" inputs: "*.embedding" inputs: "numeric"
            mlp { units: 9 activation: TANH output_units: 6 } }
@@ -68,8 +68,8 @@ NetworkOptions Options(const std::string& model, Backend* backend, Collective* c
                              {"item", "linear", 1, 0},
                              {"item", "unread", 2, 0}};
   options.optimizer.set_learning_rate(0.1f);
-  // The gradient of a bias before batch norm is 0 but for rounding, which Adagrad would turn into
-  // steps of full size.
+  // The gradient of a bias before batch norm is 0 except for rounding errors, which Adagrad would
+  // turn into steps of full size.
   if (absl::StrContains(model, "batch_norm")) {
     options.optimizer.mutable_sgd();
   } else {
@@ -258,8 +258,8 @@ TEST(NetworkTest, InputsThatNobodyReadsNeedNotBeFilled) {
   EXPECT_TRUE(rank->input_gradient(0).empty());
 }
 
-// user.embedding is read by the fm and by a stop, item.embedding only through a stop; and nothing
-// trains the mlp's input, which comes from stops alone.
+// The fm layer reads user.embedding directly. The mlp reads both embeddings only through
+// stop_gradient layers, so nothing before these layers is trained through the mlp.
 TEST(NetworkTest, NothingIsTrainedThroughAStop) {
   const std::string fm = R"(
     layers { name: "fm" inputs: "user.embedding" inputs: "user.embedding" fm {} }
@@ -287,7 +287,7 @@ TEST(NetworkTest, NothingIsTrainedThroughAStop) {
     // The gradient of fm(u, u) = u . u is 2 u.
     EXPECT_NEAR(got[c], 2 * user[c] * dlogit[c / 4], 1e-5) << c;
   }
-  // The weights before the stop stay as they are, those after it are trained.
+  // The weights before a stop_gradient layer must not change; those after it are trained.
   const std::vector<std::string> names = rank->parameter_names();
   ASSERT_EQ(names[0], "item_deep.weight");
   const std::vector<float> gradients = ReadFloats(rank.backend(), rank->gradients());
@@ -307,7 +307,7 @@ TEST(NetworkTest, UnequalPartsAreOneMachine) {
   }
 }
 
-// Trains two ranks. Returns what rank 0 has saved and how it scores.
+// Trains two ranks. Returns rank 0's saved network and its scores.
 std::pair<std::string, std::vector<float>> TrainOn(
     const std::string& model, const std::function<std::unique_ptr<Backend>()>& new_backend) {
   auto collectives = NewLocalCollectives(2);
@@ -329,9 +329,9 @@ std::pair<std::string, std::vector<float>> TrainOn(
   return result;
 }
 
-// A device runs its operations as late as the contract allows, so a value that is read too early is
-// far from the CPU's; and a result that depends on an order which no event ensures differs between
-// the orders.
+// The device runs its operations as late as the contract allows. So if a value is read too early,
+// the result is far from the CPU's. And if a result depends on an order that no event ensures, it
+// differs between the orders.
 TEST(NetworkTest, ADeviceTrainsAsTheCpuDoesWhateverItsOrder) {
   const std::string local_batch_norm =
       absl::StrReplaceAll(kBatchNorm, {{"batch_norm {}", "batch_norm { scope: LOCAL }"}});
@@ -458,7 +458,7 @@ TEST(NetworkTest, AnInfinityInAnInputReachesTheCount) {
   SetValueAt(rank.backend(), rank->input_view(1), 3, 0, std::numeric_limits<float>::infinity());
   ASSERT_TRUE(rank.ForwardBackward(0, 0, 10).ok());
   EXPECT_GT(rank->CountNonFiniteGradients(), 0);
-  // What rows of an earlier, larger part left behind does not count.
+  // Values that an earlier, larger part left in further rows must not count.
   rank.Fill(1, 0, 3);
   ASSERT_TRUE(rank.ForwardBackward(1, 0, 3).ok());
   EXPECT_EQ(rank->CountNonFiniteGradients(), 0);

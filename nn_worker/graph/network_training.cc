@@ -142,7 +142,7 @@ void NetworkTraining::Step(const DenseStep& step, const StepTotals& totals, floa
 }
 
 void NetworkTraining::EndStep() {
-  // A scale that never moves is known without a wait.
+  // A scale that never moves is known without waiting for the device.
   if (!gradient_scale_.moves()) return;
   const StepControl decided = ReadControl();
   gradient_scale_.scale = decided.gradient_scale;

@@ -1,5 +1,5 @@
-// What turns the gradients of a Network's parameters into steps: their sums over the ranks, the
-// control of a step, the optimizer and its state, and the scale of the gradients.
+// Turns the gradients of a Network's parameters into steps: their sums over the ranks, the control
+// of a step, the optimizer and its state, and the scale of the gradients.
 //
 // Thread-compatible.
 
@@ -31,8 +31,8 @@ class NetworkTraining {
         optimizer_(std::move(optimizer)),
         gradient_scale_(options.gradient_scale) {}
 
-  // Call after NetworkValues::Allocate. INVALID_ARGUMENT for settings of no parameter;
-  // RESOURCE_EXHAUSTED. Without options.trains only the control is allocated.
+  // Call after NetworkValues::Allocate. INVALID_ARGUMENT for settings whose pattern matches no
+  // parameter; RESOURCE_EXHAUSTED. Without options.trains only the control is allocated.
   absl::Status Allocate();
   void SetInitialState();
 
@@ -45,7 +45,7 @@ class NetworkTraining {
   void set_start(const DenseStart& start) { start_ = start; }
   void AppendState(std::vector<KeptArray>* kept) const;
 
-  // As the methods of Network. Step does not end the step of layers: EndStep comes after that.
+  // As the methods of Network. Step does not read back the gradient scale: call EndStep after it.
   absl::Status StartReduce();
   absl::Status FinishReduce();
   double GradientSquares(const DenseStep& step, const StepTotals& totals);

@@ -38,7 +38,7 @@ class NetworkTrainingTest : public ::testing::Test {
         options_, NewDenseOptimizer(options_.optimizer).value(), &values_);
     return training_->Allocate();
   }
-  // With the initial state, and parameters and gradients of 0.
+  // Creates the training with its initial state, and with parameters and gradients of 0.
   void Create(const std::string& optimizer, const GradientScale& scale = {}) {
     CHECK_OK(Allocate(optimizer, scale));
     training_->SetInitialState();
@@ -74,7 +74,8 @@ TEST_F(NetworkTrainingTest, AStepDividesTheSumOfGradientsByTheWeightOfItsSamples
   EXPECT_EQ(Weight(), -.5f * 8 / 2);
 }
 
-// Half of a full batch gives half of the mean of its samples.
+// If only half of a full batch is there, the step is half as long as the mean gradient over the
+// samples would make it.
 TEST_F(NetworkTrainingTest, ASmallerBatchMovesTheWeightsLess) {
   Create(kSgd);
   FillGradients(8);

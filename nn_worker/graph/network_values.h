@@ -24,10 +24,11 @@ struct NetworkValues {
   absl::Status Allocate(const Graph& graph, const NetworkOptions& options);
   void SetInitialValues(uint64_t seed);
   // Rounds the parameters anew. Call after every change of the parameters, except by a step, which
-  // does so itself.
+  // rounds them itself.
   void RefreshCopies();
-  // Makes layers read the averages (true) or the trained parameters (false). Whoever else reads or
-  // writes parameters must have the trained ones shown. Without averages nothing happens.
+  // Makes layers read the averages (true) or the trained parameters (false). All other code that
+  // reads or writes parameters must call ShowAverages(false) first. If there are no averages, the
+  // call does nothing.
   void ShowAverages(bool show) {
     if (averages.has_value() && averages->Show(show)) RefreshCopies();
   }

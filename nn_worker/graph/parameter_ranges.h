@@ -1,4 +1,4 @@
-// What an optimizer does with each part of the flat buffer of parameters: the settings of
+// Finds the optimizer's rule for each part of the flat buffer of parameters, from the settings of
 // parameters by name (ParameterSettings).
 //
 // Thread-safe: functions of their arguments.
@@ -27,14 +27,12 @@ struct ParameterRange {
 
 // The ranges of all parameters that are not frozen, in order. Neighbours with equal settings are
 // one range, the gap between them included. `rule` is that of parameters without settings of their
-// own.
-// INVALID_ARGUMENT, naming the pattern and the parameters there are, for a pattern that matches
-// none.
+// own. INVALID_ARGUMENT, naming the pattern and all parameters, if a pattern matches none.
 absl::StatusOr<std::vector<ParameterRange>> MakeParameterRanges(const FlatLayout& parameters,
                                                                 const DenseOptimizerConfig& config,
                                                                 const OptimizerRule& rule);
 
-// The error of MakeParameterRanges, for a job that is not run yet.
+// Returns the error that MakeParameterRanges would return, without running the job.
 absl::Status CheckParameterPatterns(const Graph& graph, const DenseOptimizerConfig& config);
 
 }  // namespace satrap

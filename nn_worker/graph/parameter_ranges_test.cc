@@ -9,7 +9,8 @@
 namespace satrap {
 namespace {
 
-// Three layers with a weight of 20 and a bias of 3 values: 32 and 16 with the gaps.
+// Three layers, each with a weight of 20 values and a bias of 3. With their gaps these take 32 and
+// 16 values.
 FlatLayout Layout() {
   FlatLayout layout;
   for (const char* name : {"deep/0.weight", "deep/0.bias", "deep/1.weight", "deep/1.bias",

@@ -19,8 +19,8 @@ void PassGraphs::Refuse(const absl::Status& error) {
   if (on_refusal_ == nullptr) return;
   on_refusal_(absl::Status(
       error.code(),
-      absl::StrCat("the device refuses to capture a training pass, so each kernel is "
-                   "enqueued from now on, which takes the host longer: ",
+      absl::StrCat("the device refuses to capture a training pass, so from now on each kernel is "
+                   "enqueued by itself, which takes the host longer: ",
                    error.message(), "; nn_worker.graph_capture=false does so from the start")));
 }
 
@@ -35,7 +35,7 @@ absl::Status PassGraphs::RunCaptured(const PassPart& part, std::unique_ptr<Opera
     auto captured = memory_->Capture([&] { return passed = part.enqueue(); });
     RETURN_IF_ERROR(passed);
     if (!captured.ok()) {
-      // A device that has failed refuses graphs, too, and would refuse all else.
+      // A device that has failed refuses every operation, not only graphs.
       RETURN_IF_ERROR(DeviceStatus());
       Refuse(captured.status());
       return part.enqueue();
@@ -52,14 +52,16 @@ absl::Status PassGraphs::Run(const PassKey& key, absl::Span<const PassPart> part
   Passes* const known = active() ? Find(key) : nullptr;
   bool from_graphs = known != nullptr;
   if (known != nullptr && known->epoch != memory_->GraphEpoch()) {
-    // If this very pass overwrites lists, the epoch will be another one when the pass comes again.
+    // This pass may overwrite lists itself. Then the epoch has changed again by the time the next
+    // pass with this key comes.
     known->graphs.clear();
     known->graphs.resize(parts.size());
     known->epoch = memory_->GraphEpoch();
     from_graphs = false;
   }
   for (size_t i = 0; i < parts.size(); ++i) {
-    // A refusal ends all graphs, and a part that is not captured may overwrite lists.
+    // Once the device has refused a graph, none is used any more. The epoch is checked before each
+    // part, because a part that is not captured may overwrite lists, which changes it.
     if (from_graphs && parts[i].captured && enabled_ && memory_->GraphEpoch() == known->epoch) {
       RETURN_IF_ERROR(RunCaptured(parts[i], &known->graphs[i]));
     } else {

@@ -2,10 +2,10 @@
 //
 // The first pass with a key is enqueued as it is, which also puts the lists that its operations
 // read into the device's memory. The second is captured, and from then on its graph is enqueued
-// instead. When lists have been overwritten, a key begins anew.
+// instead. When lists have been overwritten, the graphs of a key are made again in this way.
 //
-// A pass that waits for the host in the middle, as for a sum over the ranks, has parts: a graph for
-// each that enqueues nothing but operations, and none for those in between.
+// A pass that waits for the host in the middle, as for a sum over the ranks, consists of parts.
+// Parts that enqueue nothing but operations have a graph each; the parts in between have none.
 //
 // Where the device refuses a graph, all passes are enqueued as they are from then on.
 //
@@ -35,26 +35,26 @@ struct PassPart {
 
 class PassGraphs {
  public:
-  // Called once, with a message for whoever runs the job.
+  // Called once, with a message for the user.
   using OnRefusal = std::function<void(const absl::Status&)>;
 
   // `memory` outlives this object. `on_refusal` may be null.
   PassGraphs(DeviceMemory* memory, bool enabled, OnRefusal on_refusal = nullptr)
       : memory_(memory), enabled_(enabled), on_refusal_(std::move(on_refusal)) {}
 
-  // Whether passes may run from graphs: they are enabled, `memory` makes them, and none was
-  // refused.
+  // Whether passes may run from graphs: graphs are enabled, `memory` can make them, and it has
+  // refused none.
   bool active() const { return enabled_ && memory_->GraphEpoch() >= 0; }
 
-  // Enqueues a pass, which has the same parts whenever it has the same key. An error is that of a
-  // part, or of a device that has failed; the parts after it are not enqueued.
+  // Enqueues a pass. Passes with the same key must have the same parts. Returns the error of a
+  // part, or of a device that has failed; later parts are then not enqueued.
   absl::Status Run(const PassKey& key, absl::Span<const PassPart> parts);
 
   int64_t launches() const { return launches_; }  // of graphs, so far
 
  private:
-  // A network has fewer keys than this in a run, unless its passes differ each time. No graphs are
-  // kept for further keys.
+  // A network has fewer keys than this in a run, unless every pass differs. No graphs are kept for
+  // further keys.
   static constexpr size_t kMaxKeys = 8;
 
   struct Passes {

@@ -22,7 +22,7 @@ TEST_P(AddLayerTest, GradientsAreThoseOfItsForward) {
 TEST_P(AddLayerTest, RefusesUnequalShapes) {
   auto layer = NewAddLayer();
   EXPECT_EQ((*layer)->Infer({{4}, {5}}).status().message(),
-            "takes inputs of one shape, input 0 is [4], input 1 is [5]");
+            "takes inputs of one shape, but input 0 is [4] and input 1 is [5]");
   EXPECT_EQ((*layer)->Infer({}).status().message(), "takes at least one input, got none");
 }
 

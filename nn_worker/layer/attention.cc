@@ -10,7 +10,8 @@
 namespace satrap {
 namespace {
 
-// The order of the parameters. There is a kResidual only if the input needs a product to be added.
+// The order of the parameters. kResidual exists only if the input must be projected before it is
+// added.
 enum Weight { kQuery, kKey, kValue, kResidual };
 
 class AttentionLayer final : public BackendLayer {
@@ -93,7 +94,8 @@ class AttentionLayer final : public BackendLayer {
     const Tensor x = xs[0].has_gaps() ? input_.FirstRows(n) : xs[0];  // as Forward had it
     const SampleMatrices dy = OfHeads(dys[0], n);
     const SampleMatrices dscores = Scores(score_gradient_, n);
-    // The gradient of the softmax's output overwrites its input, which is not read again.
+    // Writes the gradient of the softmax's output over the softmax's input (scores_), which is not
+    // read again.
     backend_->BatchedProduct(dy, Transposed(OfHeads(value_, n)), heads_, 1, Scores(scores_, n),
                              /*add=*/false);
     backend_->SoftmaxGrad(shares_.FirstRows(n), scores_.FirstRows(n), count_,
@@ -122,7 +124,8 @@ class AttentionLayer final : public BackendLayer {
  private:
   bool HasResidualWeight() const { return config_.residual() && dim_ != units_; }
 
-  // `x`, or a copy in `room` if its rows have gaps: products see each vector as a row.
+  // `x`, or a copy in `room` if its rows have gaps, because the products treat each vector as a
+  // row.
   Tensor WithoutGaps(const Tensor& x, const Tensor& room) {
     if (!x.has_gaps()) return x;
     backend_->Copy(x, room.FirstRows(x.rows), /*add=*/false);

@@ -72,8 +72,8 @@ class BatchNormLayer final : public BackendLayer {
   }
 
   absl::Status EndStep() override {
-    // This runs in steps that change nothing, too: only the control knows whether a step does, and
-    // the other ranks wait here.
+    // This runs in every step, even in one that changes nothing: only the control knows whether the
+    // step applies, and the other ranks wait here.
     if (!global()) RETURN_IF_ERROR(Reduce(sums_));
     backend_->BatchNormRunning(control_, sums_, config_.momentum(), mean_, variance_);
     return absl::OkStatus();
@@ -82,7 +82,8 @@ class BatchNormLayer final : public BackendLayer {
  private:
   bool global() const { return config_.scope() == BatchNormConfig::GLOBAL; }
   bool alone() const { return collective_->size() == 1; }
-  // Adds the sums of all ranks. They are few, so they go by way of the host on every backend.
+  // Adds up the sums of all ranks. There are few values, so they are copied to the host on every
+  // backend.
   absl::Status Reduce(Tensor sums) {
     if (alone()) return absl::OkStatus();
     const absl::Span<double> host = absl::MakeSpan(host_sums_).subspan(0, sums.cols);

@@ -30,7 +30,7 @@ TEST_P(BiInteractionLayerTest, ByHand) {
 
 TEST_P(BiInteractionLayerTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(RefusalOf("bi_interaction {}", {{4}, {5}}),
-            "takes vectors of one length, input 0 is [4], input 1 is [5]");
+            "takes vectors of one length, but input 0 is [4] and input 1 is [5]");
 }
 
 }  // namespace

@@ -106,7 +106,7 @@ class CandidateLogitsLayer final : public BackendLayer {
   }
 
  private:
-  // One input's vectors divided by their norms, or as they are without `normalize`.
+  // The vectors of one input, divided by their norms if `normalize` is set.
   class Vectors {
    public:
     absl::Status Bind(Backend* backend, int64_t rows, int64_t dim) {
@@ -124,13 +124,13 @@ class CandidateLogitsLayer final : public BackendLayer {
                           inverse_.FirstRows(x.rows));
       return values(x.rows);
     }
-    // The target for the gradient of what Forward returned.
+    // The target for the gradient of the vectors that Forward returned.
     GradientTarget Target(const CandidateLogitsConfig& config, GradientTarget dx,
                           int64_t rows) const {
       if (!config.normalize() || !dx.wanted()) return dx;
       return {gradients_.FirstRows(rows), false};
     }
-    // Computes the gradient of x from the one in `target`.
+    // Computes the gradient of x from the gradient in `target`.
     void Backward(const CandidateLogitsConfig& config, GradientTarget target, GradientTarget dx) {
       if (!config.normalize() || !dx.wanted()) return;
       const int64_t rows = target.tensor.rows;

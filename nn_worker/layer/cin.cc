@@ -12,12 +12,12 @@
 namespace satrap {
 namespace {
 
-// Values of the pairs of one tile of samples: 4 MiB.
+// The number of values in the pairs of one tile of samples: 4 MiB.
 constexpr int64_t kTileValues = int64_t{1} << 20;
 
 // For a product, the pairs (i, j) of a column d of a sample are laid out as a row of H_{k-1} n
-// values. That is done for a tile of samples at a time, forward and again backward: for all samples
-// it would take d times the memory of everything else.
+// values. They are laid out for one tile of samples at a time, and again in the backward pass: the
+// pairs of all samples would take d times the memory of everything else.
 //
 // Maps are kept transposed, [d, H]: then the columns of all samples are the rows of one product.
 class CinLayer final : public BackendLayer {
@@ -73,7 +73,8 @@ class CinLayer final : public BackendLayer {
       step.dbias = binding.gradients[parameter++];
       ASSIGN_OR_RETURN(step.dbias_of_tile, AllocateTensor(backend_, DType::kF32, 1, heights_[k]));
     }
-    // The size of a tile follows from the shapes alone, and so do the bits of the weights' sums.
+    // The size of a tile depends on the shapes alone. So does the order in which the gradients of
+    // the weights are summed, and thus their bits.
     tile_ = std::max<int64_t>(1, kTileValues / (dim * widest));
     for (Tensor* pairs : {&pairs_, &dpairs_}) {
       ASSIGN_OR_RETURN(*pairs,
@@ -113,7 +114,8 @@ class CinLayer final : public BackendLayer {
     for (int k = layers(); k >= 1; --k) {
       column -= heights_[k];
       const bool last = k == layers();
-      // The layer above, if there is one, has assigned its share already, so this one is added.
+      // The layer above, if there is one, has already assigned its share of dmaps, so this share is
+      // added.
       backend_->SequencePoolGrad(SequencePooling::kSum, steps_[k].maps.FirstRows(n),
                                  lengths_.FirstRows(n), ys[0].Columns(column, heights_[k]),
                                  dys[0].Columns(column, heights_[k]),
@@ -162,9 +164,10 @@ class CinLayer final : public BackendLayer {
     return pairs;
   }
 
-  // From dmaps of layer k, computes the gradients of the weights, dmaps of layer k - 1 (assigned,
-  // unless it is X^0), and its share in dmaps of X^0 (assigned by the last layer, which comes
-  // first).
+  // From dmaps of layer k, computes the gradients of the weights, dmaps of layer k - 1, and the
+  // layer's share of dmaps of X^0. If layer k - 1 is not X^0, its dmaps are assigned. The dmaps of
+  // X^0 are assigned by the last layer, which runs first; all other contributions are added to
+  // them.
   void BackwardTile(int k, int64_t begin, int64_t count) {
     const Step& step = steps_[k];
     const bool first_tile = begin == 0;

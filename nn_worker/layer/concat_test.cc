@@ -24,7 +24,7 @@ TEST_P(ConcatLayerTest, GradientsAreThoseOfItsForward) {
 TEST_P(ConcatLayerTest, RefusesSequences) {
   auto layer = NewConcatLayer();
   EXPECT_EQ((*layer)->Infer({{4}, {5, 2}}).status().message(),
-            "takes inputs of shape [dim], input 1 is [5, 2]");
+            "takes inputs of shape [dim], but input 1 is [5, 2]");
 }
 
 }  // namespace

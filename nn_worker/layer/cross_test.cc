@@ -31,7 +31,7 @@ TEST_P(CrossLayerTest, ByHand) {
 
 TEST_P(CrossLayerTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(RefusalOf("cross {}", {{4}, {5}}),
-            "takes inputs of one shape, input 0 is [4], input 1 is [5]");
+            "takes inputs of one shape, but input 0 is [4] and input 1 is [5]");
   EXPECT_EQ(RefusalOf("cross {}", {{4}}), "takes two inputs, got 1");
   EXPECT_EQ(RefusalOf("cross { layers: 2 }", {{4}, {4}}),
             "is a composite unless layers is 1: the graph expands it");

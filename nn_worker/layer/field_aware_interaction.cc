@@ -14,9 +14,10 @@ class FieldAwareInteractionLayer final : public BackendLayer {
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     ASSIGN_OR_RETURN(fields_, FieldsOf(inputs, /*least=*/2));
     if (fields_.dim % (fields_.count - 1) != 0) {
-      return absl::InvalidArgumentError(absl::StrCat("takes fields of a vector for each of the ",
-                                                     fields_.count - 1, " other fields, got ",
-                                                     fields_.dim, " values"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("each field must hold a vector for each of the ", fields_.count - 1,
+                       " other fields, so its dim must be a multiple of ", fields_.count - 1,
+                       ", got ", fields_.dim));
     }
     dim_ = fields_.dim / (fields_.count - 1);
     terms_.clear();

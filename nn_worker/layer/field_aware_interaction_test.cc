@@ -30,7 +30,8 @@ TEST_P(FieldAwareInteractionLayerTest, EachFieldHasAVectorForEachOther) {
 
 TEST_P(FieldAwareInteractionLayerTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(RefusalOf("field_aware_interaction {}", {{5}, {5}, {5}}),
-            "takes fields of a vector for each of the 2 other fields, got 5 values");
+            "each field must hold a vector for each of the 2 other fields, so its dim must be a "
+            "multiple of 2, got 5");
 }
 
 }  // namespace

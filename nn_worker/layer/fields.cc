@@ -11,12 +11,12 @@ absl::StatusOr<FieldShape> FieldsOf(absl::Span<const SampleShape> inputs, int64_
   for (size_t i = 0; i < inputs.size(); ++i) {
     const SampleShape& input = inputs[i];
     if (input.empty() || input.size() > 2 || input.back() < 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("takes inputs of shape [d] or [k, d], input ", i, " is ", ShapeText(input)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "takes inputs of shape [d] or [k, d], but input ", i, " is ", ShapeText(input)));
     }
     if (i > 0 && input.back() != fields.dim) {
-      return absl::InvalidArgumentError(absl::StrCat("takes vectors of one length, input 0 is ",
-                                                     ShapeText(inputs[0]), ", input ", i, " is ",
+      return absl::InvalidArgumentError(absl::StrCat("takes vectors of one length, but input 0 is ",
+                                                     ShapeText(inputs[0]), " and input ", i, " is ",
                                                      ShapeText(input)));
     }
     fields.dim = input.back();

@@ -26,7 +26,7 @@ absl::StatusOr<FieldShape> FieldsOf(absl::Span<const SampleShape> inputs, int64_
 
 // One view for each field, in the order of the inputs. REQUIRES: the shapes are those of `fields`
 std::vector<Tensor> FieldViews(const FieldShape& fields, absl::Span<const Tensor> xs);
-// As FieldViews, for gradients; `xs` gives the number of fields of a target that is not wanted.
+// As FieldViews, for gradients. A target that is not wanted has as many fields as its x.
 std::vector<GradientTarget> FieldTargets(const FieldShape& fields, absl::Span<const Tensor> xs,
                                          absl::Span<const GradientTarget> dxs);
 
@@ -37,7 +37,8 @@ enum class PairOrder {
 // The products of all pairs of `count` whole vectors.
 std::vector<PairTerm> AllPairs(int64_t count, PairOrder order);
 
-// Copies the inputs to the columns of y, one after another, except an x that is there already.
+// Copies the inputs to the columns of y, one after another, except an x that already lies in its
+// columns.
 void JoinColumns(Backend* backend, absl::Span<const Tensor> xs, Tensor y);
 // The gradient of JoinColumns.
 void SplitColumns(Backend* backend, absl::Span<const Tensor> xs, Tensor dy,

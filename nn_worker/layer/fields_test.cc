@@ -19,10 +19,11 @@ TEST(FieldsTest, SaysWhatIsNoField) {
   const auto refusal = [](const std::vector<SampleShape>& inputs) {
     return std::string(FieldsOf(inputs, 2).status().message());
   };
-  EXPECT_EQ(refusal({{4}, {1, 2, 4}}), "takes inputs of shape [d] or [k, d], input 1 is [1, 2, 4]");
-  EXPECT_EQ(refusal({{0}, {0}}), "takes inputs of shape [d] or [k, d], input 0 is [0]");
+  EXPECT_EQ(refusal({{4}, {1, 2, 4}}),
+            "takes inputs of shape [d] or [k, d], but input 1 is [1, 2, 4]");
+  EXPECT_EQ(refusal({{0}, {0}}), "takes inputs of shape [d] or [k, d], but input 0 is [0]");
   EXPECT_EQ(refusal({{4}, {2, 5}}),
-            "takes vectors of one length, input 0 is [4], input 1 is [2, 5]");
+            "takes vectors of one length, but input 0 is [4] and input 1 is [2, 5]");
   EXPECT_EQ(refusal({{4}}), "takes at least 2 vectors, got 1");
 }
 

@@ -22,7 +22,7 @@ TEST_P(FmLayerTest, GradientsAreThoseOfItsForward) {
 TEST_P(FmLayerTest, RefusesUnequalDims) {
   auto layer = NewFmLayer();
   EXPECT_EQ((*layer)->Infer({{4}, {5}}).status().message(),
-            "takes inputs of one shape, input 0 is [4], input 1 is [5]");
+            "takes inputs of one shape, but input 0 is [4] and input 1 is [5]");
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ class InBatchLogitsLayer final : public BackendLayer {
     return std::vector<SampleShape>{{kSamplesOfPart}};
   }
 
-  // Counts one column: how many there are depends on the part.
+  // Counts one column of the output, because the number of columns depends on the part.
   int64_t ForwardFlops() const override { return 2 * dim_; }
 
   absl::Status Bind(const LayerBinding& binding) override {

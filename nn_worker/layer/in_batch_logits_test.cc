@@ -29,7 +29,7 @@ TEST_P(InBatchLogitsLayerTest, ScoresTheItemsOfAllSamples) {
 TEST_P(InBatchLogitsLayerTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(RefusalOf("in_batch_logits {}", {{4}}), "takes a user and an item, got 1 inputs");
   EXPECT_EQ(RefusalOf("in_batch_logits {}", {{4}, {5}}),
-            "takes inputs of one shape, input 0 is [4], input 1 is [5]");
+            "takes inputs of one shape, but input 0 is [4] and input 1 is [5]");
   EXPECT_EQ(RefusalOf("in_batch_logits { scale: -1 }", {{4}, {4}}),
             "scale must be finite and above 0, got -1");
 }

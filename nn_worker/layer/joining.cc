@@ -28,7 +28,7 @@ ShapeOr Flattened(absl::Span<const SampleShape> inputs) {
   return SampleShape{ShapeSize(inputs[0])};
 }
 
-// In memory y is the inputs side by side, whatever its shape is called.
+// In memory y is always the inputs side by side, whatever the shape of the output is.
 class JoiningLayer final : public BackendLayer {
  public:
   using Shape = ShapeOr (*)(absl::Span<const SampleShape> inputs);

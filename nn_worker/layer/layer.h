@@ -1,6 +1,6 @@
 // A Layer is a differentiable function from n tensors to m tensors, with its parameters. Each has a
-// file of its own, with forward beside backward. It is written against Backend and knows nothing of
-// the graph around it.
+// file of its own, with forward beside backward. A layer is written against Backend and knows
+// nothing of the graph around it.
 //
 // Life: NewLayer (layer_factory.h); Infer once, with the shapes of its inputs; then parameters()
 // and states() say what it needs; Bind once; then Forward, and after a training Forward at most one
@@ -19,8 +19,8 @@
 // Dtypes. xs, ys and their gradients may be F32, F16 or BF16, also in one call; parameters,
 // gradients of parameters, states and what a layer allocates for itself are F32 or F64.
 //
-// Zero samples are legal. A layer that uses the collective makes the same calls then, or the other
-// ranks would wait for it.
+// Zero samples are legal. A layer that uses the collective makes the same calls for them, because
+// the other ranks would wait for it otherwise.
 //
 // Thread-compatible.
 
@@ -42,8 +42,8 @@ namespace satrap {
 // The shape of one sample: [dim], or [length, dim] for a sequence.
 using SampleShape = absl::InlinedVector<int64_t, 2>;
 
-// Infer returns it for an output with one column for each sample of the part; the graph replaces it
-// with the largest size of a part.
+// Infer returns this as the size of an output that has one column for each sample of the part. The
+// graph replaces it with the largest size of a part.
 inline constexpr int64_t kSamplesOfPart = -1;
 
 struct ParameterSpec {
@@ -53,8 +53,8 @@ struct ParameterSpec {
   int64_t cols = 1;
   Initial initial = Initial::kConstant;
   double scale = 0;  // the constant; the standard deviation; the bound of [-bound, bound)
-  // A factor of the layer's products. In a network that computes in 16 bits the layer gets a copy
-  // of it in 16 bits, rounded after each step.
+  // Whether this is a factor of the layer's products. In a network that computes in 16 bits the
+  // layer gets a 16-bit copy of such a parameter, rounded after each step.
   bool in_products = false;
 };
 
@@ -78,8 +78,8 @@ class Layer {
   virtual absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) = 0;
   virtual std::vector<ParameterSpec> parameters() const { return {}; }
   virtual std::vector<StateSpec> states() const { return {}; }
-  // True if each row of output 0 is the rows of the inputs, one after another. The graph may then
-  // place the inputs within it, so that there is nothing to copy.
+  // True if each row of output 0 consists of the rows of the inputs, one after another. The graph
+  // may then place the inputs within the output, so that there is nothing to copy.
   virtual bool inputs_within_output() const { return false; }
   // True if no gradient flows from the output to the inputs. Backward is then not called.
   virtual bool stops_gradient() const { return false; }
@@ -91,15 +91,16 @@ class Layer {
   }
 
   // True if Forward or Backward of a training pass uses the collective or copies to the host, and
-  // so cannot be captured in a graph (DeviceMemory::Capture). After Bind. Otherwise Forward and
-  // Backward of two training passes over the same tensors, with equally many samples and
-  // candidates, enqueue the same operations with the same arguments: what differs from pass to pass
-  // they read from memory that the binding names.
+  // so cannot be captured in a graph (DeviceMemory::Capture). After Bind. If false, two training
+  // passes over the same tensors, with equally many samples and candidates, must enqueue the same
+  // operations with the same arguments: what differs from pass to pass is read from memory that the
+  // binding names.
   virtual bool prevents_capture() const { return false; }
 
   // RESOURCE_EXHAUSTED if the workspace cannot be allocated; the backend's error.
   virtual absl::Status Bind(const LayerBinding& binding) = 0;
-  // The product whose ReLU is output 0, as the backend knows it; null if there is none. After Bind.
+  // The backend's object for the product whose ReLU is output 0; null if there is none. Call after
+  // Bind.
   virtual PreparedLinear* relu_product() const { return nullptr; }
 
   // xs and ys: (samples, product of the shape) each. Fails only if a collective fails.
@@ -110,8 +111,8 @@ class Layer {
                                 absl::Span<const Tensor> ys, absl::Span<const Tensor> dys,
                                 absl::Span<const GradientTarget> dxs) = 0;
   // Called when the step of the last training pass is decided: updates the states if the control
-  // applies. Every rank calls it in every step, because the host need not know whether the control
-  // applies. Fails only if a collective fails.
+  // applies. Every rank calls it in every step, because the host does not always know whether the
+  // control applies. Fails only if a collective fails.
   virtual absl::Status EndStep() { return absl::OkStatus(); }
 };
 

@@ -23,10 +23,10 @@ struct LayerBinding {
   absl::Span<const Tensor> gradients;
   absl::Span<const Tensor> states;
   // Copies in 16 bits, in the order of parameters(); rows may have gaps. The tensor of a parameter
-  // without a copy is empty. If there are no copies at all, so is the span.
+  // without a copy is empty. If there are no copies at all, the span is empty.
   absl::Span<const Tensor> copies;
-  // The tensors that Forward and Backward get, with the most rows. In a network that is not trained
-  // the gradients are empty.
+  // The tensors that Forward and Backward get, with the largest number of rows. In a network that
+  // is not trained the gradients are empty.
   absl::Span<const Tensor> xs, ys, dys;
   absl::Span<const GradientTarget> dxs;
   // The relu_product of the layer that made xs[0], if this layer is the last to add to the gradient

@@ -42,12 +42,11 @@ void LayerTest::ExpectGradientsFit(const std::string& config,
                                    const std::vector<SampleShape>& inputs, double tolerance) {
   for (const int64_t samples : {7, 1, 0}) {
     LayerTester tester = Tester(config, inputs, samples);
-    // A layer must overwrite the gradients of its parameters, not add to what a step before left.
+    // A layer must overwrite the gradients of its parameters, not add to those of the last step.
     for (const Tensor& gradient : tester.parameter_gradients()) backend_->Fill(gradient, 5);
     EXPECT_LT(tester.LargestGradientError(), tolerance) << config << ", " << samples << " samples";
     EXPECT_TRUE(tester.GivesTheSameBitsFromAGraph()) << config << ", " << samples << " samples";
-    // Runs the backward pass once more. It adds to what is there, so the result must be twice the
-    // gradient.
+    // Runs the backward pass once more, with `add`. The result must be twice the gradient.
     std::vector<std::vector<float>> once;
     for (const Tensor& dx : tester.input_gradients()) once.push_back(tester.Values(dx));
     ASSERT_TRUE(tester.Forward().ok());
@@ -80,8 +79,8 @@ LayerTester::LayerTester(Backend* backend, Collective* collective, const std::st
     const bool of_part = layer_->reads_part(static_cast<int>(i));
     const int64_t rows = of_part ? inputs[i][0] : samples;
     const int64_t cols = of_part ? inputs[i][1] : ShapeSize(inputs[i]);
-    // Rows are padded, differently for inputs, gradients and outputs: a layer that uses one stride
-    // instead of another reads what lies between rows, NaN on the host's device.
+    // Rows are padded, differently for inputs, gradients and outputs. A layer that uses the wrong
+    // stride reads the values between rows, which are NaN on the host's device.
     xs_.push_back(NewTensor(rows, cols, 3));
     dxs_.push_back(NewTensor(rows, cols, 2));
     Randomise(xs_.back(), ++salt);
@@ -190,7 +189,7 @@ std::vector<std::vector<float>> LayerTester::ResultValues() const {
 
 bool LayerTester::GivesTheSameBitsFromAGraph() {
   if (backend_->GraphEpoch() < 0 || layer_->prevents_capture()) return true;
-  // As in a network, the pass has run before it is captured, so its lists exist.
+  // As in a network, the pass runs once before it is captured, so that its lists exist.
   CHECK_OK(Forward());
   CHECK_OK(Backward());
   const std::vector<std::vector<float>> expected = ResultValues();
@@ -223,7 +222,7 @@ double LayerTester::Loss() {
 double LayerTester::ErrorOf(const std::vector<Tensor>& values,
                             const std::vector<Tensor>& gradients) {
   // A power of two, so that adding it rounds little. The error of the central difference is of the
-  // order of its square.
+  // order of kDelta^2.
   constexpr float kDelta = 1.0f / 256;
   double largest = 0;
   for (size_t t = 0; t < values.size(); ++t) {

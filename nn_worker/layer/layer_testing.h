@@ -35,8 +35,8 @@ class LayerTester {
   std::vector<Tensor>& parameter_gradients() { return gradients_; }
   std::vector<Tensor>& states() { return states_; }
   std::vector<Tensor>& output_weights() { return weights_; }
-  // Decides the step of the next EndStep: one that applies, or one without weight. At first the
-  // step applies.
+  // Decides the step that the next EndStep ends: a step that applies, or one whose samples have no
+  // weight. Before the first call the step applies.
   void DecideStep(bool applies);
   PassContext pass;  // training, step 3, first sample 10
 
@@ -51,8 +51,8 @@ class LayerTester {
   absl::Status Forward();
   // Assigns the input gradients, or, with `add`, adds to what input_gradients() hold.
   absl::Status Backward(bool add = false);
-  // Whether a graph of Forward and Backward gives the same bits. Also true where there can be none,
-  // because the backend makes no graphs or the layer prevents it.
+  // Whether a graph of Forward and Backward gives the same bits. Also true if there is no graph
+  // because the backend makes none or the layer prevents it.
   bool GivesTheSameBitsFromAGraph();
 
   // Compares every input and parameter gradient with central differences; returns the largest
@@ -64,7 +64,7 @@ class LayerTester {
   double ErrorOf(const std::vector<Tensor>& values, const std::vector<Tensor>& gradients);
   Tensor NewTensor(int64_t rows, int64_t cols, int64_t gap);
   void Randomise(Tensor tensor, int salt);
-  // What Forward and Backward assign.
+  // The tensors that Forward and Backward assign.
   std::vector<Tensor> Results() const;
   std::vector<std::vector<float>> ResultValues() const;
 
@@ -76,10 +76,10 @@ class LayerTester {
 
 // The backends that every layer is tested on: the CPU's, which is the reference; one that behaves
 // as a device does; and the kernels of a device on the CPU, without and with the plans of a
-// library. In cuda_layer_test it is a card with cuBLASLt.
+// library. In cuda_layer_test the only backend is a card with cuBLASLt.
 struct LayerBackend {
   std::string name;
-  // If it fails, as without a card, the tests are skipped with its message.
+  // If this fails, for example without a card, the tests are skipped with its message.
   std::function<absl::StatusOr<std::unique_ptr<Backend>>()> make;
 };
 std::vector<LayerBackend> LayerBackends();
@@ -89,7 +89,7 @@ std::string RefusalOf(const std::string& config, const std::vector<SampleShape>&
 
 std::string LayerBackendName(const testing::TestParamInfo<LayerBackend>& info);
 
-// The fixture of a layer's tests. Each file derives one of its own from it:
+// The fixture of a layer's tests. Each test file derives a fixture of its own from this one:
 //
 //   INSTANTIATE_TEST_SUITE_P(EveryBackend, FmLayerTest, testing::ValuesIn(LayerBackends()),
 //                            LayerBackendName);
@@ -102,7 +102,8 @@ class LayerTest : public testing::TestWithParam<LayerBackend> {
   LayerTester Tester(const std::string& config, const std::vector<SampleShape>& inputs,
                      int64_t samples);
   // Expects LargestGradientError to be below `tolerance` for several samples, for one and for none,
-  // with gradients assigned and added, and the same bits from a graph.
+  // both when gradients are assigned and when they are added. Also expects the same bits from a
+  // graph.
   void ExpectGradientsFit(const std::string& config, const std::vector<SampleShape>& inputs,
                           double tolerance);
   // Another backend of the same kind.

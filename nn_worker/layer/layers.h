@@ -1,8 +1,8 @@
 // The layers, each with its formula first, then its errors. layer_factory.h makes one from the job.
 //
 // Shapes are those of one sample: [d] is a vector, [k, d] has k rows of d values. "n fields of d"
-// are either n inputs [d] or one [n, d] (fields.h). What a layer does not accept is
-// INVALID_ARGUMENT when it is bound to its inputs, with the shapes it got.
+// are either n inputs [d] or one [n, d] (fields.h). A layer refuses other shapes with
+// INVALID_ARGUMENT in Infer; the message gives the shapes.
 
 #ifndef SATRAP_NN_WORKER_LAYER_LAYERS_H_
 #define SATRAP_NN_WORKER_LAYER_LAYERS_H_
@@ -53,7 +53,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LinearConfig& config
 // y = x + b.   x, y: [dim]. Parameter: bias (1, dim), zero at the start.
 absl::StatusOr<std::unique_ptr<Layer>> NewBiasLayer();
 
-// A vector for each numeric column, times the value.   x: [k]  y: [k, dim]
+// For each numeric column, a trained vector times the column's value.   x: [k]  y: [k, dim]
 // INVALID_ARGUMENT unless dim is at least 1 and stddev is finite and not negative.
 absl::StatusOr<std::unique_ptr<Layer>> NewNumericEmbeddingLayer(
     const NumericEmbeddingConfig& config);
@@ -68,9 +68,9 @@ absl::StatusOr<std::unique_ptr<Layer>> NewNumericEmbeddingLayer(
 // (GLOBAL). GLOBAL adds up its sums over all ranks, forward and backward, so parts of any size,
 // even empty ones, give what one machine would compute from the global batch. Evaluation uses the
 // running statistics. In both scopes these follow the global batch, each sample with the same
-// weight, and they change in EndStep only, if the control applies: a step that does not count or is
-// not finite leaves them alone. LOCAL adds up its sums over the ranks in EndStep, in every step;
-// GLOBAL already has them.
+// weight, and they change only in EndStep, and only if the control applies: a step that does not
+// count or is not finite leaves them alone. LOCAL adds up its sums over the ranks in EndStep, in
+// every step; GLOBAL already has them.
 // INVALID_ARGUMENT if momentum is not in [0, 1] or epsilon is not > 0.
 absl::StatusOr<std::unique_ptr<Layer>> NewBatchNormLayer(const BatchNormConfig& config);
 
@@ -134,12 +134,12 @@ absl::StatusOr<std::unique_ptr<Layer>> NewDotInteractionLayer();
 
 // One layer of DCN's cross network (Wang et al. 2017).   x_0, x_l: [d] each  y: [d]
 //   y = x_0 (w . x_l) + b + x_l
-// INVALID_ARGUMENT unless `layers` is 1: the graph expands the others.
+// INVALID_ARGUMENT unless `layers` is 1: the graph expands a larger number into single layers.
 absl::StatusOr<std::unique_ptr<Layer>> NewCrossLayer(const CrossConfig& config);
 
 // One layer of DCNv2's cross network (Wang et al. 2021).   x_0, x_l: [d] each  y: [d]
 //   y = x_0 * (W x_l + b) + x_l, element by element; W = V U of the given rank, if any
-// INVALID_ARGUMENT if the rank is negative, or unless `layers` is 1: the graph expands the others.
+// INVALID_ARGUMENT if the rank is negative, or unless `layers` is 1, as for NewCrossLayer.
 absl::StatusOr<std::unique_ptr<Layer>> NewCrossV2Layer(const CrossV2Config& config);
 
 // The compressed interaction network of xDeepFM (Lian et al. 2018).   n fields of d
@@ -154,8 +154,8 @@ absl::StatusOr<std::unique_ptr<Layer>> NewCinLayer(const CinConfig& config);
 //   x: [k, d]  y: [k, units]
 //   y = concat over heads of softmax(Q K^T / sqrt(units / heads)) V + x W_residual
 //   Q, K, V = x times a weight each, without bias; x itself is the residual if d is `units`
-// INVALID_ARGUMENT unless `heads` divides `units` and both are at least 1, and `layers` is 1: the
-// graph expands the others, and the layer norm and ReLU after each.
+// INVALID_ARGUMENT unless `heads` divides `units`, both are at least 1, and `layers` is 1: the
+// graph expands a larger number into single layers, and adds the layer norm and ReLU after each.
 absl::StatusOr<std::unique_ptr<Layer>> NewAttentionLayer(const AttentionConfig& config);
 
 // y = the mean, sum or maximum of the positions of a sequence before its end, column by column;
@@ -182,7 +182,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewInBatchLogitsLayer(const InBatchLogits
 
 // ---- For tests of a run
 
-// y = 0; dx = a constant, whatever dy.   xs: [d_1], [d_2], ...  y: [1]
+// y = 0; dx = a constant, whatever dy is.   xs: [d_1], [d_2], ...  y: [1]
 //
 // It counts samples in the rows of its inputs (TallyConfig, proto/model.proto).
 absl::StatusOr<std::unique_ptr<Layer>> NewTallyLayer(const TallyConfig& config);

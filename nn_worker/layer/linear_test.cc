@@ -19,7 +19,7 @@ TEST_P(LinearLayerTest, GradientsAreThoseOfItsForward) {
     int in, units, samples;
   };
   for (const char* activation : {"LINEAR", "SIGMOID", "TANH"}) {
-    // The last size is one that a library would be asked for.
+    // The last size is one for which a backend asks a library for the product.
     for (const Size& size : {Size{5, 1, 70}, {5, 4, 70}, {9, 10, 12}}) {
       LayerTester tester = Tester(std::string("linear { units: ") + std::to_string(size.units) +
                                       " activation: " + activation + " }",
@@ -81,7 +81,7 @@ TEST_P(LinearLayerTest, RefusesWhatDoesNotFit) {
   ASSERT_TRUE(layer.ok());
   EXPECT_EQ((*layer)->Infer({{4}, {5}}).status().message(), "takes one input, got 2");
   EXPECT_EQ((*layer)->Infer({{50, 16}}).status().message(),
-            "takes inputs of shape [dim], input 0 is [50, 16]");
+            "takes inputs of shape [dim], but input 0 is [50, 16]");
 }
 
 TEST_P(LinearLayerTest, InitialisesAsConfigured) {

@@ -38,7 +38,8 @@ class MultiplyLayer final : public BackendLayer {
       backend_->Multiply(dys[0], xs[0], dxs[1].tensor, dxs[1].add);
       return absl::OkStatus();
     }
-    // A sample has one factor, so the factor's gradient is the dot product of two vectors.
+    // The second input is one factor for the whole sample, so the factor's gradient is the dot
+    // product of two vectors.
     const Tensor dots = dots_.FirstRows(dys[0].rows);
     backend_->PairDots({dys[0], xs[0]}, {{0, 0, 1, 0}}, dys[0].cols, dots);
     backend_->Copy(dots, dxs[1].tensor, dxs[1].add);

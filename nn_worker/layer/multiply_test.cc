@@ -45,7 +45,7 @@ TEST_P(MultiplyLayerTest, ATensorMayBeMultipliedByItself) {
 
 TEST_P(MultiplyLayerTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(RefusalOf("multiply {}", {{4}, {5}}),
-            "takes inputs of one shape, input 0 is [4], input 1 is [5]");
+            "takes inputs of one shape, but input 0 is [4] and input 1 is [5]");
   EXPECT_EQ(RefusalOf("multiply {}", {{4}}), "takes two inputs, got 1");
 }
 

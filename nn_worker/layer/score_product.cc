@@ -17,7 +17,8 @@ absl::Status ScoreProduct::Bind(Backend* backend, int64_t most_items, int64_t di
   return absl::OkStatus();
 }
 
-// The factor of a product has no gaps, and lies as the weights of a linear layer do: (dim, items).
+// The second factor of a product must have no gaps, and must be stored like the weights of a linear
+// layer, as (dim, items).
 void ScoreProduct::Forward(Tensor x, Tensor items, Tensor bias, Tensor y) {
   const int64_t m = items.rows;
   const Tensor packed = Row(packed_, m);

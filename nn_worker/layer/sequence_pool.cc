@@ -44,7 +44,7 @@ class SequencePoolLayer final : public BackendLayer {
     if (dxs[0].wanted()) {
       backend_->SequencePoolGrad(pooling_, xs[0], xs[1], ys[0], dys[0], dxs[0]);
     }
-    // A length has no gradient: the output does not change continuously with it.
+    // The length has no gradient, because the output does not change continuously with it.
     if (dxs[1].wanted() && !dxs[1].add) backend_->Fill(dxs[1].tensor, 0);
     return absl::OkStatus();
   }

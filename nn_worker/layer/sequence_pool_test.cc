@@ -12,7 +12,7 @@ namespace {
 
 class SequencePoolLayerTest : public LayerTest {
  protected:
-  // Sequences of up to `length` positions, of which sample i has i % (length + 1).
+  // Sequences of up to `length` positions. Sample i has i % (length + 1) of them.
   LayerTester Tester(const std::string& kind, int64_t length, int64_t dim, int64_t samples) {
     LayerTester tester =
         LayerTest::Tester("sequence_pool { " + kind + " }", {{length, dim}, {1}}, samples);

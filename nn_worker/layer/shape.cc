@@ -29,7 +29,7 @@ absl::Status RequireVectors(absl::Span<const SampleShape> inputs) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].size() == 1) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("takes inputs of shape [dim], input ", i, " is ", ShapeText(inputs[i])));
+        absl::StrCat("takes inputs of shape [dim], but input ", i, " is ", ShapeText(inputs[i])));
   }
   return absl::OkStatus();
 }
@@ -37,8 +37,8 @@ absl::Status RequireVectors(absl::Span<const SampleShape> inputs) {
 absl::Status RequireEqualShapes(absl::Span<const SampleShape> inputs) {
   for (size_t i = 1; i < inputs.size(); ++i) {
     if (inputs[i] == inputs[0]) continue;
-    return absl::InvalidArgumentError(absl::StrCat("takes inputs of one shape, input 0 is ",
-                                                   ShapeText(inputs[0]), ", input ", i, " is ",
+    return absl::InvalidArgumentError(absl::StrCat("takes inputs of one shape, but input 0 is ",
+                                                   ShapeText(inputs[0]), " and input ", i, " is ",
                                                    ShapeText(inputs[i])));
   }
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// What the layers share: checks and texts of sample shapes, and the backend.
+// What the layers share: checks of sample shapes, their text in messages, and the backend.
 
 #ifndef SATRAP_NN_WORKER_LAYER_SHAPE_H_
 #define SATRAP_NN_WORKER_LAYER_SHAPE_H_
@@ -16,7 +16,8 @@ std::string ShapeText(const SampleShape& shape);
 // Values of one sample.
 int64_t ShapeSize(const SampleShape& shape);
 
-// INVALID_ARGUMENT unless there is exactly one input, or at least one.
+// RequireOneInput returns INVALID_ARGUMENT unless there is exactly one input, RequireSomeInput
+// unless there is at least one.
 absl::Status RequireOneInput(absl::Span<const SampleShape> inputs);
 absl::Status RequireSomeInput(absl::Span<const SampleShape> inputs);
 // INVALID_ARGUMENT unless every input is [dim].

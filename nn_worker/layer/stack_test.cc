@@ -35,7 +35,7 @@ TEST_P(StackLayerTest, CountsTheVectors) {
 
 TEST_P(StackLayerTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(RefusalOf("stack {}", {{4}, {3}}),
-            "takes vectors of one length, input 0 is [4], input 1 is [3]");
+            "takes vectors of one length, but input 0 is [4] and input 1 is [3]");
   EXPECT_EQ(RefusalOf("stack {}", {}), "takes at least 1 vectors, got 0");
 }
 

@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint32_t kSign = 0x80000000u;
 
-// An integer with the order of the floats: the bits of negative ones are inverted, and the others
-// are moved above them. -0 becomes 0.
+// An integer for each float, in the same order as the floats: the bits of negative floats are
+// inverted, and other floats are moved above them. -0 becomes 0.
 uint32_t KeyOf(float value) {
   value += 0.0f;
   uint32_t bits;
@@ -66,7 +66,7 @@ size_t JoinEqual(uint64_t* entries, size_t count) {
     } else {
       *out++ = EntryOf(key, leading);
       if (rest != 0) *out++ = EntryOf(key, rest);
-      // Entries ascend, and the rest of a positive sum is the smaller of the two.
+      // Entries must ascend. If the sum is positive, the rest is the smaller of the two entries.
       if (rest > 0) std::swap(out[-1], out[-2]);
     }
     at = equal_end;
@@ -138,9 +138,10 @@ absl::Status Auc::Merge(Collective* collective) {
   return absl::OkStatus();
 }
 
-// Each rank is to get an equal share of the entries. The first key of each share is found byte by
-// byte, from the leading one: the entries whose keys begin with the bytes found so far are counted
-// by their next byte. This divides even the entries of a model that gives nearly equal scores.
+// Each rank should get an equal share of the entries. The first key of each share is found byte by
+// byte, from the leading byte on: the entries whose keys begin with the bytes found so far are
+// counted by their next byte. This divides even the entries of a model that gives nearly equal
+// scores.
 absl::StatusOr<std::vector<uint32_t>> Auc::FindBorders(Collective* collective) const {
   constexpr int kValues = 256;  // of a byte
   const int ranks = collective->size();
@@ -148,7 +149,7 @@ absl::StatusOr<std::vector<uint32_t>> Auc::FindBorders(Collective* collective) c
   std::vector<double> below(ranks - 1, 0);     // entries with keys below all that begin so
   double all = 0;
   for (int shift = 24; shift >= 0; shift -= 8) {
-    // The same on every rank, because the counts are.
+    // These are the same on every rank, because the counts are.
     std::vector<uint32_t> counted = begins;
     counted.erase(std::unique(counted.begin(), counted.end()), counted.end());
     std::vector<double> counts(counted.size() * kValues, 0);

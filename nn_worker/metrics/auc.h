@@ -5,8 +5,9 @@
 // sorts and adds up its range. So the result does not depend on how samples were divided among
 // ranks (up to the rounding of sums of weights; exactly if all weights are 1).
 //
-// Memory: 8 bytes for each sample of this rank while samples are added, and no more in Merge, where
-// the rank's range replaces its samples. Equal scores of one class are joined, so they take less.
+// Memory: 8 bytes for each sample of this rank while samples are added. Merge needs no more,
+// because the rank's range replaces its samples. Equal scores of one class are joined, so they take
+// less.
 //
 // Thread-compatible.
 
@@ -60,7 +61,7 @@ class Auc {
     uint64_t nan_scores = 0;
   };
 
-  // The least keys that belong to ranks 1, 2 and so on.
+  // The smallest key of each of the ranks 1, 2 and so on.
   absl::StatusOr<std::vector<uint32_t>> FindBorders(Collective* collective) const;
   Totals AddUp();
 

@@ -101,7 +101,8 @@ TEST(AucTest, AnyDivisionAmongRanksGivesTheSame) {
   }
 }
 
-// With equal ranges of scores one rank could get all samples, or a score could be cut in two.
+// With equal ranges of scores one rank could get all samples, or equal scores could be divided
+// between two ranks.
 TEST(AucTest, ScoresThatAreHardToDivideMakeNoDifference) {
   SplitMix64 random(3);
   const std::vector<std::function<float(size_t)>> scores = {
@@ -128,7 +129,7 @@ TEST(AucTest, ScoresThatAreHardToDivideMakeNoDifference) {
   }
 }
 
-// Odd numbers above 2^24 are not floats, but joined samples must still be counted exactly.
+// Odd numbers above 2^24 are not exact as floats, but joined samples must still be counted exactly.
 TEST(AucTest, CountsMoreEqualSamplesThanAFloatCounts) {
   Auc auc;
   constexpr int kEqual = (1 << 24) + 100001;

@@ -16,7 +16,8 @@ constexpr double kLeastAuc = .45;
 constexpr double kLeastCalibration = .5;
 constexpr double kMostCalibration = 2;
 constexpr size_t kNamedColumns = 5;
-// Learning rates that are too high, or too many epochs, lead to an entropy below this value.
+// Learning rates that are too high, or too many epochs, cause an entropy below this value. A larger
+// entropy has another cause.
 constexpr double kHugeEntropy = 3;
 
 std::vector<std::string> WhatIsDoubtful(const MetricValues& values) {
@@ -37,7 +38,8 @@ std::vector<std::string> WhatIsDoubtful(const MetricValues& values) {
   return doubts;
 }
 
-// Numerics that reach the network as they are in the data. A synthetic log generates its own.
+// The numerics that reach the network without a transformation. A synthetic log makes its own
+// numerics, so it has none of these.
 std::vector<std::string> RawNumerics(const DataConfig& data) {
   std::vector<std::string> names;
   if (data.has_synthetic()) return names;
@@ -47,7 +49,7 @@ std::vector<std::string> RawNumerics(const DataConfig& data) {
   return names;
 }
 
-// Features whose ids come with values, by which their rows are multiplied.
+// Features whose ids come with values. The ids' rows are multiplied by these values.
 std::vector<std::string> FeaturesWithValues(const DataConfig& data) {
   std::vector<std::string> names;
   for (const FeatureConfig& feature : data.features()) {
@@ -90,7 +92,7 @@ std::string LikelyCause(const JobConfig& job, const MetricValues& values, bool c
   const std::vector<std::string> with_values = FeaturesWithValues(job.data());
   if (!with_values.empty() && values.normalised_entropy() > kHugeEntropy) {
     return absl::StrCat("large values beside the ids of ", NamesOf(with_values),
-                        ", which rows are multiplied by as they are: scale them in the data");
+                        ", by which rows are multiplied as they are: scale them in the data");
   }
   if (calibration_is_off || values.normalised_entropy() > kMostEntropy) {
     return "the learning rates are too high, or it was trained for too many epochs";
@@ -123,7 +125,8 @@ std::vector<std::string> DoubtfulMetrics(const JobConfig& job, absl::string_view
     judge("", values, train_label_rate);
     return lines;
   }
-  // The rate is that of the judged task, whose values are also outside of the list of tasks.
+  // The label rate is that of the judged task. The values of this task are in `values` twice: in
+  // the list of tasks, and outside of it.
   const std::string judged = job.evaluation().task();
   for (int t = 0; t < values.tasks_size(); ++t) {
     const TaskMetricValues& task = values.tasks(t);

@@ -1,5 +1,5 @@
-// Finds values of an evaluation pass that no sound model has. They show that something is wrong
-// with the data or the job, which nobody would notice in numbers that are only printed.
+// Finds values of an evaluation pass that no sound model has. Such a value shows that something is
+// wrong with the data or the job, but nobody may notice it among the printed numbers.
 //
 // Thread-safe: a function of its arguments.
 
@@ -16,11 +16,11 @@
 
 namespace satrap {
 
-// Returns a line, without a line end, for each task with a normalised entropy above 1, an AUC below
-// .45 or a calibration outside [.5, 2], if it has at least 100 samples of each class. The line
-// names the value and its most likely cause. `pass` names the data, such as "test".
-// `train_label_rate` is that of the records that the judged task was trained on; absent if it is
-// not known.
+// Returns a line, without a line end, for each doubtful task. A task is doubtful if it has at least
+// 100 samples of each class, and a normalised entropy above 1, an AUC below .45 or a calibration
+// outside [.5, 2]. The line names the value and its most likely cause. `pass` names the data, such
+// as "test". `train_label_rate` is the label rate of the records that the judged task was trained
+// on; absent if it is not known.
 std::vector<std::string> DoubtfulMetrics(const JobConfig& job, absl::string_view pass,
                                          const MetricValues& values,
                                          absl::optional<double> train_label_rate);

@@ -17,7 +17,7 @@ using ::testing::StartsWith;
 
 constexpr double kTrainRate = .2;
 
-// A healthy pass.
+// The values of a healthy pass.
 MetricValues Values() {
   MetricValues values;
   values.set_samples(1000);
@@ -114,14 +114,14 @@ TEST(DoubtfulMetricsTest, NamesTheFeaturesWhoseValuesMayBeLargeIfTheEntropyIsHug
   MetricValues values = Values();
   values.set_normalised_entropy(953);
   EXPECT_THAT(Doubts(values, ffm),
-              ElementsAre(HasSubstr("values beside the ids of f0, f1, which")));
+              ElementsAre(HasSubstr("values beside the ids of f0, f1, by which")));
   JobConfig csv;
   ColumnConfig* const column = csv.mutable_data()->mutable_csv()->add_columns();
   column->set_name("basket");
   for (const char* name : {"basket", "user"}) csv.mutable_data()->add_features()->set_name(name);
   EXPECT_THAT(Doubts(values, csv), ElementsAre(HasSubstr("learning rates")));
   column->set_value_separator(":");
-  EXPECT_THAT(Doubts(values, csv), ElementsAre(HasSubstr("beside the ids of basket, which")));
+  EXPECT_THAT(Doubts(values, csv), ElementsAre(HasSubstr("beside the ids of basket, by which")));
   values.set_normalised_entropy(1.2);
   EXPECT_THAT(Doubts(values, csv), ElementsAre(HasSubstr("learning rates"))) << "as any other job";
 }

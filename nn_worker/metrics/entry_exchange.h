@@ -1,5 +1,6 @@
-// Sends each entry of a metric to the rank that judges it. Entries go in pieces, so what is under
-// way at a time is small against all entries, and received entries use the memory of sent ones.
+// Sends each entry of a metric to the rank that judges it. Entries are sent in pieces, so only a
+// small share of them is in flight at any time, and received entries use the memory of entries that
+// were sent.
 //
 // Thread-safe: a function of its arguments.
 
@@ -21,13 +22,13 @@
 
 namespace satrap {
 
-// A piece is a 64th of the entries of the rank that has the most, within these bounds.
+// A piece is 1/64 of the entries of the rank that has the most entries, within these bounds.
 inline constexpr size_t kLeastPieceEntries = 1 << 10;
 inline constexpr size_t kMostPieceEntries = 1 << 16;
 
 // Collective. Replaces the entries of each rank by those entries of all ranks for which
 // owner(entry) is that rank. `received` is empty and joins entries as `*entries` does. Errors are
-// the collective's, or INVALID_ARGUMENT if another rank sends no entries.
+// the collective's, or INVALID_ARGUMENT if another rank sends bytes that are not whole entries.
 template <typename Entry, typename Owner>
 absl::Status ExchangeEntries(Collective* collective, Owner owner, SortedBlocks<Entry> received,
                              SortedBlocks<Entry>* entries) {
@@ -39,7 +40,7 @@ absl::Status ExchangeEntries(Collective* collective, Owner owner, SortedBlocks<E
   const double most = *std::max_element(sizes.begin(), sizes.end());
   const size_t piece =
       std::clamp(static_cast<size_t>(most / 64), kLeastPieceEntries, kMostPieceEntries);
-  // Every rank makes as many exchanges as the one with the most entries.
+  // Every rank makes as many exchanges as the rank with the most entries needs.
   for (double given = 0; given < most; given += static_cast<double>(piece)) {
     std::vector<std::string> for_ranks(ranks);
     entries->TakeSome(piece, [&](const Entry& entry) {
@@ -50,9 +51,10 @@ absl::Status ExchangeEntries(Collective* collective, Owner owner, SortedBlocks<E
     for (size_t rank = 0; rank < from_ranks.size(); ++rank) {
       const std::string& bytes = from_ranks[rank];
       if (bytes.size() % sizeof(Entry) != 0) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "evaluation: nn_worker ", rank, " sent ", bytes.size(),
-            " bytes of samples, which is no multiple of the ", sizeof(Entry), " of one"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("evaluation: nn_worker ", rank, " sent ", bytes.size(),
+                         " bytes of samples, which is not a multiple of the ", sizeof(Entry),
+                         " bytes of a sample"));
       }
       for (size_t at = 0; at < bytes.size(); at += sizeof(Entry)) {
         Entry entry;

@@ -39,8 +39,8 @@ absl::Status GroupAuc::Merge(Collective* collective) {
 }
 
 void GroupAuc::AddGroups() {
-  // Sums over the group so far and, with the prefix tied_, over those of its samples that have the
-  // last score.
+  // Sums over the group's samples so far. The members that begin with tied_ cover only the samples
+  // with the last score.
   double won = 0, positives = 0, negatives = 0, tied_positives = 0, tied_negatives = 0;
   const auto end_of_score = [&] {
     won += tied_positives * (negatives + tied_negatives / 2);
@@ -84,9 +84,9 @@ absl::Status GroupAuc::AddUpRanks(Collective* collective) {
       if (static_cast<int>(rank) == collective->rank()) continue;  // has its own already
       const std::string& bytes = from_ranks[rank];
       if (bytes.size() % sizeof(double) != 0) {
-        return absl::InvalidArgumentError(absl::StrCat("evaluation: nn_worker ", rank, " sent ",
-                                                       bytes.size(),
-                                                       " bytes of a GAUC, which are no doubles"));
+        return absl::InvalidArgumentError(
+            absl::StrCat("evaluation: nn_worker ", rank, " sent ", bytes.size(),
+                         " bytes of a GAUC, which is not a whole number of doubles"));
       }
       for (size_t at = 0; at < bytes.size(); at += sizeof(double)) {
         double term;

@@ -15,8 +15,8 @@ MetricValue Undefined(const char* reason) {
 
 }  // namespace
 
-// The smaller summand loses its low bits in the sum; they are what is left after subtracting the
-// larger one again.
+// The smaller summand loses its low bits in the sum. Subtracting the larger summand from the sum
+// again shows which bits were lost.
 void CompensatedSum::Add(double value) {
   const double sum = sum_ + value;
   if (std::abs(sum_) >= std::abs(value)) {

@@ -1,6 +1,7 @@
-// Logloss, normalised entropy (He et al. 2014), calibration and click rate, from five sums over
-// samples that merge by addition. The sums are compensated (Neumaier 1974), so the results do not
-// depend on how samples are divided among ranks, to within 1e-12.
+// Logloss, normalised entropy (He et al. 2014), calibration and click rate. They are computed from
+// five sums over samples, and two sets of sums are merged by addition. The sums are compensated
+// (Neumaier 1974), so the results do not depend on how samples are divided among ranks, to within
+// 1e-12.
 //
 // Thread-compatible.
 
@@ -43,7 +44,7 @@ class LogLoss {
   double samples() const { return sums_[0].value(); }
   double weight() const { return sums_[1].value(); }
   MetricValue LogLossValue() const;
-  // logloss / entropy of the click rate; undefined for one class.
+  // logloss / entropy of the click rate; undefined if there is only one class.
   MetricValue NormalisedEntropy() const;
   // Sum of predicted probabilities / sum of labels.
   MetricValue Calibration() const;

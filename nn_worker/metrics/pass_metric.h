@@ -1,6 +1,6 @@
 // A PassMetric judges the scores of one task over an evaluation pass. Each rank adds the samples
-// that it has scored, all ranks merge, and each then has the same values, as if one rank had added
-// all samples (up to the rounding of sums).
+// that it has scored. Then all ranks merge, after which each has the same values, as if one rank
+// had added all samples (up to the rounding of sums).
 //
 // Thread-compatible.
 
@@ -37,9 +37,9 @@ class PassMetric {
   // REQUIRES: not after Merge
   virtual void Add(const ScoredSamples& samples) = 0;
 
-  // Replaces each rank's state by that of the samples of all ranks. Every rank calls it once, with
-  // or without samples; it returns when all have. Errors are the collective's, or INVALID_ARGUMENT
-  // if another rank's state cannot be read.
+  // Replaces each rank's state by the state for the samples of all ranks. Every rank calls this
+  // once, with or without samples; it returns when all ranks have called it. Errors are the
+  // collective's, or INVALID_ARGUMENT if another rank's state cannot be read.
   virtual absl::Status Merge(Collective* collective) = 0;
 
   // Sets the values of this metric; NaN where the samples do not define one. REQUIRES: after Merge

@@ -14,7 +14,8 @@ void RecentAuc::Add(absl::Span<const float> logits, absl::Span<const float> labe
   CHECK(labels.size() == logits.size());
   for (size_t i = 0; i < logits.size(); ++i) {
     if ((!mask.empty() && mask[i] == 0) || std::isnan(logits[i])) continue;
-    // Samples cannot be taken out of a histogram one by one, so the older half goes as a whole.
+    // Samples cannot be taken out of a histogram one by one, so the older half is dropped as a
+    // whole.
     if (current_samples_ >= samples_) {
       std::swap(current_, previous_);
       current_.Clear();

@@ -16,11 +16,12 @@ namespace satrap {
 
 class RecentAuc {
  public:
-  // Once `samples` were added, the AUC is that of the last ones, between that many and twice as
-  // many.
+  // After `samples` samples were added, the AUC covers only the most recent ones: at least
+  // `samples` and at most twice as many.
   explicit RecentAuc(int64_t samples);
 
-  // Empty weights or mask: all 1. A sample whose mask is 0 is left out, as is a logit that is NaN.
+  // If weights or mask are empty, they are all 1. A sample is left out if its mask is 0, or if its
+  // logit is NaN.
   void Add(absl::Span<const float> logits, absl::Span<const float> labels,
            absl::Span<const float> weights, absl::Span<const float> mask);
 

@@ -1,4 +1,4 @@
-// The errors of a number that is predicted: with e = score - label and weights w,
+// The errors of predicted numbers: with e = score - label and weights w,
 //
 //   MAE = sum w |e| / sum w     MSE = sum w e^2 / sum w     RMSE = sqrt(MSE)
 //

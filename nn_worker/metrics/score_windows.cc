@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// The median of at most this many times, spread evenly over a part, approximates that of all.
+// The median of at most this many times, spread evenly over a part, approximates the median of all.
 constexpr size_t kTimes = 65;
 
 int64_t MedianOf(absl::Span<const int64_t> times) {

@@ -1,21 +1,22 @@
 // Measures how good the predictions of records were before they were trained on: AUC, log loss and
 // calibration over windows of samples and over windows of data time
-// (EvaluationConfig.window_samples and window_data_seconds). Data that a model has not seen yet is
-// a test set, and the only one of a run that never ends. A rank scores its own parts; no collective
-// is needed. The scores are those of the training pass, so dropout and batch normalisation act on
-// them as in training.
+// (EvaluationConfig.window_samples and window_data_seconds). Data that a model has not seen yet
+// serves as a test set, the only one that an endless run has. A rank scores its own parts; no
+// collective is needed. The scores are those of the training pass, so dropout and batch
+// normalisation act on them as in training.
 //
-// Windows of samples count those of the run, over all ranks, and end with the first step that
+// Windows of samples count the run's samples over all ranks, and end with the first step that
 // reaches a multiple of window_samples. Windows of data time are [k w, (k + 1) w) of the records'
-// own times. A part belongs to one window as a whole, that of the median of its times, so a record
-// that is far from the others of its part counts in their window. A window ends when a part lies
-// after its end. A part before its begin is late and counts in it, however late: partitions that
-// lie hours apart are read by turns while a run catches up. So one window of each kind is open at a
-// time. Windows go back when data is read again, in a new epoch, and after kOlderInARow late parts
-// in a row, because a part in the far future must not hold a window open for ever.
+// own times. A part belongs as a whole to the window of the median of its times, so a record whose
+// time is far from the times of the other records in its part counts in their window. A window ends
+// when a part lies after the window's end. A part that lies before the window's beginning is late.
+// It counts in the open window, however late it is, because a run that catches up alternates
+// between partitions that are hours apart. So one window of each kind is open at a time. Windows go
+// back in two cases: in a new epoch, because data is then read again, and after kOlderInARow late
+// parts in a row, because a part in the far future must not hold a window open for ever.
 //
-// Windows that no step has ended are not reported, and the first one of a generation holds only
-// what the generation has trained of it. Memory is constant, and no sample costs an allocation.
+// Windows that no step has ended are not reported. The first window of a generation covers only the
+// samples that this generation has trained. Memory is constant, and no sample costs an allocation.
 //
 // Not thread-safe.
 
@@ -43,7 +44,8 @@ struct ScoreWindow {
   int64_t end = 0;
   uint64_t steps = 0;    // that counted when it ended
   uint64_t samples = 0;  // that this rank has scored
-  // NaN if not defined: the AUC without a sample of each class, the calibration without a positive.
+  // NaN if the value is not defined: the AUC needs a sample of each class, and the calibration a
+  // positive.
   double auc = 0;
   double logloss = 0;
   double calibration = 0;
@@ -54,8 +56,8 @@ class ScoreWindows {
   static constexpr int kOlderInARow = 1000;
   using Sink = std::function<void(const ScoreWindow&)>;
 
-  // This rank's part of a step. Empty weights or mask: all 1; a sample whose mask is 0 is ignored,
-  // as is a logit that is not finite. Empty times: not known.
+  // This rank's part of a step. If weights or mask are empty, they are all 1. A sample is ignored
+  // if its mask is 0, or if its logit is not finite. If times are empty, they are not known.
   struct Part {
     absl::Span<const float> logits;
     absl::Span<const float> labels;
@@ -65,11 +67,11 @@ class ScoreWindows {
     uint32_t epoch = 0;               // of these records
   };
 
-  // The run has trained `samples` samples so far. `sink` gets each window within AddStep.
+  // The run has trained `samples` samples so far. AddStep calls `sink` for each window that ends.
   ScoreWindows(const EvaluationConfig& config, uint64_t samples, Sink sink);
 
-  // Adds this rank's part of a step that counted: the run's `steps`-th, of `samples` samples over
-  // all ranks.
+  // Adds this rank's part of a step that counted. After this step the run has made `steps` steps
+  // and the step has `samples` samples over all ranks.
   void AddStep(uint64_t steps, uint64_t samples, const Part& part);
 
   // The calibration of all samples that were added, whatever their windows.
@@ -81,7 +83,8 @@ class ScoreWindows {
     LogLoss losses;
   };
 
-  // Ends the current window if the part belongs to another one, and makes that the current one.
+  // If the part belongs to another window than the current one, ends the current window and opens
+  // that of the part.
   void MoveDataWindow(uint64_t steps, const Part& part);
   void AddScores(const Part& part, bool in_data_time);
   void End(uint64_t steps, Scores* scores, ScoreWindow window);

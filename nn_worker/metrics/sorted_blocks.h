@@ -3,10 +3,11 @@
 // memory. Each block is sorted by itself and reading merges the blocks, so sorting needs no extra
 // memory.
 //
-// With JoinEntries the entries of a full block are joined, so equal ones take little memory however
-// many there are.
+// With JoinEntries the entries of a full block are joined, so equal entries take little memory,
+// however many there are.
 //
-// Memory: that of the entries, an eighth more for the open block, and at least kLeastEntries.
+// Memory: that of the entries and an eighth more for the open block, but at least that of
+// kLeastEntries entries.
 //
 // Thread-compatible.
 
@@ -29,8 +30,8 @@ class SortedBlocks {
   static constexpr size_t kLeastEntries = 1 << 12;
   static constexpr size_t kMostEntries = 1 << 20;
 
-  // Replaces `count` ascending entries by at most as many entries that represent them. These are
-  // ascending, too, and also begin at `entries`. Returns their number.
+  // Replaces `count` ascending entries by at most as many entries that represent them. The new
+  // entries must ascend, too, and also begin at `entries`. Returns their number.
   using JoinEntries = size_t (*)(Entry* entries, size_t count);
 
   // `join` may be null.
@@ -44,7 +45,7 @@ class SortedBlocks {
     ++size_;
   }
 
-  // The number of entries, as far as they are joined.
+  // The number of entries, where joined entries count as what they were joined into.
   size_t size() const { return size_; }
 
   // Calls visit(entry) for each, in any order.
@@ -55,7 +56,7 @@ class SortedBlocks {
     }
   }
 
-  // Takes away at most `most` entries, in any order, and calls take(entry) for each.
+  // Removes at most `most` entries, in any order, and calls take(entry) for each.
   template <typename Take>
   void TakeSome(size_t most, Take take) {
     while (most > 0 && !blocks_.empty()) {
@@ -109,7 +110,8 @@ class SortedBlocks {
     block->sorted = true;
   }
 
-  // A block that joining has halved is filled again, so many equal entries do not make many blocks.
+  // If joining has shrunk a block to at most half, the block is filled further. Thus equal entries
+  // do not make many blocks, however many of them there are.
   void MakeRoom() {
     if (!blocks_.empty() && join_ != nullptr) {
       Sort(&blocks_.back());

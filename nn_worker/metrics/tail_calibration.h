@@ -1,10 +1,10 @@
-// The calibration of the last tenth of all samples, however many there will be: predicted over
-// actual positives. A checkpoint's calibration on a test set swings with the last steps; this one
-// is a mean over many of them.
+// The calibration (predicted over actual positives) of the last tenth of all samples. The number of
+// samples need not be known in advance. A checkpoint's calibration on a test set swings with the
+// last steps; this one is a mean over many steps.
 //
 // Constant memory: samples are counted in at most kChunks pieces, and when there are that many,
-// neighbours are merged in pairs. So the tail is a tenth of all samples, and at most 1/64 of them
-// more.
+// neighbours are merged in pairs. So the tail has at least a tenth of all samples, and at most 1/64
+// of all samples more.
 //
 // Thread-compatible.
 

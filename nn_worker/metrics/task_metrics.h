@@ -5,8 +5,8 @@
 //   BPR                     AUC; GAUC with groups
 //   SOFTMAX_CROSS_ENTROPY   log loss
 //
-// It also has the number of samples and, with two classes, that of positives. All but these numbers
-// are weighted. Thread-compatible.
+// There is also the number of samples and, with two classes, that of positives. All but these
+// numbers are weighted. Thread-compatible.
 
 #ifndef SATRAP_NN_WORKER_METRICS_TASK_METRICS_H_
 #define SATRAP_NN_WORKER_METRICS_TASK_METRICS_H_
@@ -21,19 +21,19 @@
 
 namespace satrap {
 
-// Whether labels are 0 and 1 (or, with BCE, between), so that they have a rate.
+// Whether labels are 0 and 1 (or, with BCE, between 0 and 1), so that there is a label rate.
 bool HasTwoClasses(TaskConfig::Loss loss);
 
 class TaskMetrics {
  public:
-  // `groups`: the samples have them.
+  // `groups`: whether the samples have groups.
   TaskMetrics(TaskConfig::Loss loss, bool groups);
 
-  // REQUIRES: what the metrics require; spans that are not empty have equal sizes
+  // REQUIRES: what the metrics' Add requires; spans that are not empty have equal sizes
   void Add(const ScoredSamples& samples);
 
-  // Returns the metrics of the samples of all ranks, and begins anew. Every rank calls it, and gets
-  // the same bits. Errors are PassMetric::Merge's.
+  // Returns the metrics of the samples of all ranks, and forgets the samples. Every rank calls
+  // this, and gets the same bits. Errors are PassMetric::Merge's.
   absl::StatusOr<MetricValues> Merge(Collective* collective);
 
  private:

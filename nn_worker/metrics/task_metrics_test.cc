@@ -23,7 +23,7 @@ struct Sample {
   uint64_t group = 0;
 };
 
-// The weighted mean of value(sample) over the samples that count: a metric by its definition.
+// The weighted mean of value(sample) over the samples that count: the definition of a metric.
 double Weighted(const std::vector<Sample>& samples, double (*value)(const Sample&)) {
   double sum = 0, weight = 0;
   for (const Sample& s : samples) {
@@ -64,7 +64,7 @@ double GaucByPairs(const std::vector<Sample>& samples) {
   return sum / weight;
 }
 
-// Scores with many ties, and groups of which some have one class.
+// Scores with many ties, and groups some of which have only one class.
 std::vector<Sample> Samples(int count, int outputs, bool numeric) {
   std::vector<Sample> samples;
   SplitMix64 random(5);
@@ -86,7 +86,7 @@ std::vector<Sample> Samples(int count, int outputs, bool numeric) {
   return samples;
 }
 
-// Deals the samples, in pieces of seven, to all ranks but the last, or to the only one.
+// Deals the samples, in pieces of seven, to all ranks but the last, or to the only rank.
 std::vector<MetricValues> Merged(const std::vector<Sample>& samples, TaskConfig::Loss loss,
                                  bool groups, int ranks) {
   const auto collectives = NewLocalCollectives(ranks);
@@ -111,7 +111,7 @@ std::vector<MetricValues> Merged(const std::vector<Sample>& samples, TaskConfig:
       auto merged = metrics.Merge(collectives[rank].get());
       ASSERT_TRUE(merged.ok()) << merged.status();
       values[rank] = *merged;
-      // The next pass begins without the samples of this one.
+      // The next pass must begin without the samples of this pass.
       merged = metrics.Merge(collectives[rank].get());
       ASSERT_TRUE(merged.ok()) << merged.status();
       EXPECT_EQ(merged->samples(), 0u);

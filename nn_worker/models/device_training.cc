@@ -1,4 +1,5 @@
-// Trains PERSIA's model of Adult, and one with interactions of many kinds in 32 and in 16 bits.
+// Trains PERSIA's model of Adult, and a model with interactions of many kinds, in 32 and in 16
+// bits.
 
 #include "nn_worker/models/device_training.h"
 
@@ -25,8 +26,8 @@ namespace {
 constexpr int64_t kSamples = 128;
 constexpr int kFeatures = 8;
 
-// A model with products of vectors, crossings, attention and both normalisations, which one tower
-// joins.
+// A model with products of vectors, crossings, attention and both normalisations. One tower joins
+// them.
 constexpr char kInteractions[] = R"(
   layers { name: "fields" inputs: "*.embedding" stack {} }
   layers { name: "attended" inputs: "fields" attention { units: 4 heads: 2 } }
@@ -121,8 +122,8 @@ void ExpectTheCpusWeights(const Trained& device, const Trained& cpu, double tole
 
 namespace {
 
-// PERSIA's model and optimizer of Adult: linear layers and batch norm. The gradient of a bias
-// before batch norm is nothing but rounding errors, which SGD keeps small.
+// PERSIA's model and optimizer for Adult: linear layers and batch norm. The gradient of a bias
+// before batch norm consists of rounding errors alone, and SGD keeps their effect small.
 TEST_P(DeviceTraining, AdultHasTheCpusWeightsAfterHundredsOfSteps) {
   const TrainingJob job = {ZooModel("adult_persia").value(), 250};
   ExpectTheCpusWeights(Train(job, backend()), Train(job, NewCpuBackend(1).get()), 1e-3);

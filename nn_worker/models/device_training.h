@@ -5,7 +5,8 @@
 //                            testing::Values<DeviceFactory>([] { return NewHostDeviceBackend({});
 //                            }));
 //
-// If a factory has no backend, as without a card, the tests are skipped with its message.
+// If a factory makes no backend, for example without a card, the tests are skipped with its
+// message.
 
 #ifndef SATRAP_NN_WORKER_MODELS_DEVICE_TRAINING_H_
 #define SATRAP_NN_WORKER_MODELS_DEVICE_TRAINING_H_
@@ -36,7 +37,7 @@ struct Trained {
   int64_t graph_launches = 0;
 };
 
-// CHECK-fails if the text is no model.
+// CHECK-fails if the text is not a model.
 ModelConfig ModelOf(const std::string& text);
 // Inputs: "numeric" and 8 features, each with an "embedding" of 8 values and a "linear" weight.
 Trained Train(const TrainingJob& job, Backend* backend);

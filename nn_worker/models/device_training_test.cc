@@ -28,8 +28,8 @@ INSTANTIATE_TEST_SUITE_P(HostDevice, DeviceTraining,
 INSTANTIATE_TEST_SUITE_P(HostDeviceWithPlans, DeviceTraining,
                          testing::Values<DeviceFactory>([] { return NewPlannedHostBackend({}); }));
 
-// A sequence of linear layers with ReLU. "total" also reads the output of a ReLU, after "side" or
-// before it.
+// Linear layers with ReLU, one after another. "total" also reads the output of a ReLU, either after
+// "side" does or before.
 ModelConfig Towers(bool total_last) {
   const std::string total = R"(layers { name: "total" inputs: "deep" sum {} })";
   const std::string side =

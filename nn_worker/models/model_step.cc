@@ -18,10 +18,12 @@ namespace satrap {
 namespace {
 
 constexpr float kLearningRate = 1e-3f;
-// The number of ids to choose from for a feature, per sample of the part. n draws from v n ids give
-// about v (1 - exp(-1 / v)) n distinct ones, which is half of n for this v.
+// The size of a feature's vocabulary divided by the number of samples of the part. If n samples
+// draw from v * n ids, about v * (1 - exp(-1 / v)) * n ids are distinct, which is half of n for
+// this v.
 constexpr double kVocabularyOfSample = 0.63;
-// Small enough that the pairs of a factorization machine are about as large as its other terms.
+// Small enough that the terms of pairs in a factorization machine are about as large as its other
+// terms.
 constexpr double kRowRange = 0.25;
 
 float Uniform(double range, SplitMix64* random) {

@@ -1,7 +1,7 @@
-// The training step of a model's dense network by itself, for benchmarks of devices. It starts from
-// rows, and the positions of ids in them, in the memory of a backend, and leaves the gradients of
-// these rows there, with a step of Adam. No messages and no other ranks take part, and the rows do
-// not change.
+// The training step of a model's dense network by itself, for benchmarks of devices. The step reads
+// rows, and the row number of each id, from the memory of a backend. It leaves the gradients of
+// these rows there and makes a step of Adam. There are no messages and no other ranks, and the rows
+// do not change.
 //
 // One step, all of it enqueued as operations of the backend:
 //
@@ -12,11 +12,11 @@
 //     Network::Step      Adam
 //
 // As in a job, the inverse of the ids, which ScatterGradients may read, is made beforehand. Unlike
-// in a job, nothing looks for gradients that are not finite, except in F16, whose loss scale
-// depends on them.
+// in a job, nothing checks for gradients that are not finite, except in F16, whose loss scale
+// depends on that.
 //
-// The part is synthetic, and the same in every step and on every backend. Each feature has one id a
-// sample, drawn uniformly from a vocabulary so large that about half of the part's ids are
+// The part is synthetic, and the same in every step and on every backend. Each feature has one id
+// per sample, drawn uniformly from a vocabulary so large that about half of the part's ids are
 // distinct. Labels follow from the numerics and the rows, so that there is something to learn.
 //
 // Thread-compatible.

@@ -1,5 +1,5 @@
-// Tests that the step learns, that on the host's device it has the CPU's row gradients, and that it
-// runs as a graph.
+// Tests that the step learns, that the host's device gives the CPU's row gradients, and that the
+// step runs as a graph.
 
 #include "nn_worker/models/model_step.h"
 

@@ -1,7 +1,7 @@
 // Samples per second of the dense network's training step on a device, from rows and ids in the
 // device's memory to the gradients of the rows and a step of Adam (model_step.h). The program with
-// the host's kernels shows that the benchmark works; the figures are those of step_benchmark_cuda,
-// whose peer is tests/benchmark/pytorch_step.py.
+// the host's kernels only shows that the benchmark works. The figures that count are those of
+// step_benchmark_cuda; tests/benchmark/pytorch_step.py measures the same with PyTorch.
 //
 //   step_benchmark [--model=deepfm|dlrm] [--batch=N] [--precision=F32|TF32|BF16|F16] [--seconds=3]
 //                  [--capture=true|false] [--card=0]
@@ -80,14 +80,14 @@ struct Flags {
   }
 };
 
-// What is measured: each of the models with each batch in each precision.
+// All combinations of these models, batches and precisions are measured.
 struct Choices {
   std::vector<std::string> models = {"deepfm", "dlrm"};
   std::vector<int64_t> batches;
   std::vector<Precision> precisions;
 };
 
-// Where no flag makes a choice, all values that the device has are chosen.
+// For each flag its value or, if it is not given, all values that the device has.
 absl::StatusOr<Choices> ChoicesOf(const Flags& flags) {
   Choices choices;
   const bool cuda = ProgramHasCards();
@@ -106,7 +106,7 @@ absl::StatusOr<Choices> ChoicesOf(const Flags& flags) {
   return choices;
 }
 
-// REQUIRES: a choice of --model
+// REQUIRES: `name` is a value of --model
 ModelConfig ModelNamed(const std::string& name) {
   ModelConfig model = ZooModel(name).value();
   if (name != "dlrm") return model;
@@ -118,7 +118,7 @@ ModelConfig ModelNamed(const std::string& name) {
   return model;
 }
 
-// Runs steps and waits for the last of them by an event.
+// Times steps: runs them, and waits for the last of them by an event.
 class Stopwatch {
  public:
   static absl::StatusOr<Stopwatch> Create(ModelStep* step, Backend* backend) {
@@ -173,7 +173,7 @@ absl::Status Measure(const Configuration& configuration, const Flags& flags) {
   ASSIGN_OR_RETURN(const std::unique_ptr<ModelStep> step, ModelStep::Create(options));
   ASSIGN_OR_RETURN(Stopwatch stopwatch, Stopwatch::Create(step.get(), options.backend));
 
-  // A card raises its clocks while it works, so the warm-up must last for some time, too.
+  // A card raises its clocks while it works, so the warm-up must also last for a minimum time.
   double shortest = std::numeric_limits<double>::infinity();
   double first_loss = 0;
   const double warm = MonotonicSeconds() + flags.seconds / 5;

@@ -22,11 +22,12 @@ std::vector<std::string> ZooNames();
 // NOT_FOUND, listing the models that exist.
 absl::StatusOr<ModelConfig> ZooModel(absl::string_view name);
 
-// The comment at the top of the file, indented by two blanks. REQUIRES: there is such a model
+// The comment at the top of the file, indented by two blanks. REQUIRES: the zoo has a model of this
+// name
 std::string ZooComment(absl::string_view name);
 
 // Replaces the layers and the output of a model that names a zoo file and has no layers of its own;
-// else does nothing. The result is what a resolved job holds. NOT_FOUND as above.
+// otherwise does nothing. A resolved job holds the result. NOT_FOUND as above.
 absl::Status ResolveZoo(ModelConfig* model);
 
 // The shape of the example data with which a model is shown when there is no job.
@@ -36,9 +37,9 @@ struct ExampleData {
   int64_t dim = 16;
 };
 
-// Inputs that fit a model: each segment that it names, of the features that it names or, where it
-// reads "*.SEGMENT", of `data.features` features f1, f2, ... The segments `linear` have 1 value,
-// `field_aware` one vector of `dim` for each other feature, all others `dim`.
+// Inputs that fit a model: every "FEATURE.SEGMENT" that it reads and, for "*.SEGMENT", that segment
+// of `data.features` features f1, f2, ... The segment `linear` has 1 value, `field_aware` has a
+// vector of `dim` values for each other feature, and every other segment has `dim` values.
 GraphInputs ExampleInputs(const ModelConfig& model, const ExampleData& data);
 
 }  // namespace satrap

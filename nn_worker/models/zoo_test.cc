@@ -39,7 +39,8 @@ class ExampleNetwork {
   Backend* backend() { return backend_.get(); }
   Network* operator->() { return network_.get(); }
 
-  // Makes a training pass over what the inputs hold. Returns its loss, and leaves its gradients.
+  // Makes a training pass over the inputs as they are now. Returns the loss; the gradients stay in
+  // the network.
   double Loss() {
     CHECK_OK(network_->Forward(kSamples, PassContext::Training(0, 0)));
     network_->Loss({1, 0, 1}, {}, {});
@@ -73,7 +74,7 @@ int64_t Mlp(int64_t inputs) { return inputs * 400 + 400 + 2 * (400 * 400 + 400);
 // Frappe: 10 fields of dim 10 and 5,389 rows; the published counts include the rows.
 constexpr int64_t kRows = 5389;
 
-// The number of values in all rows, over the segments that the model reads of a feature.
+// The number of values in all rows. A row has those segments of a feature that the model reads.
 int64_t RowValues(const std::string& name, int features, int64_t dim) {
   int64_t values = 0;
   for (const FeatureSegment& segment :
@@ -83,7 +84,7 @@ int64_t RowValues(const std::string& name, int features, int64_t dim) {
   return kRows * values;
 }
 
-// All of them equal the counts in the logs of BARS.
+// All these counts equal those in the logs of BARS.
 TEST(ZooTest, HasThePublishedParameterCountsOnFrappe) {
   const std::vector<std::pair<std::string, int64_t>> published = {
       {"lr", 5390},           {"fm", 59280},
@@ -118,7 +119,7 @@ TEST(ZooTest, EveryModelTrains) {
   }
 }
 
-// `evaluate` and `predict` make such networks.
+// `evaluate` and `predict` make networks that have no memory for training.
 TEST(ZooTest, EveryModelScoresAlikeWithoutMemoryForATraining) {
   for (const std::string& name : ZooNames()) {
     const ModelConfig model = *ZooModel(name);
@@ -142,7 +143,8 @@ TEST(ZooTest, EveryModelScoresAlikeWithoutMemoryForATraining) {
   }
 }
 
-// A smaller and smooth version of a zoo model, so that differences of its loss give its gradients.
+// A smaller and smooth version of a zoo model, so that finite differences of the loss give the
+// gradients of the loss.
 ModelConfig Smooth(const std::string& name) {
   ModelConfig model = *ZooModel(name);
   for (LayerConfig& layer : *model.mutable_layers()) {
@@ -161,8 +163,8 @@ ModelConfig Smooth(const std::string& name) {
 
 TEST(ZooTest, GradientsOfInputsAreThoseOfTheLoss) {
   for (const std::string& name : ZooNames()) {
-    // autoint has a ReLU after attention, and adult_persia has batch norm. The tests of these
-    // layers compare gradients instead.
+    // autoint has a ReLU after attention, and adult_persia has batch norm, so finite differences of
+    // their losses are too inexact. The tests of these layers compare gradients instead.
     if (name == "autoint" || name == "autoint_plus" || name == "adult_persia") continue;
     ExampleNetwork network(Smooth(name), {3, 2, 16});
     Backend* const backend = network.backend();

@@ -1,7 +1,7 @@
-// Which values dropout keeps: a function of (key, sample, column), the same on every backend, with
-// key = RandomBits(seed, step). The bits of a row are RandomBits(key, sample) of
-// common/numeric/random.h; the column is mixed in by one round of MurmurHash3's 32-bit finaliser
-// (A. Appleby). Kernels include this.
+// Decides which values dropout keeps. The decision is a function of (key, sample, column), where
+// key = RandomBits(seed, step), and is the same on every backend. The bits of a row are
+// RandomBits(key, sample) of common/numeric/random.h; the column is mixed in by one round of
+// MurmurHash3's 32-bit finaliser (A. Appleby). Kernels include this header.
 
 #ifndef SATRAP_NN_WORKER_OPERATION_DROPOUT_MASK_H_
 #define SATRAP_NN_WORKER_OPERATION_DROPOUT_MASK_H_
@@ -10,15 +10,15 @@
 
 namespace satrap {
 
-// The numbers that differ from one training pass to the next. They are also in the memory of a
-// backend, as U8 (1, sizeof(PassNumbers)): a device reads them there, so that operations captured
-// in a graph see the numbers of each pass.
+// Numbers that differ from one training pass to the next. A copy of them is in the memory of a
+// backend, as U8 (1, sizeof(PassNumbers)). A device reads that copy, so that operations captured in
+// a graph use the numbers of the current pass.
 struct PassNumbers {
   uint64_t step = 0;
   int64_t first_sample = 0;  // of the part, among the samples of the step
 };
 
-// A value is dropped where its bits are under this. REQUIRES: 0 <= rate < 1
+// A value is dropped if its bits are below this threshold. REQUIRES: 0 <= rate < 1
 inline uint32_t DropoutThreshold(float rate) {
   return static_cast<uint32_t>(static_cast<double>(rate) * 4294967296.0);
 }

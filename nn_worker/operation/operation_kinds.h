@@ -1,5 +1,5 @@
-// The kinds of some operations of a Backend (backend.h has their formulas). Kernels include this,
-// so it includes nothing of a backend.
+// The kinds of some operations of a Backend (backend.h has their formulas). Kernels include this
+// header, so it includes no header of a backend.
 
 #ifndef SATRAP_NN_WORKER_OPERATION_OPERATION_KINDS_H_
 #define SATRAP_NN_WORKER_OPERATION_OPERATION_KINDS_H_

@@ -1,7 +1,7 @@
-// The rule by which a step changes the values of an optimizer's range, with its constants. The
-// formulas are those of StepOperations::OptimizerStep (step_operations.h).
+// The rule by which an optimizer's step changes its range of parameters, with the rule's constants.
+// The formulas are those of StepOperations::OptimizerStep (step_operations.h).
 //
-// Kernels include this header, so it knows only the standard library's integers.
+// Kernels include this header, so it uses only the standard library's integers.
 
 #ifndef SATRAP_NN_WORKER_OPERATION_OPTIMIZER_RULE_H_
 #define SATRAP_NN_WORKER_OPERATION_OPTIMIZER_RULE_H_
@@ -29,13 +29,13 @@ inline constexpr int kMaxOptimizerStates = 3;
 struct OptimizerRule {
   OptimizerKind kind = OptimizerKind::kSgd;
 
-  // Constants of every kind.
+  // Constants that every kind uses.
   float rate_factor = 1;
   float l2 = 0;
   float l1 = 0;
   float weight_decay = 0;
 
-  // Constants of the kinds whose formulas have them.
+  // Constants that only some kinds use. A kind uses a constant if its formula contains this name.
   float epsilon = 0;
   float beta1 = 0;
   float beta2 = 0;
@@ -49,7 +49,7 @@ struct OptimizerRule {
   bool centred = false;
 };
 
-// Values of state for each value that the rule changes.
+// The number of state values for each value that the rule changes.
 constexpr int NumStates(const OptimizerRule& rule) {
   switch (rule.kind) {
     case OptimizerKind::kSgd:

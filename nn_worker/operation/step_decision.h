@@ -1,6 +1,7 @@
-// What Backend::DecideStep writes into the control of a step, once the step's sums are complete.
+// Computes what Backend::DecideStep writes to the control of a step when the step's sums are
+// complete.
 //
-// Kernels include this header, so it knows only the standard library's integers.
+// Kernels include this header, so it uses only the standard library's integers.
 
 #ifndef SATRAP_NN_WORKER_OPERATION_STEP_DECISION_H_
 #define SATRAP_NN_WORKER_OPERATION_STEP_DECISION_H_
@@ -12,7 +13,7 @@
 
 namespace satrap {
 
-// Moves the scale that the next gradients are computed with. Call after a step that counts.
+// Updates the scale with which the next gradients are computed. Call after a step that counts.
 constexpr void MoveGradientScale(const GradientScaleRule& rule, bool finite, StepControl* control) {
   if (rule.growth_steps == 0) return;
   if (!finite) {
@@ -26,8 +27,8 @@ constexpr void MoveGradientScale(const GradientScaleRule& rule, bool finite, Ste
   }
 }
 
-// `sums` [kNumStepSums] are those of all ranks. A step of weight 0 changes neither the scale of
-// gradients nor its counts, because it says nothing about them.
+// `sums`: [kNumStepSums], over all ranks. A step of weight 0 changes neither the gradient scale nor
+// the counts of finite steps and overflows, because it gives no information about them.
 constexpr void DecideStepBySums(const StepPlan& plan, const float* sums, StepControl* control) {
   const float weight = sums[kStepWeight];
   const bool counts = weight > 0, finite = sums[kStepNotFinite] == 0;

@@ -1,14 +1,15 @@
-// What the gradients of a step, which are sums over samples, are divided by.
+// The number by which the gradients of a step, which are sums over samples, are divided.
 //
-// Let B be the global batch size. A full batch is divided by its weight, which gives the weighted
-// mean of its samples. A step of n < B samples gives n / B of its mean. If it were divided by its
-// own weight alone, a 1-sample step would weigh as much as a full batch, although it is all noise,
-// and Adagrad would permanently add up to B^2 times the usual square to the accumulators of ids
-// that are in every batch. With n / B, each sample pulls as strongly as in a full batch, whichever
-// step it comes in: the last batch of an epoch or of a lane, a hybrid step in which only some ranks
+// Let B be the global batch size. The gradients of a full batch are divided by its weight, which
+// gives the weighted mean over its samples. For a step of n < B samples the result is n / B times
+// the mean. If the gradients were divided by the step's own weight only, a step of 1 sample would
+// count as much as a full batch, although it is mostly noise. Adagrad would then add up to B^2
+// times the usual square to the accumulators of ids that are in every batch, and would keep it for
+// good. With the factor n / B, each sample has the same influence as in a full batch, whichever
+// step it is in: the last batch of an epoch or of a lane, a hybrid step in which only some ranks
 // have a part, or the small batch of a slow stream.
 //
-// Kernels include this header, so it knows only the standard library's integers.
+// Kernels include this header, so it uses only the standard library's integers.
 
 #ifndef SATRAP_NN_WORKER_OPERATION_STEP_NORMALIZER_H_
 #define SATRAP_NN_WORKER_OPERATION_STEP_NORMALIZER_H_
@@ -17,8 +18,8 @@
 
 namespace satrap {
 
-// `weight` and `samples` are sums over all ranks. A step of `global_batch_size` samples or more is
-// divided by `weight` exactly. REQUIRES: weight > 0, samples > 0
+// `weight` and `samples` are sums over all ranks. For a step of at least `global_batch_size`
+// samples the result is exactly `weight`. REQUIRES: weight > 0, samples > 0
 constexpr float StepNormalizer(float weight, double samples, int64_t global_batch_size) {
   const double missing = static_cast<double>(global_batch_size) / samples;
   return static_cast<float>(weight * (missing > 1 ? missing : 1));

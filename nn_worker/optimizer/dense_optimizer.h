@@ -1,9 +1,9 @@
 // A DenseOptimizer says how the dense network's gradient changes its parameters: a rule of the
 // backend (StepOperations::OptimizerStep) and the state that it needs.
 //
-// It owns no memory: the network keeps a value of each state array for each parameter. What a step
-// computes is a function of its arguments. In particular Adam's t is the number of the step, not a
-// count of calls, so a skipped step or a resumed job changes nothing.
+// It owns no memory: for each parameter, the network keeps one value of each state array. A step is
+// a function of its arguments alone. In particular Adam's t is the number of the step, not a count
+// of calls, so a skipped step or a resumed job changes nothing.
 
 #ifndef SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_H_
 #define SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_H_
@@ -24,10 +24,10 @@ struct DenseStep {
   double learning_rate_factor = 1;  // on top of the schedule
 };
 
-// What a run that starts from a model takes over from it.
+// What the steps of a run that starts from a model must remember about that model.
 struct DenseStart {
-  // Steps that the optimizer's state had seen before the run's first one. Bias corrections continue
-  // after them.
+  // Steps that the optimizer's state had seen before the run's first step. Bias corrections
+  // continue from this number.
   int64_t steps_before = 0;
   // The learning rate grows linearly over this many steps of the run, on top of its schedule,
   // because the optimizer's state began anew.

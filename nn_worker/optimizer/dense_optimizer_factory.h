@@ -1,5 +1,5 @@
-// Makes a DenseOptimizer from its configuration. A new rule is a kind of OptimizerRule, one field
-// of DenseOptimizerConfig's `kind`, one case in dense_optimizer_factory.cc and one test case
+// Makes a DenseOptimizer from its configuration. A new rule needs a kind of OptimizerRule, one
+// field of DenseOptimizerConfig's `kind`, one case in dense_optimizer_factory.cc and one test case
 // (docs/extending.md).
 
 #ifndef SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_FACTORY_H_
@@ -16,8 +16,8 @@ namespace satrap {
 // out of range.
 absl::StatusOr<DenseOptimizer> NewDenseOptimizer(const DenseOptimizerConfig& config);
 
-// The learning rate is base * the schedule's factor * the step's * that of the warm-up of `start`;
-// the corrections are those of `optimizer`. Schedules count the steps of the run.
+// The learning rate is base * the schedule's factor * the step's factor * the factor of `start`'s
+// warm-up. The corrections are those of `optimizer`. Schedules count the steps of the run.
 StepPlan PlanOf(const DenseOptimizerConfig& config, const DenseOptimizer& optimizer,
                 const DenseStep& step, const DenseStart& start = {});
 

@@ -27,13 +27,13 @@ DenseOptimizerConfig Parse(const std::string& text) {
   return config;
 }
 
-// One parameter, in double, step by step as the papers' formulas say.
+// One parameter in double precision, stepped as the papers' formulas say.
 class ScalarReference {
  public:
   ScalarReference(const DenseOptimizerConfig& config, double w) : config_(config), w_(w) {
     if (config.has_adagrad()) a_ = config.adagrad().initial_accumulator();
     if (!config.has_ftrl()) return;
-    // The state with which Algorithm 1 gives the initial value.
+    // The state for which Algorithm 1 gives the parameter's initial value.
     const auto& ftrl = config.ftrl();
     a_ = ftrl.initial_accumulator();
     m_ = -w * ((ftrl.beta() + std::sqrt(a_)) / config.learning_rate() + ftrl.lambda2()) -
@@ -164,7 +164,7 @@ class ScalarReference {
   double a_ = 0, m_ = 0, v_ = 0;
 };
 
-// Does what the network does, for one range with the settings of all parameters.
+// Makes steps as the network does, for one range with the settings of all parameters.
 class Range {
  public:
   Range(const DenseOptimizerConfig& config, const std::vector<float>& w)
@@ -252,8 +252,8 @@ TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
   }
 }
 
-// The rate is constant, because when it changes, the algorithm's weights jump but these do not
-// (embedding_ps/optimizer/ftrl.h).
+// The rate is constant here: when a rate changes, the weights of the published algorithm jump, but
+// those of this rule do not (embedding_ps/optimizer/ftrl.h).
 TEST(DenseOptimizerFactoryTest, HundredRandomStepsOfFtrlAreThoseOfItsAlgorithm) {
   constexpr int64_t kCount = 37;
   for (const char* text :

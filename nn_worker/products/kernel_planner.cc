@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kWorkspaceBytes = 1 << 18;
 constexpr int64_t kThreads = 128;
 
-// Bit c of a row of the mask tells whether c[row, c] is positive.
+// Bit c of a row of the mask says whether c[row, c] is positive.
 SATRAP_KERNEL void WriteMaskKernel(ConstValues c, int64_t row_bytes, uint8_t* mask) {
   const int64_t bytes = (c.cols + 7) / 8;
   for (int64_t i = ThreadInGrid(); i < c.rows * bytes; i += ThreadsInGrid()) {
@@ -64,7 +64,7 @@ class KernelPlan final : public ProductPlan {
     Fill(stream, MatrixOf(static_cast<uint8_t*>(workspace), 1, kWorkspaceBytes), 255);
     const MatrixProduct product = ProductOf(samples, buffers);
     if (spec_.transpose_a) {
-      // The sum is made in pieces, as in our own weight gradients.
+      // The sum is computed in pieces, as in our own weight gradients.
       CHECK(!buffers.add &&
             ProductPartials(product.c.rows, product.c.cols, product.k) * 4 <= kWorkspaceBytes);
       MultiplyInPieces(stream, product, static_cast<float*>(workspace));

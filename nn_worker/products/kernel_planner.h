@@ -1,9 +1,9 @@
-// A planner for tests, in place of a vendor's library: its plans enqueue our own kernels, so they
-// run on the host's device. A function decides which products it refuses.
+// A planner for tests that replaces a vendor's library. Its plans enqueue our own kernels, so they
+// run on the host's device. A function decides which products the planner refuses.
 //
-// Sums have the bits of kernel_products.h, whatever the epilogue does with them. A plan overwrites
-// its workspace before it begins, and fails a CHECK if a buffer is not aligned as its spec says or
-// if its epilogue lacks a buffer.
+// Before the epilogue, sums have the same bits as those of kernel_products.h. A plan overwrites its
+// workspace before it begins, and fails a CHECK if a buffer is not aligned as its spec says or if
+// its epilogue lacks a buffer.
 //
 // Thread-compatible.
 
@@ -19,16 +19,16 @@
 
 namespace satrap {
 
-// What a planner has planned, and what its plans have run.
+// The products that a planner has planned, and those that its plans have run.
 struct PlannerLog {
-  std::vector<ProductSpec> prepared;  // refused ones are not among them
+  std::vector<ProductSpec> prepared;  // without the refused ones
   std::vector<ProductSpec> run;       // in the order of the runs
 };
 
-// Returns OK, or the error that Prepare is to return.
+// Returns OK, or the error that Prepare must return for the product.
 using Refusal = std::function<absl::Status(const ProductSpec&)>;
 
-// `log` may be null, and outlives the planner and its plans.
+// `log` may be null. It must outlive the planner and its plans.
 std::unique_ptr<ProductPlanner> NewKernelPlanner(Refusal refusal = {}, PlannerLog* log = nullptr);
 
 }  // namespace satrap

@@ -20,7 +20,8 @@ class KernelProducts final : public Products {
     product.add = add;
     Multiply(stream, product);
   }
-  // Sums are over all samples and c is small, so a card is full only if the sums are cut in pieces.
+  // Sums are over all samples and c is small, so the sums must be divided into pieces to use a
+  // whole card.
   void WeightGradient(DeviceStream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,
                       void* workspace) override {
     MultiplyInPieces(stream, {Transposed(x), FactorOf(dz), dw, x.rows},

@@ -1,4 +1,5 @@
-// Matrix products by the kernel of kernels/matrix_product.h, on any device. There are no plans.
+// Matrix products by the kernel of kernels/matrix_product.h, on any device. Plan() always returns
+// null.
 
 #ifndef SATRAP_NN_WORKER_PRODUCTS_KERNEL_PRODUCTS_H_
 #define SATRAP_NN_WORKER_PRODUCTS_KERNEL_PRODUCTS_H_

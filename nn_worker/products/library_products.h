@@ -1,5 +1,5 @@
-// Products with the plans of a vendor's library, where it takes them, and our own kernel
-// (kernel_products.h) for everything else.
+// Products that use the plans of a vendor's library where it accepts a product, and our own kernel
+// (kernel_products.h) for all other products.
 
 #ifndef SATRAP_NN_WORKER_PRODUCTS_LIBRARY_PRODUCTS_H_
 #define SATRAP_NN_WORKER_PRODUCTS_LIBRARY_PRODUCTS_H_
@@ -11,7 +11,7 @@
 
 namespace satrap {
 
-// How plans multiply f32 factors. Our own kernel always does so without rounding them.
+// How plans multiply f32 factors. Our own kernel never rounds f32 factors.
 enum class F32Factors { kExact, kTf32 };
 
 std::unique_ptr<Products> NewLibraryProducts(std::unique_ptr<ProductPlanner> planner,

@@ -1,15 +1,14 @@
-// The matrix products of linear layers on a device. They are separate from Device, because a
-// vendor's library does most of them on a card. Our own (kernel_products.h) make any product on
-// every device. Those of a library (library_products.h) are planned before the first sample, for
-// the layers that are known by then.
+// The matrix products of linear layers on a device. They are separate from Device, because on a
+// card a vendor's library computes most of them. Our own kernel (kernel_products.h) computes any
+// product on every device. Products by a library (library_products.h) are planned before the first
+// sample, for the layers that are known by then.
 //
-// Their results and limits are those of Linear and LinearGrad in
-// nn_worker/backend/linear_operations.h: a row of a result depends only on the same row of the
-// inputs, zero rows and zero inputs are legal, and the same arguments give the same bits.
-// Operations are enqueued on the stream.
+// Results and limits are as for Linear and LinearGrad in nn_worker/backend/linear_operations.h: a
+// row of a result depends only on the same row of the inputs, zero rows and zero inputs are legal,
+// and the same arguments give the same bits. Operations are enqueued on the stream.
 //
-// Each of the samples' values, their gradients and `w` may have 16 bits, whatever the others have.
-// Products are summed in f32 and rounded once; weight gradients are f32.
+// The samples' values, their gradients and `w` may each have 16 bits, whatever types the others
+// have. Products are summed in f32 and rounded once; weight gradients are f32.
 //
 // Thread-compatible.
 
@@ -32,7 +31,7 @@ class Products {
  public:
   virtual ~Products() = default;
 
-  // y = activation(x w + bias).   x: (n, in)  w: (in, out)  bias: [out], null: none   y: (n, out)
+  // y = activation(x w + bias).   x: (n, in)  w: (in, out)  bias: [out], or null   y: (n, out)
   virtual void Linear(DeviceStream* stream, ConstValues x, ConstValues w, const float* bias,
                       Activation activation, Values y) = 0;
   // dx = dz w^T; with `add`, dx += dz w^T.   dz: (n, out)  dx: (n, in)
@@ -44,9 +43,9 @@ class Products {
                               void* workspace) = 0;
   virtual int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out) const = 0;
 
-  // The library's plan of a product. Null if there is no library, if it does not take the product,
-  // or if the product is not for a library (ForLibrary): use the operations above then. The plan is
-  // destroyed before this object. INTERNAL if the library fails.
+  // The library's plan of a product. Null if there is no library, if it refuses the product, or if
+  // the product is not for a library (ForLibrary); the caller then uses the operations above. The
+  // plan must be destroyed before this object. INTERNAL if the library fails.
   virtual absl::StatusOr<std::unique_ptr<ProductPlan>> Plan(const ProductSpec& spec) = 0;
   virtual int64_t PlanWorkspaceBytes() const = 0;  // for ProductPlan::Run
 };

@@ -8,7 +8,7 @@ namespace {
 
 // The fewest parts of a pass that are in flight: one is scored while the next is fetched.
 constexpr int kMinParts = 2;
-// The step number in a pass's requests, whose lookups belong to no step.
+// The step number in the requests of a pass. The lookups of a pass belong to no step.
 constexpr uint64_t kNoStep = 0;
 
 }  // namespace
@@ -36,7 +36,8 @@ void EvaluationPasses::Begin(Stream stream, uint32_t pass, Done done) {
   Continue();
 }
 
-// Runs after everything that can free a permit, bring a part or end a worker's share.
+// Runs after every event that can free a permit, bring a part, or show that a worker has no parts
+// left.
 void EvaluationPasses::Continue() {
   if (failure_->failed() || merging_) return;
   pipeline_->RequestParts();
@@ -58,7 +59,8 @@ void EvaluationPasses::Continue() {
                   }));
 }
 
-// Scoring the next part does not wait for the Ack of the last one: its lookups change nothing.
+// The next part may be scored before the Ack of the previous one is answered, because lookups of an
+// evaluation change nothing.
 void EvaluationPasses::Acknowledge(uint64_t entry, int worker, uint64_t handle) {
   scoring_ = false;
   client_->Ack(worker, stream_, handle, [this, entry] {

@@ -1,9 +1,9 @@
 // A rank's passes over validation and test sets: it requests parts from all embedding workers,
-// scores one at a time, acknowledges each, and merges the metrics of all ranks when no worker has a
-// part left. The merge is a collective, so it is the barrier at the end of a pass.
+// scores one part at a time, acknowledges each part, and merges the metrics of all ranks when no
+// worker has a part left. The merge is a collective, so it is the barrier at the end of a pass.
 //
-// Used on one serial executor. It owns none of the objects that it is given, which must
-// outlive it, and it must outlive the callbacks of its calls.
+// Used on one serial executor. It owns none of the objects that it is given. They must outlive it,
+// and it must outlive the callbacks of its calls.
 
 #ifndef SATRAP_NN_WORKER_RANK_EVALUATION_PASSES_H_
 #define SATRAP_NN_WORKER_RANK_EVALUATION_PASSES_H_

@@ -1,5 +1,5 @@
-// The first error of a rank, and callbacks that respect it. After it nothing new begins: whatever
-// would send a request or join a collective asks failed() first.
+// The first error of a rank, and callbacks that respect it. After this error nothing new begins:
+// code that would send a request or join a collective checks failed() first.
 //
 // Used on one serial executor, except for the callbacks, which any thread may run. It must outlive
 // them.
@@ -25,15 +25,15 @@ class FailureLatch {
 
   bool failed() const { return failed_; }
 
-  // Hands the first error to the sink; later ones are mostly its consequences.
+  // Hands the first error to the sink. Later errors are mostly consequences of the first one.
   void Fail(absl::Status status) {
     if (failed_) return;
     failed_ = true;
     sink_(std::move(status));
   }
 
-  // Returns a callback that takes a status to the executor. There it passes an error to Fail, and
-  // otherwise runs then() unless the latch has failed before.
+  // Returns a callback for a status, which does its work on the executor: it passes an error to
+  // Fail, and otherwise runs then(). If the latch has failed before, then() is not run.
   template <typename Then>
   auto WhenOk(Then then) {
     return [this, then = std::move(then)](absl::Status status) mutable {

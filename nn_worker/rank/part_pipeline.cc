@@ -20,7 +20,7 @@ void PartPipeline::RequestParts() {
     if (!permit.has_value()) return;
     const PartRequest request = *policy_->NextRequest();
     const uint64_t number = next_number_++;
-    // Every other permit in use belongs to a part whose push this Lookup may miss.
+    // Every other permit in use belongs to a part whose push the Lookup of this part may miss.
     entries_.push_back(Entry{number, request, *std::move(permit), permits_->in_use() - 1});
     request_(request, [this, number](PartInput input) { OnAnswer(number, std::move(input)); });
   }
@@ -35,7 +35,7 @@ void PartPipeline::OnAnswer(uint64_t number, PartInput input) {
     entry->state = State::kReceived;
     entry->input = std::move(input);
   } else {
-    // No Lookup was made for it, so its permit may return out of order.
+    // No Lookup was made for this request, so its permit may return out of order.
     entries_.erase(entry);
   }
   on_change_();
@@ -45,15 +45,16 @@ absl::optional<PartPipeline::TakenPart> PartPipeline::Take() {
   const auto entry = std::find_if(entries_.begin(), entries_.end(), [](const Entry& s) {
     return s.state == State::kRequested || s.state == State::kReceived;
   });
-  // An unanswered request holds back the parts after it. If one of those were trained first, the
-  // Lookup of the earlier part would miss its push too, beyond the bound.
+  // An unanswered request holds back the parts after it. If a later part were trained first, the
+  // Lookup of the earlier part could also miss the push of the later part, and so miss more pushes
+  // than the bound allows.
   if (entry == entries_.end() || entry->state == State::kRequested) return absl::nullopt;
   entry->state = State::kTaken;
   return TakenPart{entry->number, entry->request.worker, entry->staleness, std::move(entry->input)};
 }
 
-// Pushes are answered in any order, by different workers. A permit that returned before an older
-// one would let the next Lookup miss more than the last capacity - 1 pushes.
+// Pushes are answered in any order, by different workers. If a permit returned before an older
+// permit, the next Lookup could miss more than the last capacity - 1 pushes.
 void PartPipeline::Release(uint64_t number) {
   const auto entry = Find(number);
   CHECK(entry->state == State::kTaken);

@@ -7,8 +7,8 @@
 //       \-> the worker has no part now, or none any more: the entry and its permit are gone
 //
 // Parts are taken in order: a part that has arrived waits until every earlier request is answered.
-// Permits of released parts return in order too: a released entry stays until all before it are
-// gone. So the Lookup of a new request can miss the pushes of the entries that are still in the
+// Permits of released parts return in order too: a released entry stays until all entries before it
+// are gone. So the Lookup of a new request can miss the pushes of the entries that are still in the
 // pipeline, and no others.
 //
 // Not thread-safe: everything happens on one serial executor. REQUIRES: empty() when destroyed,
@@ -45,7 +45,7 @@ class PartPipeline {
     PartInput input;
   };
 
-  // `on_change` is the last thing that happens after each answer. `permits` is not owned.
+  // `on_change` is the last thing called after each answer. `permits` is not owned.
   PartPipeline(std::unique_ptr<RequestPolicy> policy, StalenessPermits* permits,
                RequestFunction request, std::function<void()> on_change);
 
@@ -57,17 +57,18 @@ class PartPipeline {
   void StopRequests() { stopped_ = true; }
   void ResumeRequests() { stopped_ = false; }
 
-  // The oldest part that is not taken yet, if every request before it is answered.
+  // Takes the oldest part that is not taken yet. Returns nullopt if there is none, or if a request
+  // before it is not answered.
   absl::optional<TakenPart> Take();
-  // Ends a taken part.
+  // Ends a taken part: its permit returns when the entries before it are gone.
   void Release(uint64_t entry);
 
-  // No request will be made: they were stopped, or no worker has a part left.
+  // True if no request will be made: requests were stopped, or no worker has a part left.
   bool no_more_requests() const { return stopped_ || policy_->exhausted(); }
   bool exhausted() const { return policy_->exhausted(); }
   // As RequestPolicy. REQUIRES: empty()
   void FillPosition(RunPosition* position) const { policy_->FillPosition(position); }
-  // Nothing is requested, received or taken, and all permits of this pipeline are back.
+  // True if nothing is requested, received or taken, and all permits of this pipeline are back.
   bool empty() const { return entries_.empty(); }
 
  private:

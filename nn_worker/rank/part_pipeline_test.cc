@@ -33,7 +33,7 @@ class PartPipelineTest : public testing::Test {
     answered_[i](std::move(input));
   }
 
-  // The handle of the part taken, -1 without one.
+  // The handle of the part that is taken; -1 if there is none.
   int64_t Take() {
     auto part = pipeline_->Take();
     if (!part.has_value()) return -1;

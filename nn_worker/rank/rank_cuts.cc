@@ -26,15 +26,14 @@ absl::Status RankCuts::AddReleased(uint32_t epoch, const Provenance& provenance)
   for (const ProvenanceRange& range : provenance) {
     const absl::Status status = released_.Add(epoch, range);
     if (status.ok()) continue;
-    // A restart would meet the same contradiction, so the code must not be one that leads to a
-    // restart.
+    // A restart would meet the same contradiction, so the status code must not lead to a restart.
     return absl::DataLossError(absl::StrCat("records were trained twice: ", status.message()));
   }
   return absl::OkStatus();
 }
 
-// Rank 0 raises its flag in every step until the ranks are idle. The pause is counted from the
-// first such step.
+// Rank 0 raises the cut flag in every step until the ranks are idle. The pause is counted from the
+// first step in which the flag is raised.
 void RankCuts::OnDecided() {
   if (!decided_us_.has_value()) decided_us_ = executor_->NowUs();
 }
@@ -52,7 +51,7 @@ void RankCuts::Take(bool best, bool last) {
   Begin();
 }
 
-// The plan hands over what is released even if the cut will be abandoned, because rank 0 keeps it.
+// The plan hands over what this rank has released. Rank 0 keeps it even if the cut is abandoned.
 void RankCuts::Begin() {
   CutPlan plan;
   plan.number = ++number_;
@@ -85,7 +84,7 @@ void RankCuts::OnEnded(uint64_t number, const CutOutcome& outcome) {
 }
 
 // An abandoned cut is begun again with the same tables and the same position, because all ranks
-// have waited. The trainer (CutEngine) limits how often in a row cuts may be abandoned.
+// have waited. The trainer (CutEngine) limits how many cuts in a row may be abandoned.
 void RankCuts::OnAwaited(bool committed) {
   if (!committed) {
     Begin();
@@ -97,7 +96,7 @@ void RankCuts::OnAwaited(bool committed) {
 }
 
 void RankCuts::GoOn() {
-  // No training waits after the last cut, so it causes no pause.
+  // No training waits for the last cut, so that cut causes no pause.
   if (!last_) {
     const int64_t pause_us = until_idle_us_ + executor_->NowUs() - begun_us_;
     observer_->OnCutPause(static_cast<double>(pause_us) * 1e-6);

@@ -1,13 +1,14 @@
-// A rank's half of the cuts (docs/consistency.md, "Cuts"). It keeps what the rank has released
-// since the last cut, numbers and plans the next one, waits for a cut if ranks must wait for it,
-// and begins such a cut again if it is abandoned. On rank 0 it also knows when a cut is due
-// (cut_schedule.h).
+// A rank's half of the cuts (docs/consistency.md, "Cuts"). It records what the rank has released
+// since the last cut, and numbers and plans the next cut. If ranks must wait for a cut, this object
+// waits until the cut has ended, and begins it again if it was abandoned. On rank 0 this object
+// also knows when a cut is due (cut_schedule.h).
 //
 // All ranks take the same cuts in the same order, so all count the same numbers and know the name
-// of each. Rank 0's plan says whether a cut is waited for and whether ranks leave with it.
+// of each cut. Rank 0's plan says whether the ranks wait for the cut, and whether they leave with
+// it, that is, do nothing more after it.
 //
-// Used on one serial executor. Nothing is owned, and everything must outlive this object; it must
-// outlive the callbacks of the trainer.
+// Used on one serial executor. Owns nothing: everything passed in must outlive this object, and
+// this object must outlive the callbacks of the trainer.
 
 #ifndef SATRAP_NN_WORKER_RANK_RANK_CUTS_H_
 #define SATRAP_NN_WORKER_RANK_RANK_CUTS_H_
@@ -31,13 +32,13 @@ namespace satrap {
 
 class RankCuts {
  public:
-  // What the rest of the rank does for its cuts.
+  // What the other parts of the rank do for its cuts.
   struct Engine {
     // The position where training continues after cut `cut`.
     std::function<RunPosition(const std::string& cut)> position;
     std::function<void(absl::string_view)> set_phase;
-    // Called when a cut is taken and, if ranks wait for it, committed. Not called after a cut to
-    // leave.
+    // Called when a cut is taken and, if ranks wait for it, committed. Not called after a cut with
+    // which the ranks leave.
     std::function<void()> go_on;
   };
   using Provenance = google::protobuf::RepeatedPtrField<ProvenanceRange>;
@@ -45,7 +46,7 @@ class RankCuts {
   RankCuts(const RankOptions& options, Executor* executor, StepTrainer* trainer,
            RankObserver* observer, FailureLatch* failure, Engine engine);
 
-  // For rank 0: Start starts the clock; IsDue tells whether a cut is due after the next step.
+  // For rank 0: Start starts the clock; IsDue returns whether a cut is due after the next step.
   void Start() { schedule_.Start(executor_->NowUs()); }
   void OnWish(const CutWish& wish) { schedule_.OnWish(wish); }
   bool IsDue(uint64_t step, bool counts) const;
@@ -54,19 +55,19 @@ class RankCuts {
   // generation may train them. DATA_LOSS if they were consumed already.
   absl::Status AddReleased(uint32_t epoch, const Provenance& provenance);
 
-  // OnDecided: an allreduce has reported to all ranks that a cut is due. OnAllIdle: a later one has
-  // reported that all ranks are idle.
+  // OnDecided: call when an allreduce has reported to all ranks that a cut is due. OnAllIdle: call
+  // when a later allreduce has reported that all ranks are idle.
   void OnDecided();
   bool decided() const { return decided_us_.has_value(); }
   void OnAllIdle();
   // Whether a cut is among the reasons for which the ranks have become idle.
   bool due() const { return due_; }
 
-  // Takes a cut. `best`: it is of the best validation so far. `last`: training ends with it.
-  // REQUIRES: all ranks are idle and take it
+  // Takes a cut. `best`: the cut holds the best validation so far. `last`: training ends with this
+  // cut. REQUIRES: all ranks are idle and take the cut
   void Take(bool best, bool last);
 
-  // The name of the cut that was begun last; empty: none was.
+  // The name of the cut that was begun last; empty if none was begun.
   const std::string& newest() const { return newest_; }
 
  private:

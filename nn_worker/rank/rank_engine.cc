@@ -58,7 +58,7 @@ void RankEngine::SetPhase(absl::string_view phase) {
   observer_->OnPhase(phase);
 }
 
-// The positions where the run begins and where it continues after a cut.
+// Checks and makes positions: where the run begins, and where it continues after a cut.
 
 absl::Status RankEngine::CheckPosition() const {
   const RunPosition& position = options_.position;
@@ -70,7 +70,7 @@ absl::Status RankEngine::CheckPosition() const {
   return absl::FailedPreconditionError(
       absl::StrCat("the cut that training goes on from has ",
                    Counted(static_cast<uint64_t>(position.lanes_size()), "lane"),
-                   " and the turn of lane ", position.lane_turn(), ", and the job has ",
+                   ", of which lane ", position.lane_turn(), " is next, but the job has ",
                    Counted(static_cast<uint64_t>(options_.lanes), "lane")));
 }
 
@@ -82,7 +82,7 @@ void RankEngine::Begin() {
   } else if (options_.position.next() == RunPosition::FINISH) {
     FinishTraining();
   } else if (steps_.epoch() >= options_.epochs || has_all_steps) {
-    // The job was changed since the cut, and asks for no more training.
+    // The job was changed after the cut and now asks for no more training.
     next_ = Next::kFinish;
     CutIfDue();
   } else {
@@ -121,7 +121,8 @@ void RankEngine::OnIdle(const TrainingSteps::Idle& idle) {
   const bool end = idle.end || (idle.epoch_end && steps_.epoch() + 1 == options_.epochs);
   next_ = end ? Next::kFinish : idle.epoch_end ? Next::kNextEpoch : Next::kResume;
   const bool due = idle.evaluate || ((idle.epoch_end || end) && options_.evaluation.at_epoch_end());
-  // A stop at the last step of an epoch is followed by the epoch's end at the same step.
+  // A stop at the last step of an epoch is followed by the end of the epoch, at the same step. That
+  // step is not validated twice.
   if (options_.has_valid && due && !record_.is_validated()) {
     BeginPass(VALID_STREAM, next_pass_++,
               [this](const MetricValues& values) { OnValidated(values); });
@@ -177,7 +178,7 @@ void RankEngine::GoOn() {
 }
 
 // The run's model is the best cut, or the last cut if no validation was the best. If that cut is of
-// the present step, tables and network already hold it.
+// the present step, tables and network already have its values.
 void RankEngine::FinishTraining() {
   const RunResult result = ResultOfTraining();
   if (!options_.has_test) {

@@ -7,29 +7,30 @@
 // weight is 0 does not count: its parts are acknowledged instead of pushed, and the next step has
 // the same number. Every decision is a function of what a step reported to all ranks alike, so all
 // ranks make it in the same step and need no barrier:
-//   - a stop is decided when a number of steps is reached (a validation is due, or max_steps), a
-//     rank raised its stop flag, or rank 0 raised the flag of a cut or of a validation by the
-//     clock. Ranks then request no more parts but train those they hold, so at most ranks *
-//     max_staleness further steps count (none in ordered mode);
+//   - a stop is decided at max_steps, at a step after which a validation is due, when a rank has
+//     raised its stop flag, or when rank 0 has raised its flag for a cut or for a validation that
+//     is due by the clock. Ranks then request no more parts but train those they hold, so at most
+//     ranks * max_staleness further steps count (none in ordered mode);
 //   - a rank is idle when it makes no more requests (a stop is decided, or its epoch has no parts
 //     left) and its pipeline is empty. When all ranks are idle in the same allreduce, the stop is
 //     reached, or the end of the epoch if no stop was decided.
-// A rank without a part joins steps without one: in both modes as soon as it is idle, and in
-// unordered mode also when no part has come for idle_step_ms since the last step, or for up to
-// eight times as long while no data comes to any rank.
+// A rank without a part joins steps without one. In both modes it does so as soon as it is idle. In
+// unordered mode it also does so when no part has come for idle_step_ms since the last step, or for
+// up to eight times as long while no data comes to any rank.
 //
 // Evaluation. Each rank requests parts of the pass, scores and acknowledges them. Merging the
-// metrics is the barrier at its end (evaluation_passes.h); every rank gets the same ones and judges
-// them alike (run_record.h).
+// metrics is the barrier at its end (evaluation_passes.h); every rank gets the same metrics and
+// judges them alike (run_record.h).
 //
 // Cuts. When all ranks are idle nothing is in flight, so the tables are a function of what was
 // released: pushed and answered, or acknowledged in a step of weight 0. At such a point a
-// validation comes first, if one is due, and then the cut: one that rank 0 asked for (by clock, by
-// steps, on a wish), one of a new best validation, or the last. Every rank hands over the ledger of
-// what it has released. Training goes on when all embedding PSs have marked; but ranks wait for a
-// cut of a new best, the last and a wished one, and begin it again if it is abandoned. After a cut
-// to leave, ranks do nothing more and never finish (rank_cuts.h). The test set is scored with the
-// best cut, or the last, and no cut comes after it.
+// validation comes first, if one is due. Then comes a cut, if rank 0 has asked for one (by clock,
+// by steps, on a wish), if the validation is a new best, or if training ends. Every rank hands over
+// the ledger of what it has released. Training continues when all embedding PSs have marked. Three
+// kinds of cut are an exception: that of a new best, the last, and a wished one. Ranks wait until
+// such a cut has ended, and begin it again if it is abandoned. If a wish asks ranks to leave with
+// its cut, they do nothing more after it and never finish (rank_cuts.h). The test set is scored
+// with the best cut, or with the last one, and no cut comes after that.
 //
 // The engine runs on one serial executor; its public methods are thread-safe. The first error goes
 // to the FailureSink, and the engine does nothing more. Everything passed to the constructor must
@@ -62,9 +63,9 @@ namespace satrap {
 class RankEngine {
  public:
   using FailureSink = FailureLatch::Sink;
-  // Gets the figures of the run, except those that only the process knows (tables, the ledger's
-  // counts). model_dir is a name in RUN/checkpoints; empty if the model is the cut that the
-  // generation began from. It is not called after a cut to leave.
+  // Receives the figures of the run, except the figures of tables and the ledger's counts, which
+  // only the process knows. model_dir is a name in RUN/checkpoints; empty if the model is the cut
+  // that the generation began from. Not called if the ranks leave with a cut.
   using FinishedSink = std::function<void(const RunResult&)>;
 
   // `executor` runs one task at a time. `workers` are the embedding workers by index. `kill_points`
@@ -82,8 +83,8 @@ class RankEngine {
   // Ends training early, at a step that all ranks agree on. Validation and test still run.
   void RequestStop();
 
-  // Asks for a cut that begins after this call and, if the wish says so, for leaving with it.
-  // Wishes may be repeated or come late; only the newest counts. Ranks other than 0 ignore it.
+  // Asks for a cut that begins after this call. If the wish says so, the ranks leave with that cut.
+  // Wishes may be repeated or come late; only the newest counts. Ranks other than 0 ignore wishes.
   void RequestCut(const CutWish& wish);
 
  private:
@@ -91,7 +92,7 @@ class RankEngine {
 
   void SetPhase(absl::string_view phase);
 
-  // The positions where the run begins and where it continues after a cut.
+  // Check and make positions: where the run begins, and where it continues after a cut.
   absl::Status CheckPosition() const;
   void Begin();
   RunPosition PositionAfter(const std::string& cut);

@@ -1,5 +1,5 @@
-// Cuts of a RankEngine, and engines that begin from them. FakeCluster checks at every cut that
-// nothing is outstanding, that all ranks plan the same, and what they have released.
+// Cuts of a RankEngine, and engines that begin from cuts. FakeCluster checks at every cut that
+// nothing is outstanding, that all ranks make the same plan, and which parts they have released.
 
 #include <set>
 #include <string>
@@ -163,7 +163,7 @@ TEST(RankEngineCutTest, AfterACutToLeaveNothingIsTrainedAndNothingFinishes) {
     cluster.executor.PostAfter(1, [&] { cluster.rank(0)->RequestCut(wish); });
     cluster.Start();
     cluster.RunFor(60000);
-    // The wish comes a microsecond after the start. A run may have ended before that, with its last
+    // The wish comes a microsecond after the start, but some runs end before that, with their last
     // cut.
     ASSERT_FALSE(cluster.cuts.empty());
     if (cluster.cuts[0].plan.last) continue;
@@ -336,7 +336,8 @@ TEST(RankEngineCutTest, ThePauseBeginsWithTheDecision) {
   cluster.End(TEST_STREAM, 0);
   ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_FALSE(cluster.pauses.empty());
-  // Marking takes no time here, but training the held parts and the answers to their pushes do.
+  // Marking takes no time here. But ranks must still train the parts that they hold and wait for
+  // the answers to their pushes, which takes time.
   for (const double pause : cluster.pauses) EXPECT_GT(pause, 0);
 }
 
@@ -399,7 +400,7 @@ TEST(RankEngineCutTest, ARecordThatIsTrainedTwiceEndsTheRunForGood) {
 }
 
 // One run takes a cut after every step, and another run continues from each of these cuts. Together
-// the two train every part once, and in sync mode in the very same steps.
+// the two train every part once, and in sync mode in exactly the same steps.
 class RankEngineHalvesTest : public testing::TestWithParam<bool> {};
 
 TEST_P(RankEngineHalvesTest, AnyCutIsWhereAnotherGenerationGoesOn) {

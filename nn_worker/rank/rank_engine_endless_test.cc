@@ -1,5 +1,5 @@
-// A RankEngine in a run without an end: data comes now and then, validations come by the clock, and
-// a wish ends it.
+// A RankEngine in an endless run: data comes now and then, validations are due by the clock, and a
+// wish ends the run.
 
 #include <algorithm>
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 
 class RankEngineEndlessTest : public testing::Test {
  protected:
-  // Queues one part of one sample, for whichever rank requests one first.
+  // Queues one part of one sample. The rank that first requests a part gets it.
   void PutPart(FakeCluster* cluster) { cluster->Put(0, TrainPart(next_seq_++, 1, 1)); }
   // Queues a part every `every_ms` for `ms` of simulated time.
   void Feed(FakeCluster* cluster, int64_t ms, int64_t every_ms) {
@@ -52,7 +52,7 @@ TEST_F(RankEngineEndlessTest, AfterAQuietTimeARankWithoutAPartJoinsAsSoonAsBefor
   cluster.RunFor(10000);
   const size_t before = cluster.steps.size();
   while (cluster.steps.size() == before) cluster.RunFor(1);
-  // A step has just ended, so the whole of the longest interval is still ahead.
+  // An empty step has just ended, so the next empty step is due only after the longest interval.
   PutPart(&cluster);
   PutPart(&cluster);
   cluster.RunFor(10);
@@ -144,7 +144,7 @@ TEST_F(RankEngineEndlessTest, AValidationByStepsMovesTheNextOneByTheClock) {
   std::vector<uint64_t> steps;
   for (const EvaluationEvent& event : cluster.evaluations) steps.push_back(event.steps);
   EXPECT_EQ(steps, (std::vector<uint64_t>{8, 16}));
-  // Without data step 24 does not come, so the clock decides when the next validation is.
+  // Without data the run does not reach step 24, so the next validation comes by the clock.
   PutPart(&cluster);
   cluster.RunFor(3000);
   ASSERT_EQ(cluster.evaluations.size(), 3u);

@@ -1,4 +1,4 @@
-// What a RankEngine knows of the labels that it trains on.
+// What a RankEngine finds out about the labels that it trains on.
 
 #include <vector>
 
@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// Epochs of 120 steps of 100 records each, so that chance explains little.
+// Epochs of 120 steps of 100 records each, enough that chance makes only small differences.
 constexpr int kSteps = 120;
 constexpr uint32_t kRecords = 100;
 

@@ -13,7 +13,7 @@
 namespace satrap {
 namespace {
 
-// The factor of each step's pushes, which are the same on all ranks.
+// The learning rates' factor in the pushes of each step. It is the same on all ranks.
 std::vector<float> RatesOfSteps(const FakeCluster& cluster) {
   std::map<uint64_t, float> rates;
   for (const FakeRecord::Push& push : cluster.pushes) {
@@ -64,8 +64,8 @@ TEST(RankEnginePlateauTest, InHybridTheRateFallsBetweenStepsToo) {
   }
 }
 
-// The schedule of published protocols: rates fall after the first validation that is no better,
-// training ends after the second, and the best model is tested.
+// The schedule of published protocols: rates fall after the first validation without a new best,
+// training ends after the second one, and the best model is tested.
 TEST(RankEnginePlateauTest, RatesFallBeforePatienceRunsOut) {
   RankOptions options = Sync(1, 1);
   options.epochs = 9;
@@ -97,7 +97,7 @@ TEST(RankEnginePlateauTest, ReductionsOfTheRatesGoOnFromACut) {
   first.PutEpoch(TEST_STREAM, 0, 1);
   ASSERT_TRUE(first.StartAndRun());
   EXPECT_EQ(first.pushes.back().step.learning_rate_factor(), .5);
-  // The cut of step 5 has seen one validation without a best; one more lowers the rates.
+  // At the cut of step 5 one validation has brought no new best; one more lowers the rates.
   const auto cut = std::find_if(first.cuts.begin(), first.cuts.end(),
                                 [](const FakeCut& cut) { return cut.plan.position.step() == 5; });
   ASSERT_NE(cut, first.cuts.end());

@@ -13,7 +13,8 @@
 namespace satrap {
 namespace {
 
-// The names E.0.i.0 of the parts of `epochs` calls of PutEpoch.
+// The names "E.0.i.0" of the parts that `epochs` calls of PutEpoch queue, `parts` parts in each
+// epoch.
 std::multiset<std::string> PartsOfEpochs(int epochs, int parts) {
   std::multiset<std::string> names;
   for (int e = 0; e < epochs; ++e) {
@@ -133,7 +134,7 @@ TEST(RankEngineSyncTest, ALossScaleThatAClippedStepLeavesIsInTheNextCut) {
   EXPECT_EQ(cluster.cuts[0].plan.position.loss_scale().scale(), 8);
 }
 
-// With one permit a rank requests the next part only after the answer to the last one's push.
+// With one permit a rank requests the next part only after the push of the last part is answered.
 TEST(RankEngineSyncTest, NoPartIsThereToBePreparedWhileAStepRuns) {
   FakeCluster cluster(Sync(2, 1), 1);
   cluster.PutOrderedEpoch(0, {20});
@@ -360,13 +361,14 @@ TEST(RankEngineEvaluationTest, HappensEverySoManyStepsAndOnceAtTheEpochsEnd) {
   for (int pass = 0; pass < 2; ++pass) cluster.PutEpoch(VALID_STREAM, pass, 3);
   cluster.PutEpoch(TEST_STREAM, 0, 2);
   ASSERT_TRUE(cluster.StartAndRun());
-  // The pass after step 4 is also that of the epoch's end.
+  // The validation after step 4 also serves as that of the epoch's end.
   ASSERT_EQ(cluster.evaluations.size(), 3u);
   EXPECT_EQ(cluster.evaluations[0].steps, 2u);
   EXPECT_EQ(cluster.evaluations[1].steps, 4u);
   EXPECT_EQ(cluster.evaluations[0].values.samples(), 3u);
   EXPECT_EQ(cluster.evaluations[2].stream, TEST_STREAM);
-  // The stop after step 4 resumes training before the epoch ends.
+  // Training stops after step 4 for a validation, so a cut is taken there. Training then resumes
+  // before the epoch ends.
   EXPECT_EQ(cluster.saved, (std::vector<std::string>{"2 best", "4 best", "4 last"}));
   EXPECT_EQ(cluster.results[0].best_step(), 4u);
   EXPECT_EQ(cluster.results[0].valid().auc(), .7);

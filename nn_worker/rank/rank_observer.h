@@ -28,7 +28,7 @@ struct StepEvent {
   absl::optional<MovingLabelRate> moving_label_rate;  // as far as it is known (label_order.h)
   bool had_part = false;
   int staleness = 0;  // of this rank's part
-  // From this rank's PartGradients (part_messages.h).
+  // These two are as in this rank's PartGradients (part_messages.h).
   uint64_t gradient_values = 0;
   rpc::WireLosses losses;
 };
@@ -40,7 +40,7 @@ struct EvaluationEvent {
   MetricValues values;
   bool best = false;
   // With evaluation.reduce_on_plateau: the factor on learning rates from now on, whether this
-  // validation has lowered it, and how many validations have so far.
+  // validation has lowered it, and how many validations have lowered it so far.
   absl::optional<double> learning_rate_factor;
   bool reduced = false;
   uint32_t reductions = 0;
@@ -54,14 +54,14 @@ class RankObserver {
   virtual void OnPhase(absl::string_view phase) = 0;
   virtual void OnStep(const StepEvent& event) = 0;
   // With gradient_clip_norm: the norm of all gradients of a finite step, before they were
-  // multiplied by `clip_factor`. Comes after its OnStep.
+  // multiplied by `clip_factor`. Called after OnStep of the same step.
   virtual void OnGradientNorm(double /*norm*/, float /*clip_factor*/) {}
   virtual void OnEvaluation(const EvaluationEvent& event) = 0;
   virtual void OnCutBegun() {}
-  // Training resumes after a cut. `seconds` is the time since the cut was decided, without the time
-  // of evaluations. In this time ranks trained the parts that they held.
+  // Called when training resumes after a cut. `seconds` is the time since the cut was decided, not
+  // counting evaluations. It includes the time in which ranks trained the parts that they held.
   virtual void OnCutPause(double /*seconds*/) {}
-  // Rank 0 only: a cut that was begun has ended.
+  // Called on rank 0 only, when a cut that was begun has ended.
   virtual void OnCutEnded(const CutOutcome& /*outcome*/) {}
 };
 

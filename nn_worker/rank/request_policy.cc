@@ -10,9 +10,9 @@
 namespace satrap {
 namespace {
 
-// After this many rounds without a part, requests wait twice as long at each worker, and after
-// twice as many rounds four times as long: a quiet topic then costs a rank and the workers a few
-// calls a second.
+// After this many rounds without a part, requests wait twice as long at each worker; after twice as
+// many rounds, they wait four times as long. So a quiet topic costs a rank and the workers only a
+// few calls a second.
 constexpr int kRoundsUntilQuiet = 16;
 constexpr int kMostQuietDoublings = 2;
 
@@ -52,7 +52,8 @@ class AnyWorkerRequests final : public RequestPolicy {
         not_yets_in_a_row_ = std::min(not_yets_in_a_row_ + 1, kMostNotYets);
         return;
       case NextBatchAnswerHeader::ENDED:
-        // Several requests to one worker may be open, and each of them gets this answer.
+        // Several requests to one worker may be open, and the worker gives this answer to each of
+        // them.
         if (!ended_[request.worker]) --workers_left_;
         ended_[request.worker] = true;
         return;

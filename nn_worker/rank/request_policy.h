@@ -3,8 +3,8 @@
 // set.
 //
 // MakeAnyWorkerRequests: any part of any worker. Workers that have not ended are tried in turn:
-// first each of them once without waiting, then, as long as no part comes, each for `park_ms`, and
-// for up to four times as long when none has come for a while.
+// first each worker once without waiting. Then, as long as no part comes, a request waits at each
+// worker for `park_ms`, and for up to four times as long if no part has come for a while.
 // MakeOrderedRequests: this rank's part of the next batch in the order that all ranks compute
 // (ordered_schedule.h), from the worker it was sent to (common/batch/part_placement.h). REQUIRES:
 // one request at a time.
@@ -37,14 +37,15 @@ class RequestPolicy {
  public:
   virtual ~RequestPolicy() = default;
 
-  // The next request; nothing once exhausted.
+  // The next request; nothing once the policy is exhausted.
   virtual absl::optional<PartRequest> NextRequest() = 0;
 
-  // Records the answer to a request. `last_of_lane` is the part's, if the result is PART.
+  // Records the answer to a request. `last_of_lane` is that of the part, if the result is PART.
   virtual void OnAnswer(const PartRequest& request, NextBatchAnswerHeader::Result result,
                         bool last_of_lane) = 0;
 
-  // No request can bring a part any more: every worker has ended, or the order is at its end.
+  // True if no request can bring a part any more: every worker has ended, or the order is at its
+  // end.
   virtual bool exhausted() const = 0;
 
   // Ordered: sets the lanes of `position`. REQUIRES: every request is answered

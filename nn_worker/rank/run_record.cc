@@ -58,7 +58,7 @@ bool RunRecord::Validate(const MetricValues& values) {
   if (plateau_.has_value()) plateau_->Offer(values);
   if (!best_.Offer(values)) return false;
   *result_.mutable_valid() = values;
-  // The name of the best validation's cut is not known yet, and that of the previous best one must
+  // The cut of the new best validation has no name yet, and the name of the previous best cut must
   // not stay.
   best_validation_.emplace();
   *best_validation_->mutable_values() = values;

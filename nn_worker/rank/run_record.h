@@ -1,9 +1,9 @@
 // What a run has counted so far: steps, samples, validations and the best of them, time of
-// training. It begins with the position of a cut and fills in those of later cuts and the result,
-// so a figure that is kept here survives every restart.
+// training. A record begins with the position of a cut, and fills in the positions of later cuts
+// and the result. So a figure that is kept here survives every restart.
 //
-// Not thread-safe. A function of what is reported to it, so all ranks have the same record, except
-// for the time of training.
+// Not thread-safe. A record depends only on what is reported to it, so all ranks have the same one,
+// except for the time of training.
 
 #ifndef SATRAP_NN_WORKER_RANK_RUN_RECORD_H_
 #define SATRAP_NN_WORKER_RANK_RUN_RECORD_H_
@@ -28,7 +28,8 @@ class RunRecord {
     // The loss scale of the run's first step, if steps that are not finite halve it; 0: the scale
     // is fixed.
     double moving_loss_scale = 0;
-    // Whether the run's records may be in the order of their labels: it reads files, not topics.
+    // Whether the run's records may have been sorted by label beforehand: true for files, false for
+    // topics.
     bool has_record_order = true;
   };
 
@@ -36,26 +37,26 @@ class RunRecord {
       : RunRecord(evaluation, position, Traits()) {}
   RunRecord(const EvaluationConfig& evaluation, const RunPosition& position, const Traits& traits);
 
-  // Steps counted so far, and so the number of the next one.
+  // The number of steps counted so far, which is also the number of the next step.
   uint64_t step() const { return result_.steps(); }
-  // The steps since the last finite one. None of them changed a value.
+  // The number of steps since the last finite step. None of them changed a value.
   uint64_t skipped_in_a_row() const { return skipped_in_a_row_; }
   // `loss_scale` is the state after the step.
   void CountStep(uint64_t samples, bool finite,
                  const absl::optional<LossScaleState>& loss_scale = absl::nullopt);
 
-  // The last step was finite and had a gradient beyond kLargeGradient.
+  // Call if the last step was finite and had a gradient beyond kLargeGradient.
   void CountLargeGradient() {
     result_.set_large_gradient_steps(result_.large_gradient_steps() + 1);
   }
 
-  // Replaces the state that the last step was counted with.
+  // Replaces the `loss_scale` that was given to the last CountStep.
   void SetLossScale(const absl::optional<LossScaleState>& loss_scale) { loss_scale_ = loss_scale; }
 
-  // The last step was of epoch 0 and had `samples` samples with labels of two classes, which add up
-  // to `positives`.
+  // Adds the labels of the last step, which must be of epoch 0: `samples` samples with labels of
+  // two classes, which add up to `positives`.
   void AddLabels(uint64_t samples, double positives) { labels_.AddStep(samples, positives); }
-  // Absent if the rate does not move, if that is not known yet, or if the records have no order.
+  // Absent if the rate does not move, if this is not known yet, or if the records cannot be sorted.
   absl::optional<MovingLabelRate> moving_label_rate() const;
 
   // Adds the norm of all gradients of the last step, before they were multiplied by `clip_factor`.
@@ -69,7 +70,7 @@ class RunRecord {
   uint32_t reductions() const { return plateau_.has_value() ? plateau_->reductions() : 0; }
   bool is_validated() const { return validated_step_ == step(); }
   bool out_of_patience() const { return best_.out_of_patience(); }
-  // The cut that holds the best validation. REQUIRES: there was a best one
+  // Sets the name of the cut that holds the best validation. REQUIRES: there was a best validation
   void SetBestCut(const std::string& cut) { best_validation_->set_cut(cut); }
   const absl::optional<BestValidation>& best() const { return best_validation_; }
 
@@ -79,7 +80,8 @@ class RunRecord {
   // Sets all fields of `position` except epoch, next and lanes, which say where the order of parts
   // continues.
   void FillPosition(RunPosition* position) const;
-  // All figures that are known here. Without a best validation the step of the model is the last.
+  // All figures that are known here. Without a best validation they describe the model of the last
+  // step.
   RunResult Result() const;
 
  private:

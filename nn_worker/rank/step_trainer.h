@@ -5,8 +5,8 @@
 // and the simulation.
 //
 // Methods are called on the engine's serial executor, one at a time: the next call comes after
-// `done` of the last. Prepare alone may come in between. A call does not block; its `done` runs
-// exactly once, on any thread, possibly before the call returns. Methods marked collective are
+// `done` of the last one. Only Prepare may be called in between. A call does not block; its `done`
+// runs exactly once, on any thread, possibly before the call returns. Methods marked collective are
 // called by every rank in the same order, and complete only when every rank has called them. A
 // status that is not OK ends the run.
 
@@ -28,9 +28,8 @@
 
 namespace satrap {
 
-// A gradient beyond this (as it is sent, without the loss scale) is finite, but so far from all
-// others that its square fills an optimizer's state for good. Steps with such a gradient are
-// counted.
+// A gradient beyond this (as it is sent, without the loss scale) is finite, but so large that its
+// square dominates an optimizer's state for good. Steps with such a gradient are counted.
 inline constexpr float kLargeGradient = 1e15f;
 
 // What one rank contributes to a step besides its gradients, and the learning rates' factor, which
@@ -58,7 +57,7 @@ struct StepResult {
   // if the step does not count.
   float normalizer = 0;
   // Set with gradient_clip_norm, if the step counts and is finite: the sum of squares of the dense
-  // gradient. The network has not stepped yet; EndStep does that.
+  // gradient. In this case the network has not made the step yet; EndStep makes it.
   absl::optional<double> dense_squares;
   int idle_ranks = 0;
   bool finite = true;              // the dense and embedding gradients of all ranks are finite
@@ -77,7 +76,7 @@ struct StepEnd {
   absl::optional<LossScaleState> loss_scale;  // replaces that of StepResult
 };
 
-// A part that a trainer prepares. Only that trainer uses it; it may outlive the trainer.
+// A part that a trainer prepares. Only this trainer uses the part, which may outlive the trainer.
 class PreparedPart {
  public:
   virtual ~PreparedPart() = default;
@@ -85,16 +84,16 @@ class PreparedPart {
 
 class StepTrainer {
  public:
-  // The most parts that are prepared and whose steps have not ended: the one of the running step,
-  // and the next one.
+  // The most parts that may be prepared while their steps have not ended: the part of the running
+  // step, and the next part.
   static constexpr int kPreparedParts = 2;
 
   virtual ~StepTrainer() = default;
 
   // Takes a part that a later JoinStep will train, and does beforehand what needs neither the
-  // network nor the other ranks. That may overlap with the running step, and with whatever else the
-  // rank waits for. JoinStep reports errors in the part. Not collective. REQUIRES: parts are joined
-  // in the order in which they are prepared; at most kPreparedParts
+  // network nor the other ranks. This work may overlap with the running step, and with anything
+  // else that the rank waits for. JoinStep reports errors in the part. Not collective. REQUIRES:
+  // parts are joined in the order in which they are prepared; at most kPreparedParts
   virtual std::unique_ptr<PreparedPart> Prepare(PartInput part) = 0;
 
   // Collective. Trains step `step` (from 0): forward and backward of this rank's part, the
@@ -115,16 +114,17 @@ class StepTrainer {
   // bits on every rank.
   virtual void MergeEvaluation(absl::AnyInvocable<void(absl::StatusOr<MetricValues>)> done) = 0;
 
-  // Collective. Begins a cut: hands rank 0 what every rank has released, has every embedding PS
-  // mark its rows and copies the dense state. `done` runs when all ranks know that every PS has
-  // marked, or that the cut could not begin. The cut is then written while training goes on. When
-  // that has ended, `ended` runs, on rank 0 only: before the `done` of an AwaitCut, but before or
-  // after the `done` of this call. If a cut is still being written, the next one begins after it.
+  // Collective. Begins a cut: rank 0 gets what every rank has released, every embedding PS marks
+  // its rows, and the dense state is copied. `done` runs when all ranks know that every PS has
+  // marked its rows, or that the cut could not begin. The cut is then written while training goes
+  // on. When the cut has ended, `ended` runs, on rank 0 only: before the `done` of an AwaitCut, but
+  // before or after the `done` of this call. If a cut is still being written, the next one begins
+  // after it.
   virtual void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
                         absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) = 0;
 
-  // Collective. Waits until the cut that was begun last has ended. `done` gets whether it is
-  // committed; if it is not, it was abandoned.
+  // Collective. Waits until the cut that was begun last has ended. `done` gets true if the cut is
+  // committed, and false if it was abandoned.
   virtual void AwaitCut(absl::AnyInvocable<void(absl::StatusOr<bool>)> done) = 0;
 
   // Collective. Restores tables and network from the cut RUN/checkpoints/`cut`, to score with them.

@@ -16,7 +16,7 @@ constexpr char kBetweenCalls[] =
 
 }  // namespace
 
-// Shared with the tasks of the executor, which may run after the object is gone.
+// The object shares this with tasks of the executor, which may run after the object is destroyed.
 struct StepWatch::State {
   State(const Activity* activity, Executor* executor, Tell tell)
       : activity(activity),
@@ -36,7 +36,7 @@ struct StepWatch::State {
     since_us = executor->NowUs();
     late_us = kLateUs;
   }
-  // Whether there will be another check.
+  // Checks the clock. Returns whether there will be another check.
   bool Check() {
     // tell_mutex lets Stop wait for a running `tell`. `mutex` is not held meanwhile, because `tell`
     // may take long and a step must be able to end.

@@ -1,6 +1,6 @@
-// Reports when a rank has not finished a step for a while, and what it is doing. It is a
-// StepTrainer that wraps another one and notes which call is in progress. A scored part or the end
-// of any other call counts as a finished step.
+// Reports if a rank has not finished a step for a while, and what the rank is doing. This is a
+// StepTrainer that wraps another one and records which call is in progress. A scored part or the
+// end of any other call counts as a finished step.
 //
 // Thread-safe as a StepTrainer.
 
@@ -23,12 +23,13 @@ class StepWatch final : public StepTrainer {
   static constexpr int64_t kLateUs = 60'000'000;
   // What a trainer is doing within a step: text that is never freed, set from any thread.
   using Activity = std::atomic<const char*>;
-  // Gets what the trainer is doing and how many seconds ago a step last finished. On the executor.
+  // Called on the executor with what the trainer is doing and how many seconds ago a step last
+  // finished.
   using Tell = std::function<void(const std::string& doing, int64_t seconds)>;
 
   // Starts the clock. `tell` is called after kLateUs without a finished step and again each time
   // this wait has doubled, but not after Stop or the end of this object. Only `tell` is owned;
-  // `inner` and `activity` must outlive this object, and the executor its tasks.
+  // `inner` and `activity` must outlive this object, and the executor must outlive its tasks.
   StepWatch(StepTrainer* inner, const Activity* activity, Executor* executor, Tell tell);
   ~StepWatch() override;
 
@@ -48,7 +49,7 @@ class StepWatch final : public StepTrainer {
 
  private:
   struct State;
-  // Notes the call, and its end before `done` runs.
+  // Records the call, and records its end before `done` runs.
   template <typename Result>
   absl::AnyInvocable<void(Result)> Watched(std::string doing, absl::AnyInvocable<void(Result)> done,
                                            bool is_step = false);

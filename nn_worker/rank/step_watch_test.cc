@@ -16,7 +16,7 @@ using testing::Pair;
 
 constexpr int64_t kSecond = 1'000'000;
 
-// Keeps the callbacks to run when a step or a score ends.
+// Keeps the callbacks, so that the test decides when a step or a score ends.
 class HeldTrainer final : public StepTrainer {
  public:
   std::unique_ptr<PreparedPart> Prepare(PartInput) override { return nullptr; }
@@ -92,7 +92,7 @@ TEST_F(StepWatchTest, StepsThatEndAreNotTold) {
   }
   EXPECT_EQ(ended_, 10);
   EXPECT_THAT(told_, IsEmpty());
-  // The clock starts anew with each end, and so does the doubling.
+  // Whenever a step ends, the wait is counted from 0 again, and so is the doubling of the wait.
   for (int i = 0; i < 2; ++i) {
     Join(10);
     Pass(60);

@@ -12,8 +12,9 @@
 namespace satrap {
 namespace {
 
-// While no data comes, a rank joins steps without a part at intervals that double with each such
-// step, up to 2^this times idle_step_ms: a quiet topic then costs a few steps a second.
+// While no data comes, a rank joins steps without a part, at intervals that double with each such
+// step. They double at most this many times, from idle_step_ms on: a quiet topic then costs a few
+// steps a second.
 constexpr int kMostIdleDoublings = 3;
 
 // An embedding row moves furthest in its first updates, where a stale gradient does the most harm.
@@ -37,7 +38,7 @@ TrainingSteps::TrainingSteps(const RankOptions& options, Executor* executor, con
 
 // In ordered mode the number of the next step travels with the request, and the embedding PSs use
 // it to check what the Lookup sees. With one permit no step can be counted between the request and
-// the step that trains its part, so the number is that step's.
+// the step that trains its part, so this is the number of that step.
 void TrainingSteps::BeginEpoch(uint32_t epoch) {
   epoch_ = epoch;
   epoch_ended_ = false;
@@ -74,8 +75,8 @@ void TrainingSteps::OnPipelineChanged() {
   MaybeJoin();
 }
 
-// Gives the trainer the next part as soon as it is held, also while a step runs: what can be done
-// beforehand then overlaps with that step, and with its wait for the other ranks.
+// Gives the trainer the next part as soon as this rank holds it, even while a step runs: what can
+// be done beforehand then overlaps with that step, and with its wait for the other ranks.
 void TrainingSteps::PrepareNext() {
   if (next_.has_value()) return;
   absl::optional<PartPipeline::TakenPart> part = pipeline_->Take();
@@ -91,7 +92,7 @@ void TrainingSteps::PrepareNext() {
   next_->prepared = peers_.trainer->Prepare(std::move(part->input));
 }
 
-// Joins the next step if this rank has something to contribute: a part, or the news that it is
+// Joins the next step if this rank has something to contribute: a part, or the fact that it is
 // idle. One step runs at a time.
 void TrainingSteps::MaybeJoin() {
   if (peers_.failure->failed() || !training_ || joining_) return;
@@ -109,8 +110,8 @@ void TrainingSteps::MaybeJoin() {
 // without a part. It waits that long even if it will request no more parts: ranks that only wait
 // for the answers to their last pushes would otherwise run empty steps as fast as they can.
 //
-// A timer that was set while no data came may be too late once data has come again, so an earlier
-// one is set beside it; the later one then finds nothing to do.
+// A timer that was set while no data came may be too late once data comes again. Then an earlier
+// timer is set as well, and the later one will find nothing to do.
 void TrainingSteps::JoinWithoutPartWhenDue() {
   const int64_t due_us = last_step_end_us_ + IdleStepUs();
   const int64_t left_us = due_us - executor_->NowUs();
@@ -151,7 +152,7 @@ void TrainingSteps::Join(bool idle) {
   flags.cut = peers_.cuts->IsDue(step, /*counts=*/prepared != nullptr);
   flags.validation = validation_clock_.IsDue(step, executor_->NowUs());
   // Validations come between steps, when all ranks are idle, so every rank has judged the same
-  // ones.
+  // validations.
   flags.learning_rate_factor = static_cast<float>(peers_.record->plateau_factor().value_or(1));
   peers_.trainer->JoinStep(step, std::move(prepared), flags,
                            peers_.failure->WhenGood<StepResult>(
@@ -170,15 +171,15 @@ void TrainingSteps::OnStepDone(StepResult result) {
   CHECK(!result.dense_squares.has_value() || joined_.has_value())
       << "a clipped step without a part";
 
-  // Every rank gets the same result, so all of them count the step, decide what is due and notice
-  // that all are idle in the same way. CountStep counts it; the push needs the number that the step
-  // had.
+  // Every rank gets the same result, so all ranks count the step, decide what is due and notice
+  // that all are idle in the same way. Keep the number of this step for the push, because CountStep
+  // changes the number that the record has.
   const uint64_t step = peers_.record->step();
   if (result.weight > 0) CountStep(result);
   if (peers_.failure->failed()) return;
   if (joined_.has_value()) EndJoinedPart(&result, step);
-  // This comes before OnAllIdle: if a flag came with the allreduce that found all ranks idle, it is
-  // honoured now. Otherwise the ranks would begin another epoch first.
+  // This comes before OnAllIdle: the allreduce that found all ranks idle may also have brought this
+  // flag, which must be honoured now. Otherwise the ranks would begin another epoch first.
   if (result.stop) decided_.end = true;
   if (result.validation) decided_.evaluate = true;
   if (result.cut) peers_.cuts->OnDecided();
@@ -222,9 +223,9 @@ void TrainingSteps::CountStep(const StepResult& result) {
   peers_.observer->OnStep(event);
 }
 
-// A step that is not finite changes nothing, and a run survives one now and then. Many in a row
-// mean that the current weights no longer give finite gradients. Nothing would change these weights
-// any more, so instead of going on without learning, the run ends.
+// A step that is not finite changes nothing, and a run survives such a step now and then. Many in a
+// row mean that the current weights no longer give finite gradients. Nothing would change these
+// weights any more, so the run ends instead of continuing without learning.
 void TrainingSteps::FailIfTooManyAreSkipped() {
   const uint64_t skipped = peers_.record->skipped_in_a_row();
   const uint64_t limit = options_.max_skipped_steps_in_a_row;
@@ -267,8 +268,8 @@ void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
   joined_.reset();
 }
 
-// The tables have taken the step, clipped by the norm that the answer brings. Now the network takes
-// it, and only then is the part released: no rank joins the next step before that.
+// The tables have made the step, clipped by the norm that the answer brings. Now the network makes
+// its step, and only then is the part released. No rank joins the next step before that.
 void TrainingSteps::EndClippedStep(const PushGradientsAnswerHeader& answer,
                                    std::function<void()> ended) {
   if (peers_.failure->failed()) return;
@@ -301,8 +302,9 @@ void TrainingSteps::OnAllIdle() {
   CHECK(pipeline_->empty());
   training_ = false;
   peers_.record->AddTrainingTime(executor_->NowUs() - training_since_us_);
-  // If a stop was decided at the last step of an epoch, this is that stop and not yet the end of
-  // the epoch: training resumes, finds no parts, and all ranks are idle again.
+  // If a stop was decided at the last step of an epoch, the ranks are idle because of that stop,
+  // not yet because the epoch has ended. Training then resumes, finds no parts, and all ranks are
+  // idle again.
   const bool stopped = decided_.evaluate || decided_.end || peers_.cuts->decided();
   Idle idle = std::exchange(decided_, Idle());
   idle.epoch_end = epoch_ended_ = !stopped;
@@ -313,7 +315,8 @@ void TrainingSteps::OnAllIdle() {
 void TrainingSteps::FillPosition(RunPosition* position) const {
   position->set_epoch(epoch_ended_ ? epoch_ + 1 : epoch_);
   if (pipeline_ == nullptr) {
-    // No epoch was begun in this generation, so the order is where the last generation left it.
+    // No epoch was begun in this generation, so the order continues where the previous generation
+    // left off.
     *position->mutable_lanes() = options_.position.lanes();
     position->set_lane_turn(options_.position.lane_turn());
   } else if (!epoch_ended_) {

@@ -1,11 +1,11 @@
 // A rank's global steps: requests the parts of an epoch, joins a step with each of them, and pushes
 // or acknowledges it, until all ranks are idle in the same step (rank_engine.h has the rules).
 //
-// Every rank gets the same result of each step, so all of them count it, decide what is due and
+// Every rank gets the same result of each step, so all ranks count it, decide what is due and
 // notice that all are idle in the same way.
 //
-// Used on one serial executor. Nothing is owned, and everything must outlive this object; it must
-// outlive the callbacks of its calls.
+// Used on one serial executor. Nothing is owned. Everything that this object uses must outlive it,
+// and it must outlive the callbacks of its calls.
 
 #ifndef SATRAP_NN_WORKER_RANK_TRAINING_STEPS_H_
 #define SATRAP_NN_WORKER_RANK_TRAINING_STEPS_H_
@@ -42,7 +42,7 @@ class TrainingSteps {
     RankCuts* cuts = nullptr;           // records what was released and decided
     KillPoints* kill_points = nullptr;  // may be null
   };
-  // Why all ranks have become idle, besides for a cut (RankCuts::due).
+  // The reasons, other than a cut (RankCuts::due), for which all ranks have become idle.
   struct Idle {
     bool evaluate = false;   // a validation is due, by steps or by rank 0's clock
     bool end = false;        // training is to end
@@ -58,14 +58,15 @@ class TrainingSteps {
   void BeginEpoch(uint32_t epoch);
   void Resume();
 
-  // A validation has ended: the clock of the next one starts. REQUIRES: all ranks are idle
+  // Call when a validation has ended: starts the clock of the next one. REQUIRES: all ranks are
+  // idle
   void OnValidated();
 
-  // This rank wants training to end.
+  // Requests that training end.
   void RequestStop() { stop_requested_ = true; }
 
   uint32_t epoch() const { return epoch_; }
-  // Sets epoch and lanes: where the order of parts goes on. REQUIRES: idle
+  // Sets epoch and lanes, which say where the order of parts continues. REQUIRES: idle
   void FillPosition(RunPosition* position) const;
 
  private:

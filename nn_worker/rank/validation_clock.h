@@ -1,6 +1,7 @@
-// When rank 0 asks for a validation by its clock: EvaluationConfig.every_seconds after the last one
-// has ended, whatever it was made for, or after the generation has begun to train. Validations of
-// every_steps and of ends of epochs are not its concern; it only hears of them.
+// Decides when rank 0 asks for a validation because of the time that has passed:
+// EvaluationConfig.every_seconds after the last validation of any kind has ended, or after the
+// generation has begun to train. Validations of every_steps and of ends of epochs are decided
+// elsewhere; Start reports them here.
 //
 // Not thread-safe.
 
@@ -15,19 +16,19 @@ namespace satrap {
 
 class ValidationClock {
  public:
-  // Never due on ranks other than 0, or without a validation set.
+  // No validation is ever due on ranks other than 0, or without a validation set.
   explicit ValidationClock(const RankOptions& options)
       : every_seconds_(options.rank == 0 && options.has_valid ? options.evaluation.every_seconds()
                                                               : 0) {}
 
-  // The clock counts from now on: training begins, or a validation has ended. `step` steps are
-  // counted.
+  // Starts the clock anew. Call when training begins or a validation has ended. `step` steps are
+  // counted so far.
   void Start(uint64_t step, int64_t now_us) {
     last_step_ = step;
     last_us_ = now_us;
   }
 
-  // A run that waits for data has nothing new to validate, so a step must have counted since.
+  // A run that waits for data has nothing new to validate, so a step must have counted since Start.
   bool IsDue(uint64_t step, int64_t now_us) const {
     return every_seconds_ > 0 && step > last_step_ &&
            static_cast<double>(now_us - last_us_) * 1e-6 >= every_seconds_;

@@ -20,7 +20,7 @@ class DeviceMetrics {
 
   // For NetworkTrainerOptions.on_device_step.
   void ObserveStep(double seconds) { step_seconds_->Observe(seconds); }
-  // Sets the other metrics to what the meter says.
+  // Sets all other metrics from the meter.
   void Refresh();
 
  private:

@@ -1,6 +1,6 @@
-// Writes lines on a thread of its own, so that whoever has one never waits for the disk: a disk
-// that hangs would stop training, and nobody would know why. The queue is bounded; when it is full,
-// lines are dropped and counted.
+// Writes lines on a thread of its own, so that its caller never waits for the disk. Otherwise a
+// disk that hangs would stop training without a visible reason. The queue is bounded; when it is
+// full, lines are dropped and counted.
 //
 // Thread-safe.
 
@@ -26,12 +26,12 @@ class LineWriter {
   static constexpr int64_t kMostClosingMs = 5000;
 
   // write(line) writes a line, which has no newline, and returns whether it could. It may block,
-  // and is called by one thread at a time; it is destroyed when nobody calls it any more. `now_ms`
-  // gives the time of a monotonic clock.
+  // and is called by one thread at a time. It is destroyed only after its last call has returned.
+  // `now_ms` gives the time of a monotonic clock.
   explicit LineWriter(std::function<bool(absl::string_view line)> write,
                       std::function<int64_t()> now_ms = &MonotonicMs);
-  // Waits until all lines are written, for kMostClosingMs at most. A write that hangs then goes on
-  // until the process ends, and the lines after it are lost.
+  // Waits until all lines are written, for kMostClosingMs at most. A write that still hangs after
+  // that keeps its thread until the process ends, and the lines after it are lost.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;

@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// A disk that hangs while it is held.
+// A disk that hangs while the test holds it.
 class FakeDisk {
  public:
   bool Write(absl::string_view line) {

@@ -17,7 +17,7 @@ int OpenToAppend(const std::string& path) {
   return open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
 }
 
-// One thread at a time.
+// Used by one thread at a time.
 class AppendedFile {
  public:
   AppendedFile(std::string path, const FileLimits& limits, int fd)
@@ -27,7 +27,7 @@ class AppendedFile {
   AppendedFile& operator=(const AppendedFile&) = delete;
 
   bool WriteLine(absl::string_view line) {
-    // A newline comes first after a line of which only the beginning could be written.
+    // If only the beginning of the last line could be written, a newline ends that line first.
     const std::string bytes = absl::StrCat(broken_ ? "\n" : "", line, "\n");
     for (size_t written = 0; written < bytes.size();) {
       const ssize_t more = write(fd_, bytes.data() + written, bytes.size() - written);
@@ -44,7 +44,7 @@ class AppendedFile {
   }
 
  private:
-  // If no new file can be opened, the old one goes on under its new name.
+  // If no new file can be opened, lines are still appended to the old one under its new name.
   void CutIfTooLong() {
     struct stat file;
     if (fstat(fd_, &file) != 0 || !S_ISREG(file.st_mode) || file.st_size <= limits_.bytes) return;

@@ -1,7 +1,7 @@
-// RUN/metrics.jsonl: one JSON object per line, written as it happens, for plotting a run. When it
-// is too long it becomes metrics.jsonl.1, and a new one begins (common/file/file_history.h).
+// RUN/metrics.jsonl: one JSON object per line, written as it happens, for plotting a run. A file
+// that is too long becomes metrics.jsonl.1, and a new one begins (common/file/file_history.h).
 //
-// A line that cannot be written is lost; the run goes on, and does not wait for the disk
+// A line that cannot be written is lost; the run continues, and does not wait for the disk
 // (line_writer.h). Thread-safe.
 
 #ifndef SATRAP_NN_WORKER_REPORT_METRICS_FILE_H_

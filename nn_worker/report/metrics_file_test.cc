@@ -27,7 +27,7 @@ TEST(MetricsFileTest, LinesAreThereWhenItIsClosedAndFollowThoseOfTheLifeBefore) 
   EXPECT_EQ(second, "{\"a\":2}");
 }
 
-// /dev/full takes nothing: the folder has a link to it in place of the file.
+// The file is a link to /dev/full, where every write fails.
 TEST(MetricsFileTest, AFullDiskIsCountedAndEndsNothing) {
   const std::string dir = testing::TempDir() + "/metrics_file_full";
   std::filesystem::remove_all(dir);

@@ -12,11 +12,11 @@
 namespace satrap {
 namespace {
 
-// A window that is this many times as long as the one before has met a quiet time. (A slow step
-// makes all windows long.)
+// If a window lasts more than this many times as long as the one before, training has stopped for
+// lack of data. (A slow step makes all windows long.)
 constexpr int64_t kWindowsUntilQuiet = 5;
 
-// Nine digits, which tell floats apart.
+// Nine digits are enough to tell all floats apart.
 std::string TextOf(const google::protobuf::Message& line) { return JsonOf(line, "%.9g"); }
 
 }  // namespace
@@ -44,8 +44,8 @@ Progress::Progress(const Executor* clock, std::function<double()> recent_auc,
 
 void Progress::OnPhase(absl::string_view phase) {
   MutexLock lock(&mutex_);
-  // A window covers training only: an evaluation within it would lower samples per second. It goes
-  // on after the evaluation, because an epoch may be shorter than a window.
+  // A window covers training only: an evaluation within it would lower samples per second. The
+  // window continues after the evaluation, because an epoch may be shorter than a window.
   const int64_t now_us = clock_->NowUs();
   window_.trained_us = TrainedUs(now_us);
   window_.since_us = now_us;
@@ -84,7 +84,7 @@ void Progress::OnStep(const StepEvent& event) {
     if (TrainedUs(now_us) < kWindowUs) return;
     line = EndWindow(now_us);
   }
-  // Without the lock: writing may be slow, and Snapshot must not wait for a disk.
+  // The lock is not held here: writing may be slow, and Snapshot must not wait for a disk.
   write_line_(line);
 }
 
@@ -195,7 +195,8 @@ void Progress::SetExpectedSamples(uint64_t samples) {
 TrainProgress Progress::Snapshot() const {
   MutexLock lock(&mutex_);
   TrainProgress snapshot = progress_;
-  // Without data no step ends the window, and the rate of the last window would be shown for ever.
+  // Without data no step ends the window, and the rate of the last window would stay. So the rate
+  // is computed from the window that is still open.
   const int64_t window_us = TrainedUs(clock_->NowUs());
   if (snapshot.phase() == "training" && window_us > kWindowsUntilQuiet * last_window_us_) {
     snapshot.set_samples_per_second(static_cast<double>(window_.samples) /

@@ -1,7 +1,7 @@
 // Turns the events of a rank into the figures of the last progress window, which heartbeats carry,
 // and into the lines of metrics.jsonl.
 //
-// metrics.jsonl has one JSON object a line: {"event":"train",...} for each window with steps,
+// metrics.jsonl has one JSON object per line: {"event":"train",...} for each window with steps,
 // {"event":"valid"|"test",...} for each evaluation, {"event":"cut",...} for each cut that has
 // ended. docs/formats.md lists the fields. All generations write to one file; steps that were lost
 // with a generation appear again in the next.
@@ -29,9 +29,9 @@ class Progress final : public RankObserver {
  public:
   static constexpr int64_t kWindowUs = 1'000'000;
 
-  // `recent_auc` gives the AUC of this rank's last samples, NaN without both classes. `write_line`
-  // gets each line of metrics.jsonl, without the newline. `clock` is not owned.
-  // Counts continue from `position`.
+  // `recent_auc` gives the AUC of this rank's last samples; NaN unless these have both classes.
+  // `write_line` is called with each line of metrics.jsonl, without the newline. `clock` is not
+  // owned. Counts continue from `position`.
   Progress(const Executor* clock, std::function<double()> recent_auc,
            std::function<void(const std::string&)> write_line, uint64_t generation = 1,
            const RunPosition& position = RunPosition());
@@ -51,7 +51,7 @@ class Progress final : public RankObserver {
     on_reduced_ = std::move(on_reduced);
   }
 
-  // The stream has no end: no time left is estimated, not even with max_steps.
+  // Call if the stream has no end: then no time left is estimated, not even with max_steps.
   void SetEndless();
 
   // The figures of the last full window, and the totals up to now. The rate falls while no data
@@ -74,10 +74,10 @@ class Progress final : public RankObserver {
     GradientNorms norms;
   };
 
-  // How long the window has lasted, without what was not training.
+  // How long the window has lasted, counting only the phase "training".
   int64_t TrainedUs(int64_t now_us) const REQUIRES(mutex_);
 
-  // Closes the window, begins the next one, and returns the line of the closed one.
+  // Closes the window, begins the next one, and returns the line of the closed window.
   std::string EndWindow(int64_t now_us) REQUIRES(mutex_);
 
   const Executor* const clock_;

@@ -51,7 +51,7 @@ TEST_F(ProgressTest, AWindowSumsItsSteps) {
       "\"staleness_mean\":1}");
 }
 
-// The expected texts were written by the code before this one for the same events.
+// The expected texts were written by an earlier version of the code for the same events.
 TEST_F(ProgressTest, LinesAreByteForByteThoseOfTheFormat) {
   progress_.OnPhase("training");
   progress_.OnGradientNorm(1.0 / 3, .5f);
@@ -153,7 +153,7 @@ TEST_F(ProgressTest, AWindowGoesOnAfterAnEvaluationAndLeavesOutItsTime) {
   EXPECT_DOUBLE_EQ(progress_.Snapshot().window_loss(), .225);
 }
 
-// A fast machine ends each epoch of a small file within a fraction of a second.
+// On a fast machine each epoch of a small file ends within a fraction of a second.
 TEST_F(ProgressTest, EpochsThatAreShorterThanAWindowHaveLinesToo) {
   for (int epoch = 0; epoch < 100; ++epoch) {
     progress_.OnPhase("training");

@@ -1,7 +1,7 @@
 // The Prometheus metrics of a rank: steps, samples, steps that were not finite or were clipped,
 // staleness, gradients that an F16 could not hold, the loss, the AUC of the last validation, and on
-// rank 0 those of cuts. RankObserver says how it is called; UpdateAges may be called on any thread
-// at any time.
+// rank 0 also the metrics of cuts. RankObserver states how its methods are called; UpdateAges may
+// be called on any thread at any time.
 
 #ifndef SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_
 #define SATRAP_NN_WORKER_REPORT_RANK_METRICS_H_

@@ -1,6 +1,6 @@
-// Reports the windows of scores that a rank has made before it trained on the records: gauges of
-// the last window of each kind, and lines {"event":"window",...} of metrics.jsonl
-// (docs/formats.md).
+// Reports the windows of a rank's scores (score_windows.h); each score was made before the rank
+// trained on the record. A report consists of gauges of the last window of each kind, and of lines
+// {"event":"window",...} of metrics.jsonl (docs/formats.md).
 //
 // Thread-safe as `write_line` is.
 
@@ -18,7 +18,7 @@ namespace satrap {
 
 class ScoreReport {
  public:
-  // `write_line` gets each line, without the newline. The registry is not owned.
+  // `write_line` is called with each line, without the newline. The registry is not owned.
   ScoreReport(MetricsRegistry* registry, uint64_t generation,
               std::function<void(const std::string&)> write_line);
 

@@ -1,11 +1,11 @@
-// Times the steps that count: it reports the first one of this generation, and writes a line of
+// Times the steps that count. Reports the first such step of this generation, and writes a line of
 // metrics.jsonl for each pause that a cut made (docs/formats.md). Every event is passed on.
 //
 // The gap of a pause is the time between the two counted steps around the cut; minus the time of a
 // usual step, it is the time in which training stood still for the cut. The time of a usual step is
 // the median over the last steps between which nothing but training happened.
 //
-// Called as RankObserver says.
+// RankObserver states how its methods are called.
 
 #ifndef SATRAP_NN_WORKER_REPORT_STEP_TIMES_H_
 #define SATRAP_NN_WORKER_REPORT_STEP_TIMES_H_
@@ -27,8 +27,8 @@ class StepTimes final : public RankObserver {
   // The number of steps that the median is taken over.
   static constexpr size_t kSteps = 255;
 
-  // `first_step` gets the number of the first step that counts; `write_line` each line, without the
-  // newline. Nothing is owned.
+  // `first_step` is called with the number of the first step that counts, and `write_line` with
+  // each line, without the newline. Nothing is owned.
   StepTimes(const Executor* clock, uint64_t generation, std::function<void(uint64_t)> first_step,
             std::function<void(const std::string&)> write_line, RankObserver* next);
 

@@ -1,4 +1,4 @@
-// What rank 0 reports about the model that a run begins with or scores with.
+// Reports of rank 0 about the model that a run begins with or scores with.
 //
 // Thread-safe: functions of their arguments.
 
@@ -19,12 +19,13 @@ namespace satrap {
 // (common/checkpoint/checked_text.h).
 inline constexpr char kWarmStartFile[] = "/warm_start.textproto";
 
-// Logs what was taken, by table and feature and by parameter, with a warning for each way in which
-// ids become other keys; and leaves it in the run's folder for the report. Errors as DurableFile.
+// Logs what was taken, by table and feature and by parameter, and warns of each difference that
+// makes other keys of the same ids. Writes the result into the run's folder, where the report finds
+// it. Errors are those of DurableFile.
 absl::Status TellOfWarmStart(const WarmStartResult& result, const std::string& run_dir,
                              const Logger& logger);
 
-// Logs with which model a run scores, and `warnings`.
+// Logs the model that a run scores with, and `warnings`.
 void TellOfScoring(const std::string& model, uint64_t step,
                    const std::vector<std::string>& warnings, const Logger& logger);
 

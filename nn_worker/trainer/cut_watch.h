@@ -1,4 +1,4 @@
-// How far a cut is, for the thread that waits for it.
+// The progress of a cut, for the thread that waits for the cut.
 //
 // Thread-safe.
 
@@ -16,7 +16,8 @@ namespace satrap {
 
 class CutWatch {
  public:
-  // Mark and End are each called once. `committed`: whether the cut is committed, or its error.
+  // Call Mark at most once, and End once. `committed`: whether the cut is committed, or the cut's
+  // error.
   void Mark() {
     MutexLock lock(&mutex_);
     marked_ = true;
@@ -28,13 +29,13 @@ class CutWatch {
     changed_.NotifyAll();
   }
 
-  // Returns when the cut is marked or has ended. An error is the cut's.
+  // Waits until the cut is marked or has ended. Returns the cut's error if there is one.
   absl::Status AwaitMark() {
     MutexLock lock(&mutex_);
     while (!marked_ && !committed_.has_value()) changed_.Wait(&mutex_);
     return committed_.has_value() ? committed_->status() : absl::OkStatus();
   }
-  // Whether the cut is committed.
+  // Waits until the cut has ended. Returns whether it is committed.
   absl::StatusOr<bool> AwaitEnd() {
     MutexLock lock(&mutex_);
     while (!committed_.has_value()) changed_.Wait(&mutex_);

@@ -23,7 +23,7 @@ absl::Status TrainStep(const PartInput& part, NetworkTrainer* trainer) {
   return joined.get_future().get();
 }
 
-// A step has written the part's inputs already, so only their evaluation is new.
+// A step has already written the part's inputs, so only their evaluation remains.
 absl::Status EvaluateStep(int64_t samples, Network* network) {
   RETURN_IF_ERROR(network->Forward(samples, PassContext::Evaluation()));
   for (int t = 0; t < network->num_tasks(); ++t) network->ReadLogits(t);
@@ -66,7 +66,8 @@ absl::StatusOr<DevicePlan> PlanDevice(const JobConfig& job) {
   RETURN_IF_ERROR(trainer.Reserve(part));
   if (options.trains) {
     RETURN_IF_ERROR(TrainStep(part, &trainer));
-    // Full parts of the other size have lists of their own, which stay beside those of the largest.
+    // Full parts of the smaller size have lists of their own, which are kept beside those of the
+    // larger size.
     const int64_t fewer = MinSamplesOfFullPart(job);
     if (fewer > 0 && fewer < MaxSamplesOfPart(job)) {
       RETURN_IF_ERROR(
@@ -79,7 +80,7 @@ absl::StatusOr<DevicePlan> PlanDevice(const JobConfig& job) {
 
   const DeviceUse use = backend.use();
   plan.embeddings = use.allocated - plan.network;
-  // A rank has as much of these from the start, in one block each.
+  // A rank takes this much of each kind from the start, in one block each.
   plan.scratch = use.scratch;
   plan.lists = use.lists;
   plan.part_lists = use.part_lists;

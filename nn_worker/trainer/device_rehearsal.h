@@ -2,12 +2,12 @@
 //
 // PlanDevice rehearses a rank on a device without memory (nn_worker/device/dry_device.h): it makes
 // the network, sets memory aside for the largest part (largest_part.h), trains a step of each size
-// of a full part if the job trains, and scores a part. What is then allocated is what a rank
-// allocates on a device, all of it before the first step. A job that only scores has nothing for
-// gradients and the optimizer. For a card, the plan assumes that the library of matrix products
-// makes every product that it is asked for, which needs the most memory. Two things are not in the
-// plan: what a part beyond the expected number of ids adds when it comes, and what a card's driver
-// and libraries take for themselves.
+// of a full part if the job trains, and scores a part. The memory that is then allocated is what a
+// rank allocates on a device, all of it before the first step. A job that only scores needs no
+// memory for gradients and the optimizer. For a card, the plan assumes that the library of matrix
+// products makes every product that it is asked for, which needs the most memory. Two things are
+// not in the plan: the memory that is added when a part comes with more ids than expected, and the
+// memory that a card's driver and libraries take for themselves.
 //
 // It links no kernels; the program links those of its device (device_factory.h).
 

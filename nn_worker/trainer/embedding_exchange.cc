@@ -15,12 +15,12 @@
 namespace satrap {
 namespace {
 
-// Values in a block of a loop. The size does not depend on the number of threads, so the results do
-// not either.
+// The number of values in a block of a loop. It does not depend on the number of threads, so the
+// results do not, either.
 constexpr size_t kBlockValues = 65536;
 
-// What the bits of values say: an exponent of all ones marks a value that is not finite, and a
-// larger magnitude has larger bits.
+// What the bits of values show. (An exponent of all ones marks a value that is not finite, and a
+// larger magnitude has larger bits.)
 struct Magnitudes {
   bool finite = true;
   bool large = false;  // one is beyond kLargeGradient, or not finite
@@ -38,7 +38,7 @@ Magnitudes MagnitudesOf(absl::Span<const float> sums) {
   return {bad == 0, large != 0};
 }
 
-// Whether values of BF16 are finite.
+// Whether all `count` BF16 values at `bytes` are finite.
 bool AllFinite(const uint8_t* bytes, size_t count) {
   const auto* values = reinterpret_cast<const uint16_t*>(bytes);
   uint32_t bad = 0;
@@ -64,8 +64,8 @@ RowPooling PoolingOf(FeatureConfig::Pooling pooling) {
   return RowPooling::kSum;
 }
 
-// The tensor [rows, cols] at `host` in the payload of `part`, as the backend addresses it: the
-// backend finds the payload at `payload`.
+// The tensor [rows, cols] whose values are at `host` in the payload of `part`, as the backend
+// addresses it. For the backend the payload begins at `payload`.
 Tensor InPayload(const PartView& part, uint8_t* payload, DType dtype, const void* host, size_t rows,
                  size_t cols) {
   uint8_t* const data = payload + (static_cast<const uint8_t*>(host) - part.payload.data());
@@ -233,8 +233,8 @@ bool EmbeddingExchange::HasCandidates(const Buffer& buffer, const Sent& sent) co
          sent.table == layout_.features[layout_.candidate_feature].table;
 }
 
-// The inverse is made on the host from the part's own ids, once for a part, and only for a backend
-// that wants it.
+// The inverse is made on the host from the part's own ids, once per part, and only for a backend
+// that needs it.
 absl::Status EmbeddingExchange::Invert(Buffer* buffer) {
   if (!backend_->ScattersByRow()) return absl::OkStatus();
   for (size_t i = 0; i < sent_.size(); ++i) {
@@ -260,9 +260,9 @@ absl::Status EmbeddingExchange::Invert(Buffer* buffer) {
   return absl::OkStatus();
 }
 
-// Takes the memory here and not when the sums are made, so that a part without room is an error
-// before its step begins. A buffer keeps its pointers while the memory grows for the other one:
-// outgrown memory stays.
+// Takes the memory here instead of when the sums are made, so that a part without room is an error
+// before its step begins. When the memory grows for one buffer, the other keeps its pointers,
+// because outgrown memory is not freed.
 absl::Status EmbeddingExchange::ReserveSums(Buffer* buffer) {
   const bool copied = backend_->DeviceView(buffer) == nullptr;
   MutexLock lock(&sums_mutex_);
@@ -275,7 +275,7 @@ absl::Status EmbeddingExchange::ReserveSums(Buffer* buffer) {
     if (copied) {
       ASSIGN_OR_RETURN(buffer->sums_on_backend[i], sums_memory_[i].on_backend.Get(backend_, bytes));
     }
-    // f32 sums are made where they are sent from, and need no memory here.
+    // f32 sums are made in the message itself and need no memory here.
     if (buffer->part.dtype != F32) {
       ASSIGN_OR_RETURN(buffer->host_sums[i], sums_memory_[i].host.Get(backend_, bytes));
     }
@@ -283,7 +283,7 @@ absl::Status EmbeddingExchange::ReserveSums(Buffer* buffer) {
   return absl::OkStatus();
 }
 
-// On the CPU nothing is copied here: rows, ids and numerics are read where the message left them.
+// On the CPU nothing is copied here: rows, ids and numerics are read directly from the message.
 absl::Status EmbeddingExchange::PrepareIn(Buffer* buffer, ForkJoinPool* pool) {
   if (buffer->copied == nullptr) {
     ASSIGN_OR_RETURN(buffer->copied, backend_->NewEvent());
@@ -346,7 +346,7 @@ void EmbeddingExchange::Scatter(const Buffer& buffer, size_t index, absl::Span<f
     features.back().segments = SegmentsOf(layout_.features[f].segments, buffer.part.samples,
                                           *network_, &Network::input_gradient);
   }
-  // The gradients of candidates are added to those of the same rows.
+  // The gradients of candidates are added to the other gradients of the same rows.
   if (HasCandidates(buffer, sent)) {
     features.push_back(CandidatesOf(buffer, Tensor(), &Network::input_gradient));
   }
@@ -359,7 +359,7 @@ void EmbeddingExchange::Scatter(const Buffer& buffer, size_t index, absl::Span<f
   }
 }
 
-// The copies out wait for the operations, so this waits for both.
+// The copies to the host wait for the operations, so waiting for the copies is enough.
 absl::Status EmbeddingExchange::AwaitSums() {
   backend_->Record(DeviceQueue::kCopiesOut, copied_out_.get());
   return AwaitEvent(backend_, copied_out_.get(), std::numeric_limits<int64_t>::max(),
@@ -391,8 +391,8 @@ rpc::WireLosses EmbeddingExchange::Encode(WireDtype dtype, absl::Span<float> sum
   std::vector<rpc::WireLosses> losses(blocks);
   ForBlocks(sums.size(), pool_, [&](size_t begin, size_t end) {
     uint8_t* const encoded = to + begin * rpc::WireValueBytes(dtype);
-    // Checks the sums, not what they are encoded to: the scale of F16 hides infinities, and f32
-    // sums are sent as they are.
+    // Checks the sums, not their encoded form: the scale of F16 hides infinities, and f32 sums are
+    // not encoded.
     const Magnitudes found = MagnitudesOf(sums.subspan(begin, end - begin));
     if (!found.finite) all_finite.store(false);
     if (found.large) any_large.store(true);
@@ -439,8 +439,9 @@ absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(int index, bool* 
   }
   builder.Allocate(backend_->PinnedBuffers());
 
-  // f32 sums are made where they are sent from; others in scratch memory, and converted once. All
-  // are enqueued before the one wait, so a device works on them without a pause.
+  // f32 sums are made in the message itself, others in scratch memory, from which they are
+  // converted once. All sums are enqueued before the only wait, so a device works on them without a
+  // pause.
   std::vector<Section*> sections;
   std::vector<absl::Span<uint8_t>> bytes;
   std::vector<absl::Span<float>> sums;

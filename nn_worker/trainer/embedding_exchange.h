@@ -1,19 +1,19 @@
-// Moves embeddings between a part and the dense network: values in, summed gradients out. Pools on
-// the network's backend what was not pooled at the embedding worker, and sends gradients back the
-// same way.
+// Moves embeddings between a part and the dense network: values in, summed gradients out. Features
+// that were not pooled at the embedding worker are pooled on the network's backend, and their
+// gradients take the same way back.
 //
-// Here, on the host, values are decoded from the wire and gradients encoded, in blocks of fixed
-// size; GatherRows and ScatterGradients of the backend do the rest. They read the payload of the
-// part itself where the backend can read the host's memory, and otherwise one copy of it.
+// This class decodes values from the wire and encodes gradients, on the host, in blocks of fixed
+// size; GatherRows and ScatterGradients of the backend do the rest. These operations read the
+// payload of the part itself if the backend can read the host's memory, and otherwise a copy of it.
 //
-// A part is prepared in a buffer: decoded, copied in, and, to be trained, its ids inverted for a
-// backend that scatters by row. There are two buffers, so that one part can be prepared while
-// another is trained.
+// A part is prepared in a buffer: it is decoded and copied in, and if it will be trained, its ids
+// are inverted for a backend that scatters by row. There are two buffers, so that one part can be
+// prepared while another is trained.
 //
 // Owns scratch memory, here and on the backend, that grows to the largest part.
 //
 // Thread-compatible, except that Prepare may run on another thread at the same time as any other
-// call, even a Prepare of the other buffer, as long as nobody else uses its buffer.
+// call, even a Prepare of the other buffer, as long as no other call uses the same buffer.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_EMBEDDING_EXCHANGE_H_
 #define SATRAP_NN_WORKER_TRAINER_EMBEDDING_EXCHANGE_H_
@@ -45,22 +45,24 @@ class EmbeddingExchange {
  public:
   static constexpr int kBuffers = 2;
 
-  // Owns none of its arguments; all must outlive it. `layout` is the one that `network` was made
-  // with; `pool` may be the one that the network's backend runs on. When `collective`, which may be
-  // null, is dead, a wait for the device ends with CANCELLED.
+  // Owns none of its arguments; all must outlive this object. `layout` is the layout that `network`
+  // was made with; `pool` may be the one that the network's backend runs on. When `collective`,
+  // which may be null, is dead, a wait for the device ends with CANCELLED.
   EmbeddingExchange(const PartLayout* layout, Network* network, ForkJoinPool* pool,
                     Collective* collective = nullptr);
 
   // Takes all memory that parts up to the size of `largest` need, so that none is allocated during
-  // a step. To score, that is buffer 0 alone and nothing for gradients. For a backend that the host
-  // copies to; waits for it. RESOURCE_EXHAUSTED. REQUIRES: before the first Prepare
+  // a step. For scoring, that is the memory of buffer 0 alone, without gradients. Only for a
+  // backend that the host copies to; waits for the backend. RESOURCE_EXHAUSTED. REQUIRES: before
+  // the first Prepare
   absl::Status Reserve(const PartView& largest, PartUse use);
 
   // Prepares `part` in buffer `buffer`, on `pool`, or on this thread alone if that is null. The
   // payload of `part` must stay until ReadGradients or the backend's next Sync. RESOURCE_EXHAUSTED
-  // if the backend has no memory for a part of this size: what its operations work in, and the sums
-  // that ReadGradients copies or encodes, are taken here. REQUIRES: what was enqueued for the part
-  // before in this buffer has run, as it has when ReadGradients or a Sync returns
+  // if the backend has no memory for a part of this size: scratch memory of its operations, and
+  // memory for the sums that ReadGradients copies or encodes, are taken here. REQUIRES: everything
+  // that was enqueued for the buffer's previous part has run, which is so after ReadGradients or a
+  // Sync
   absl::Status Prepare(const PartView& part, int buffer, ForkJoinPool* pool,
                        PartUse use = PartUse::kTraining);
 
@@ -69,13 +71,13 @@ class EmbeddingExchange {
 
   // The gradients of the network's last Backward, for PushGradients, in the dtype of the buffer's
   // part, and without the network's gradient scale. `*finite` becomes false if a sum is infinite or
-  // NaN; finite ones fit into every dtype. Waits for the backend. An error is the device's.
+  // NaN; finite sums fit into every dtype. Waits for the backend. An error is the device's.
   // REQUIRES: WriteInputs of this buffer, whose part was prepared to be trained
   absl::StatusOr<PartGradients> ReadGradients(int buffer, bool* finite);
 
  private:
-  // The gradients of a table's rows, or of a feature that was pooled at the worker: a section of
-  // the answer.
+  // The gradients of a table's rows, or of a feature that was pooled at the worker: one section of
+  // the PushGradients message.
   struct Sent {
     std::vector<int> features;  // in the order of their ids
     int table = 0;
@@ -97,8 +99,8 @@ class EmbeddingExchange {
     PartUse use = PartUse::kTraining;
     uint8_t* payload = nullptr;  // where the backend finds it
     ValuesOnDevice payload_values;
-    // Values that come in 16 bits, by table, and after them by feature that was pooled at the
-    // worker.
+    // Values that arrive in 16 bits, decoded: first by table, then by feature that was pooled at
+    // the worker.
     std::vector<std::vector<float>> decoded;
     std::vector<ValuesOnDevice> decoded_values;
     std::vector<FeatureExchange> gathers;
@@ -113,7 +115,7 @@ class EmbeddingExchange {
   // Calls body(begin, end) for blocks that make up [0, count), on `pool` unless that is null.
   static void ForBlocks(size_t count, ForkJoinPool* pool,
                         absl::FunctionRef<void(size_t, size_t)> body);
-  // The values in f32 where the backend finds them, as rows of `cols`.
+  // The values in f32, in memory that the backend can read, as rows of `cols`.
   absl::StatusOr<Tensor> RowsOf(const rpc::WireValues& values, size_t cols, size_t index,
                                 ForkJoinPool* pool, Buffer* buffer);
   // The part's candidates, with those segments that the network reads.
@@ -129,8 +131,8 @@ class EmbeddingExchange {
   void Scatter(const Buffer& buffer, size_t index, absl::Span<float> sums);
   absl::Status AwaitSums();
   // Divides `sums` by the gradient scale, encodes them to `to` and sets the section's scale. Sums
-  // in f32 are at `to` already and are only checked. `*finite` and `*large` as ReadGradients has
-  // them.
+  // in f32 are at `to` already and are only checked. Sets `*finite` to false as ReadGradients does,
+  // and `*large` to true if a sum is beyond kLargeGradient or not finite.
   rpc::WireLosses Encode(WireDtype dtype, absl::Span<float> sums, Section* section, uint8_t* to,
                          bool* finite, bool* large);
 

@@ -22,7 +22,7 @@
 namespace satrap {
 namespace {
 
-// The features are single-valued, pooled here, pooled at the worker, and a sequence.
+// The features are a single-valued one, one pooled here, one pooled at the worker, and a sequence.
 constexpr char kJob[] = R"pb(
   data {
     numerics { name: "n" }
@@ -204,14 +204,14 @@ TEST(EmbeddingExchangeTest, GivesTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-// The network's inputs and the answer's gradients, as they are computed on a backend.
+// What a backend computes for a part: the network's inputs, and the gradients for the answer.
 struct Exchanged {
   std::vector<float> inputs, gradients;
 };
 Exchanged ExchangeAll(WireDtype dtype, std::unique_ptr<Backend> backend) {
   ExchangeOn exchange(2, std::move(backend));
   Exchanged all;
-  // A small part first: what the exchange keeps on the backend has to grow.
+  // Exchanges a small part first, so that the memory on the backend has to grow.
   std::vector<FakeSample> few = Samples();
   few.resize(5);
   for (const std::vector<FakeSample>& samples : {few, Samples()}) {
@@ -233,7 +233,7 @@ Exchanged ExchangeAll(WireDtype dtype, std::unique_ptr<Backend> backend) {
   return all;
 }
 
-// How much two values of a gradient may differ after rounding to this type of the wire.
+// How much two values of a gradient may differ after rounding to this wire dtype.
 double Rounding(WireDtype dtype) { return dtype == F32 ? 1e-4 : dtype == F16 ? 2e-3 : 1e-2; }
 
 // A device scatters row by row, and the host cannot reach its memory.
@@ -297,7 +297,7 @@ TEST(EmbeddingExchangeTest, OneBrokenGradientInAnyBlockIsFound) {
   }
 }
 
-// The gradients of one id that is in every sample, all of which have the label `label`.
+// The gradients of one id that every sample has. All samples have the label `label`.
 struct SumOfOneId {
   float largest = 0;  // absolute value sent; NaN if one was sent
   bool finite = true;
@@ -332,8 +332,8 @@ SumOfOneId PushOneId(WireDtype dtype, float label, float weight = 1) {
 }
 
 TEST(EmbeddingExchangeTest, SumsOfAnySizeFitIntoF16) {
-  // dz of a sample is sigmoid(z) - label, about 1e4, so sums are some 1e7 times a weight; with a
-  // sample weight of 1e-12 they are far below the least F16.
+  // The gradient of a sample's logit z is sigmoid(z) - label, about 1e4, so sums are some 1e7 times
+  // a weight. With a sample weight of 1e-12 they are far below the smallest F16.
   for (const float weight : {1.0f, 1e-12f}) {
     const SumOfOneId f32 = PushOneId(F32, 1e4f, weight);
     for (const WireDtype dtype : {F16, BF16}) {

@@ -1,5 +1,5 @@
-// What a sample costs outside the dense network: reading the answer, writing the inputs and
-// collecting the gradients, for parts of the Criteo shape (4096 samples, 26 features of one id,
+// Measures the cost of a sample outside the dense network: reading the answer, writing the inputs
+// and collecting the gradients, for parts of the Criteo shape (4096 samples, 26 features of one id,
 // rows of 1 + 16 values) in f32 and bf16, on one and two threads.
 //
 //   bazel run -c opt //nn_worker/trainer:exchange_benchmark
@@ -142,7 +142,7 @@ void BM_ReadGradients(benchmark::State& state) {
   PerSample(state);
 }
 
-// Wire dtype, threads.
+// The arguments: wire dtype, number of threads.
 BENCHMARK(BM_ReadPart)->ArgsProduct({{F32, BF16}, {1}})->Unit(benchmark::kMicrosecond);
 BENCHMARK(BM_WriteInputs)->ArgsProduct({{F32, BF16}, {1, 2}})->Unit(benchmark::kMicrosecond);
 BENCHMARK(BM_ReadGradients)->ArgsProduct({{F32, BF16}, {1, 2}})->Unit(benchmark::kMicrosecond);

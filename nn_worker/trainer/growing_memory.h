@@ -1,7 +1,7 @@
 // Memory of a backend, or pinned memory of its host, for something whose size differs from part to
-// part. It grows to the largest size that was asked for, at least twofold each time where there is
-// room: a backend frees nothing before its end, so what was outgrown is then at most as much as
-// what is used.
+// part. It grows to the largest size that was asked for, and at least doubles each time if there is
+// room. A backend frees nothing before its end, so doubling keeps the outgrown memory no larger
+// than the memory in use.
 //
 // Not thread-safe.
 
@@ -24,13 +24,14 @@ class GrowingMemory {
   enum class Kind { kDevice, kPinned };
   explicit GrowingMemory(Kind kind = Kind::kDevice) : kind_(kind) {}
 
-  // At least `bytes` bytes; what they hold is unspecified. It may be the memory that an earlier
-  // call returned. RESOURCE_EXHAUSTED.
+  // Returns memory of at least `bytes` bytes with unspecified contents. It may be the memory that
+  // an earlier call returned. RESOURCE_EXHAUSTED.
   absl::StatusOr<void*> Get(DeviceMemory* device, int64_t bytes) {
     if (data_ == nullptr || bytes > bytes_) {
       const int64_t larger = std::max(bytes, 2 * bytes_);
       const absl::Status taken = Take(device, larger);
-      // Asking for more would only avoid growing again, so try the size that is needed.
+      // The larger size is not required: it saves another growth soon. So try the size that is
+      // needed now.
       if (absl::IsResourceExhausted(taken) && larger > bytes) {
         RETURN_IF_ERROR(Take(device, bytes));
       } else {
@@ -53,12 +54,12 @@ class GrowingMemory {
   int64_t bytes_ = 0;
 };
 
-// A copy of the host's values on the device, where operations cannot read them in place.
+// A copy on the device of values of the host, for operations that cannot read them in place.
 class ValuesOnDevice {
  public:
-  // Where operations find the values of `host`: there, if they can, else in a copy that is enqueued
-  // in DeviceQueue::kCopiesIn. `host` must stay until the copy has been made, and the values of the
-  // previous call must no longer be used. RESOURCE_EXHAUSTED.
+  // The address at which operations find the values of `host`: `host` itself if they can read it,
+  // else a copy that is enqueued in DeviceQueue::kCopiesIn. `host` must stay until the copy has
+  // been made, and the values of the previous call must no longer be used. RESOURCE_EXHAUSTED.
   absl::StatusOr<void*> Put(DeviceMemory* device, absl::Span<const uint8_t> host) {
     // Operations only read the values.
     void* const view = device->DeviceView(const_cast<uint8_t*>(host.data()));

@@ -22,7 +22,7 @@ TEST(GrowingMemoryTest, GrowsAtLeastTwofoldAndNeverShrinks) {
   EXPECT_EQ(memory.Get(backend.get(), 200).value(), second);
 }
 
-// Gives addresses of memory that is never touched, up to a limit on its total size.
+// Returns addresses of memory that is never touched, up to a limit on its total size.
 class LimitedMemory final : public FakeDeviceMemory {
  public:
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
@@ -71,7 +71,8 @@ TEST(ValuesOnDeviceTest, AreTheHostsMemoryItselfOrACopy) {
   EXPECT_EQ(out, host);
   EXPECT_TRUE(on_device.Put(device.get(), {}).ok()) << "nothing is held, too";
 
-  // Pinned memory needs no second copy, so the device gets what it holds when the copy runs.
+  // Pinned memory needs no second copy, so the device gets the values that the pinned memory holds
+  // when the copy runs.
   Buffer pinned(3, device->PinnedBuffers());
   pinned.mutable_data()[0] = 4;
   ValuesOnDevice of_pinned;

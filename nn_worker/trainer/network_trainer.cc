@@ -41,14 +41,14 @@ std::vector<int64_t> OutputsOf(const Network& network) {
 
 }  // namespace
 
-// A part on its way to its step. Whichever thread claims it first prepares it.
+// A part on its way to its step. The first thread that claims it prepares it.
 class NetworkTrainer::Preparation {
  public:
   Preparation(PartInput input, int buffer) : input(std::move(input)), buffer(buffer) {}
 
   const PartInput input;
   const int buffer;  // of the exchange, in which it is prepared
-  // Valid once it is prepared.
+  // Valid once the part is prepared.
   PartView view;
 
   bool Claim() { return !claimed_.exchange(true); }
@@ -57,7 +57,7 @@ class NetworkTrainer::Preparation {
     status_ = std::move(status);
     ended_.NotifyAll();
   }
-  // Waits for whoever has claimed it.
+  // Waits until the thread that claimed the part has prepared it.
   absl::Status Await() {
     MutexLock lock(&mutex_);
     while (!status_.has_value()) ended_.Wait(&mutex_);
@@ -72,7 +72,8 @@ class NetworkTrainer::Preparation {
 };
 
 struct NetworkTrainer::Rep {
-  // What the engine holds. The part may be in preparation still when the engine drops it.
+  // The handle that the engine holds. The engine may drop it while the part is still in
+  // preparation.
   struct Prepared final : PreparedPart {
     std::shared_ptr<Preparation> part;
   };
@@ -93,7 +94,7 @@ struct NetworkTrainer::Rep {
   absl::StatusOr<StepEnd> EndStep(double squares);
   absl::optional<LossScaleState> LossScale() const;
   absl::Status Score(const PartInput& part);
-  // What the network gave for the part, [samples, values of all outputs].
+  // The network's outputs for the part, [samples, values of all outputs].
   std::vector<double> Outputs(size_t samples);
   absl::StatusOr<MetricValues> Merge();
   absl::StatusOr<CutMarked> BeginCut(CutPlan plan, CutEngine::Ended ended);
@@ -116,7 +117,7 @@ struct NetworkTrainer::Rep {
   Mutex recent_mutex;
   satrap::RecentAuc recent GUARDED_BY(recent_mutex){kRecentSamples};
 
-  // A step that waits for EndStep, in the form that the network takes.
+  // A step that waits for EndStep, as arguments of Network::Step.
   struct HeldStep {
     DenseStep step;
     StepTotals totals;
@@ -138,9 +139,9 @@ absl::StatusOr<PartView> NetworkTrainer::Rep::Read(const PartInput& part) {
   return ReadPart(*options.layout, options.max_samples, part);
 }
 
-// In hybrid mode the parts of a step come from different global batches, and two of them may begin
-// at the same index, each in its own batch. So samples are numbered by rank instead: no two samples
-// of a step then have the same number, nor the same dropout mask.
+// In hybrid mode the parts of a step come from different global batches, and two parts may begin at
+// the same index, each in its own batch. So samples are numbered by rank instead: no two samples of
+// a step then have the same number, nor the same dropout mask.
 int64_t NetworkTrainer::Rep::FirstSampleOfStep(const PartView& view) const {
   if (options.ordered) return static_cast<int64_t>(view.first_sample);
   return static_cast<int64_t>(options.max_samples) * options.collective->rank();
@@ -175,7 +176,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   Doing("computes the network");
   RETURN_IF_ERROR(network->Train(static_cast<int64_t>(view.samples), pass, batch.targets()));
   RETURN_IF_ERROR(network->StartReduce());
-  // While the dense gradients travel, this rank does what it can do alone.
+  // While the dense gradients are being summed, this rank does what it can do alone.
   RankSums own;
   own.samples = view.samples;
   own.flags = flags;
@@ -186,7 +187,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
     own.large = gradients.large;
     if (options.on_device_step != nullptr) options.on_device_step(MonotonicSeconds() - begin_s);
   }
-  // The scores that are watched while training are logits of the task that is judged.
+  // The scores that are watched during training are the logits of the judged task.
   const size_t main_task = options.layout->main_task;
   const bool is_binary = options.layout->tasks[main_task].loss == TaskConfig::BCE;
   LossTargets watched;
@@ -199,9 +200,9 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Step(uint64_t step, Preparation*
   }
   Doing("adds up the gradients of all ranks");
   RETURN_IF_ERROR(network->FinishReduce());
-  // Checked before the second reduction, which carries the flags to all ranks, because only this
-  // rank sees the gradients of its part's embeddings. A value that is not finite counts as large,
-  // too. Most steps have no large values.
+  // Only this rank sees the gradients of its part's embeddings. So they are checked before the
+  // second reduction, which carries the flags to all ranks. A value that is not finite counts as
+  // large, too. In most steps no value is large.
   if (network->CountGradientsBeyond(kLargeGradient * network->gradient_scale().scale) > 0) {
     own.large = true;
     if (network->CountNonFiniteGradients() > 0) own.finite = false;
@@ -227,7 +228,8 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, const Rank
                    SumStepOfRanks(own, options.global_batch_size, options.collective));
   Doing("steps the optimizer");
   StepResult& result = summed.result;
-  // Every rank has the same sums, so all of them step or none does, and their weights stay equal.
+  // Every rank has the same sums, so either all of them step or none does, and their weights stay
+  // equal.
   DenseStep dense;
   dense.step = static_cast<int64_t>(step);
   dense.global_batch_size = options.global_batch_size;
@@ -304,8 +306,8 @@ absl::StatusOr<MetricValues> NetworkTrainer::Rep::Merge() {
   return evaluation.Merge(options.collective);
 }
 
-// Only rank 0 knows how the embedding PSs fare, so a second collective sends the others the fields
-// of CutMarked, as bytes.
+// Only rank 0 talks to the embedding PSs about cuts, so a second collective sends the others the
+// fields of CutMarked, as bytes.
 absl::StatusOr<CutMarked> NetworkTrainer::Rep::BeginCut(CutPlan plan, CutEngine::Ended ended) {
   ASSIGN_OR_RETURN(const std::vector<std::string> released,
                    options.collective->AllGatherBytes(plan.released.SerializeAsString()));
@@ -326,7 +328,7 @@ absl::StatusOr<CutMarked> NetworkTrainer::Rep::BeginCut(CutPlan plan, CutEngine:
           const bool ok = outcome.ok();
           absl::StatusOr<bool> committed = ok && outcome->committed;
           if (!ok) committed = outcome.status();
-          // The engine learns of the end before AwaitCut is answered.
+          // RankEngine must be notified of the end before AwaitCut is answered.
           ended(std::move(outcome));
           cut->End(std::move(committed));
         });
@@ -386,17 +388,17 @@ absl::Status NetworkTrainer::StartFromCut(const StartModel& model) {
   return rep_->LoadFromRank0(model.dense, Network::LoadScope::kAll);
 }
 
-// Buffers are used in turn: when the engine prepares a part, the step of the one before the last
-// has ended.
+// Buffers are used in turn. When the engine prepares a part, the step of the part that used this
+// buffer before has ended.
 std::unique_ptr<PreparedPart> NetworkTrainer::Prepare(PartInput part) {
   static_assert(kPreparedParts == EmbeddingExchange::kBuffers);
   const int buffer = static_cast<int>(rep_->prepared++ % EmbeddingExchange::kBuffers);
   auto prepared = std::make_unique<Rep::Prepared>();
   prepared->part = std::make_shared<Preparation>(std::move(part), buffer);
-  // If no step is running, the part is joined at once, and the step's own thread prepares it
-  // fastest.
+  // If no step is running, the part is joined at once, and it is fastest if the step's own thread
+  // prepares it.
   if (rep_->stepping.load()) {
-    // Not on the pool: it is busy with the step.
+    // Prepares without the pool, which is busy with the step.
     rep_->preparing.Post([rep = rep_.get(), part = prepared->part] {
       rep->PrepareIfNobodyDoes(part.get(), /*pool=*/nullptr);
     });

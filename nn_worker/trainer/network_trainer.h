@@ -2,16 +2,17 @@
 // network, the reduction over the ranks, gradients out.
 //
 // A step costs two allreduces, besides those of layers (batch norm): one of the dense gradient,
-// beside which the gradients of embeddings are made, and then a small one of what decides the step.
-// The second comes last because it says whether those gradients are finite as they will be sent.
+// during which the gradients of embeddings are made, and then a small one of the values that decide
+// the step. The second comes last because it tells all ranks whether the gradients of embeddings
+// are finite in the form in which they are sent.
 //
-// Threads. A step runs on one thread of this object. That thread blocks in collectives, while
-// embedding PSs mark or load their rows, and in AwaitCut, and runs the `done` callbacks. A part is
-// prepared on a second thread while a step runs, and otherwise by the first one when it joins: a
-// part that is joined at once costs no change of threads. On a busy CPU, preparing during a step
-// slows that step by as much as it saves in the next one; it gains time where a core is free, or
-// the step waits for other ranks. The destructor waits for a running call: abort the collective
-// first if ranks may be missing.
+// Threads. A step runs on one thread of this object. That thread blocks in collectives, in
+// AwaitCut, and while embedding PSs mark or load their rows; it also runs the `done` callbacks. If
+// a step is running, the next part is prepared on a second thread. Otherwise the first thread
+// prepares it in JoinStep, so that a part which is joined at once costs no change of threads.
+// Preparing during a step gains time if a core is free or the step waits for other ranks. On a busy
+// CPU it slows that step by as much as it saves in the next one. The destructor waits for a running
+// call: abort the collective first if ranks may be missing.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
 #define SATRAP_NN_WORKER_TRAINER_NETWORK_TRAINER_H_
@@ -54,10 +55,11 @@ struct NetworkTrainerOptions {
   // The network was made for outputs (NetworkOptions.outputs), and `predictions` gets their values.
   // There is no loss and no metric.
   bool writes_outputs = false;
-  // Gets a time for each step with a part, on the step's thread: the seconds from handing its
-  // inputs to the backend until its gradients of embeddings are back. Null: not measured.
+  // Called on the step's thread with a time for each step that has a part: the seconds from handing
+  // its inputs to the backend until its gradients of embeddings are back. Null: not measured.
   std::function<void(double seconds)> on_device_step;
-  // Set to what the step's thread does next, for people. The text is never freed. May be null.
+  // The trainer sets this to a short text that tells people what the step's thread does next. The
+  // text is never freed. May be null.
   std::atomic<const char*>* activity = nullptr;
 };
 
@@ -67,18 +69,19 @@ class NetworkTrainer final : public StepTrainer {
   explicit NetworkTrainer(const NetworkTrainerOptions& options);
   ~NetworkTrainer() override;
 
-  // Takes all memory for parts up to the size of `largest`, to train them or to score. Only for a
-  // device. Before the first Prepare; waits for the device. RESOURCE_EXHAUSTED.
+  // Takes all memory for parts up to the size of `largest`, for training or for scoring. Only for a
+  // device. Call before the first Prepare. Waits for the device. RESOURCE_EXHAUSTED if there is not
+  // enough memory.
   absl::Status Reserve(const PartInput& largest);
 
   // Collective, blocking; before the first JoinStep. `model` is what rank 0 has read
-  // (ReadStartModel), and sends to the others, who may not see its disk; theirs is ignored. Loads
-  // tables and network, but not the state of the dense optimizer, to train on or to score. If the
-  // model's cut vanishes meanwhile, *model becomes the one that is loaded instead
-  // (LoadOrLookAgain).
+  // (ReadStartModel). Rank 0 sends it to the other ranks, which may not see its disk; their `model`
+  // is ignored. Loads tables and network, to train further or to score, but not the state of the
+  // dense optimizer. If the model's cut vanishes meanwhile, *model becomes the one that is loaded
+  // instead (LoadOrLookAgain).
   absl::Status StartFromModel(StartModel* model);
-  // As StartFromModel, but for the network and the state of its optimizer, to continue from a cut
-  // as if nothing had happened. The embedding PSs have loaded the tables themselves.
+  // As StartFromModel, but loads the network and the state of its optimizer, to continue from a cut
+  // as if training had never stopped. The embedding PSs have loaded the tables themselves.
   absl::Status StartFromCut(const StartModel& model);
 
   std::unique_ptr<PreparedPart> Prepare(PartInput part) override;
@@ -93,7 +96,7 @@ class NetworkTrainer final : public StepTrainer {
   void RestoreModel(const std::string& cut, absl::AnyInvocable<void(absl::Status)> done) override;
 
   // An estimate of the AUC over this rank's last training samples, each predicted before the step
-  // that it was trained in. NaN unless both classes occur. Thread-safe.
+  // that trained it. NaN unless both classes occur. Thread-safe.
   double RecentAuc() const;
 
  private:

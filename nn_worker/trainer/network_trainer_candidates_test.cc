@@ -17,7 +17,8 @@
 namespace satrap {
 namespace {
 
-// Users and items share a table, so a user's vector is a row as well; scores are 2 <u, v> + b.
+// Users and items share a table, so a user's vector is also one of its rows. Scores are 2 <u, v> +
+// b.
 JobConfig CandidatesJob(const std::string& loss, const std::string& candidates) {
   const bool in_batch = loss == "IN_BATCH_SOFTMAX";
   JobConfig job;
@@ -53,7 +54,7 @@ const std::vector<uint64_t>& Ten() {
   return *kItems;
 }
 
-// The loss of a part, sample by sample and in double.
+// The loss of a part, computed sample by sample in double precision.
 double LossOf(const JobConfig& job, const std::vector<FakeSample>& samples, TrainerRanks* ranks) {
   const TaskConfig::Loss loss = job.model().tasks(0).loss();
   const CandidatesConfig& candidates = job.model().candidates();
@@ -124,8 +125,9 @@ TEST(NetworkTrainerCandidatesTest, TheLossIsThatOfAScalarReference) {
   }
 }
 
-// A gradient is right if a step along it changes the loss by as much as it says. The dense tests
-// check the gradients of the layers and of the losses; this test checks how they reach the rows.
+// A gradient is right if a small step along it changes the loss by the amount that it predicts. The
+// dense tests check the gradients of the layers and of the losses; this test checks how they reach
+// the rows.
 TEST(NetworkTrainerCandidatesTest, GradientsReachTheRowsOfUsersItemsAndCandidates) {
   for (const Case& of : Cases()) {
     const JobConfig job = CandidatesJob(of.loss, of.candidates);
@@ -194,7 +196,7 @@ TEST(NetworkTrainerCandidatesTest, APartMayHaveFewerCandidatesThanTheJobAsksFor)
   }
 }
 
-// An evaluation has no candidates, so its metrics are only a count.
+// An evaluation has no candidates, so the only metric is the number of samples.
 TEST(NetworkTrainerCandidatesTest, AnEvaluationCountsSamples) {
   for (const Case& of : Cases()) {
     TrainerRanks ranks(2, CandidatesJob(of.loss, of.candidates));

@@ -18,7 +18,7 @@ namespace {
 
 constexpr float kLimit = .25f;
 
-// SGD of rate 1, so that a step is the gradient.
+// SGD with a learning rate of 1, so that the step equals the gradient.
 JobConfig SgdJob(NnWorkerConfig::Precision precision, float limit) {
   JobConfig job = TrainerJob();
   job.set_global_batch_size(kTrainerBatch);

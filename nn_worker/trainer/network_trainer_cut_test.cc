@@ -26,7 +26,7 @@
 namespace satrap {
 namespace {
 
-// Stands for an embedding PS without rows, or for a coordinator. Answers each call at once.
+// Stands in for an embedding PS without rows, or for a coordinator. Answers each call at once.
 class WillingPeer final : public rpc::Channel {
  public:
   void Call(const rpc::Method& method, rpc::Message, int64_t, rpc::Callback done) override {
@@ -65,7 +65,7 @@ class NetworkTrainerCutTest : public testing::Test {
     std::filesystem::remove_all(run_);
   }
 
-  // All ranks begin a cut, each with a block of its own released, and wait for it.
+  // All ranks begin a cut, after each has released a block of its own, and wait for the cut.
   void Cut(TrainerRanks* ranks, bool last) {
     std::vector<std::future<absl::StatusOr<CutMarked>>> marked;
     std::vector<std::future<absl::StatusOr<bool>>> committed;

@@ -1,4 +1,4 @@
-// Training in 16 bits: what it changes, and that a step which overflows changes nothing on any
+// Training in 16 bits: how results change, and that a step which overflows changes nothing on any
 // rank.
 
 #include <algorithm>
@@ -75,8 +75,8 @@ TEST(NetworkTrainerPrecisionTest, SixteenBitComputeFollowsThatOfF32) {
   }
 }
 
-// Powers of two are exact, so a scale is seen only where it was not taken out: before L2, in the
-// gradients that are pushed, or in the loss.
+// Multiplying by a power of two is exact, so a scale changes bits only if it was not divided out
+// somewhere: before L2, in the gradients that are pushed, or in the loss.
 TEST(NetworkTrainerPrecisionTest, AScaleChangesNoBits) {
   JobConfig small = F16Job(/*dynamic=*/false, 1024), large = F16Job(/*dynamic=*/false, 2048);
   for (JobConfig* job : {&small, &large}) job->mutable_dense_optimizer()->set_l2(.1f);
@@ -92,8 +92,8 @@ TEST(NetworkTrainerPrecisionTest, AScaleChangesNoBits) {
   EXPECT_LT(LargestDifference(a.Weights(0), b.Weights(0)), 1e-4);
 }
 
-// PERSIA's worker looked only for NaN, so an infinity passed. It looked only in every 20th step,
-// and it sent the gradients of rows although the dense step was left out.
+// PERSIA's worker checked only for NaN, so an infinity passed; it checked only every 20th step; and
+// it sent the gradients of rows even if it skipped the dense step.
 TEST(NetworkTrainerPrecisionTest,
      AnInfinityAtOneRankChangesNothingAnywhereAndHalvesTheScaleEverywhere) {
   for (const auto precision : {NnWorkerConfig::F32, NnWorkerConfig::BF16, NnWorkerConfig::F16}) {
@@ -105,7 +105,7 @@ TEST(NetworkTrainerPrecisionTest,
       const bool broken = step == 0 || step == 1 || step == 7 || step == 19 || step == 20 ||
                           step == 21 || step == 44;
       if (broken) {
-        // The sample is of rank 1. Its gradient is -infinity, and no NaN comes before it.
+        // The sample belongs to rank 1. Its gradient is -infinity, and no NaN comes before it.
         batch[30].label = kInf;
         batch[30].masked = false;
         batch[30].weight = 1;

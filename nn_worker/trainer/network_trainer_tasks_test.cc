@@ -14,7 +14,8 @@
 namespace satrap {
 namespace {
 
-// A click, a rating that only clicks have, and scores that are compared within groups.
+// The tasks: a click, a rating that only clicked samples have, and scores that are compared within
+// groups.
 JobConfig TasksJob(bool pairs) {
   JobConfig job = TrainerJob();
   JobConfig more;
@@ -79,7 +80,7 @@ TEST(NetworkTrainerTasksTest, EveryTaskLearnsAndIsJudged) {
     const MetricValues& order = after.tasks(2).values();
     EXPECT_GT(order.gauc_by_samples(), before.tasks(2).values().gauc_by_samples() + .05);
     EXPECT_EQ(order.has_logloss(), !pairs);
-    // Only what was clicked has a rating.
+    // Only clicked samples have a rating.
     EXPECT_LT(after.tasks(1).values().samples(), order.samples());
     EXPECT_EQ(order.samples(), after.samples());
   }
@@ -93,7 +94,7 @@ TEST(NetworkTrainerTasksTest, TheTaskThatIsJudgedIsTheOneThatEvaluationNames) {
   const MetricValues values = ranks.Score(TasksBatch(0), {kTrainerBatch});
   EXPECT_TRUE(values.has_rmse());
   EXPECT_FALSE(values.has_auc());
-  // Scores that are no probabilities have no window.
+  // Scores that are not probabilities have no recent AUC.
   ranks.Step(0, TasksBatch(0), {kTrainerBatch});
   EXPECT_TRUE(std::isnan(ranks.trainer(0)->RecentAuc()));
 }

@@ -73,7 +73,7 @@ TEST(NetworkTrainerTest, AStepTellsTheLabelsOfAllRanksThatCount) {
   }
 }
 
-// One sample of one rank has a large gradient; the other rank has the usual ones.
+// One sample of one rank has a large gradient; the other rank has gradients of usual size.
 TEST(NetworkTrainerTest, ALargeGradientIsToldOnEveryRankAndApplied) {
   TrainerRanks ranks(2);
   EXPECT_FALSE(ranks.Step(0, TrainerBatch(0), {30, 60}).large);
@@ -93,8 +93,8 @@ TEST(NetworkTrainerTest, AFullBatchIsDividedByItsWeightExactly) {
   EXPECT_EQ(result.normalizer, result.weight);
 }
 
-// A mean over so few samples would give gradients B / n times as large, and they would add the
-// square of that to Adagrad's accumulators.
+// If gradients were means over so few samples, they would be B / n times as large, and the square
+// of that would be added to Adagrad's accumulators.
 TEST(NetworkTrainerTest, AStepOfOneSampleAddsOneOfBSquaredToTheAccumulators) {
   const std::vector<FakeSample> one = {FakeSample{{.5f, .25f}, {{1}, {2}, {3}, {4}, {5}}, 1, 2}};
   TrainerRanks as_a_batch(1, TrainerJob(), 1), as_a_tail(1, TrainerJob(), kTrainerBatch);
@@ -129,8 +129,8 @@ TEST(NetworkTrainerTest, ATailInPartsIsOneMachinesStepOnIt) {
   }
 }
 
-// Two ranks hold the beginnings of two batches, with equal samples in them, so their gradients may
-// differ only by what dropout keeps.
+// Two ranks hold the first parts of two batches with equal samples, so their gradients may differ
+// only by what dropout keeps.
 TEST(NetworkTrainerTest, InHybridModeTwoRanksDropOtherValuesOfPartsThatBeginAlike) {
   std::vector<FakeSample> batch = TrainerBatch(0);
   batch.resize(20);
@@ -162,9 +162,9 @@ TEST(NetworkTrainerTest, InHybridModeTwoRanksDropOtherValuesOfPartsThatBeginAlik
   EXPECT_NE(different[0], different[1]);
 }
 
-// A device runs its operations as late as the contract allows, so a value that is read too early is
-// far from the CPU's; and a result that depends on an order which no event ensures differs between
-// the orders.
+// The device runs its operations as late as the contract allows. So if a value is read too early,
+// the result is far from the CPU's. And if a result depends on an order that no event ensures, it
+// differs between the orders.
 TEST(NetworkTrainerTest, ADeviceTrainsAsTheCpuDoesWhateverItsOrder) {
   TrainerRanks cpu(2);
   TrainerRanks device(2, TrainerJob(), kTrainerBatch, /*ordered=*/true, HostDeviceOptions());
@@ -185,7 +185,7 @@ TEST(NetworkTrainerTest, ADeviceTrainsAsTheCpuDoesWhateverItsOrder) {
   EXPECT_NEAR(score.logloss(), cpu.Score(TrainerBatch(9), {20, kTrainerBatch}).logloss(), 1e-4);
   EXPECT_EQ(reversed.Score(TrainerBatch(9), {20, kTrainerBatch}).SerializeAsString(),
             score.SerializeAsString());
-  // The progress line's figure is made of logits, too.
+  // The AUC of the progress line is computed from logits, too.
   EXPECT_NEAR(device.trainer(0)->RecentAuc(), cpu.trainer(0)->RecentAuc(), 1e-3);
   EXPECT_EQ(reversed.trainer(0)->RecentAuc(), device.trainer(0)->RecentAuc());
 }
@@ -218,7 +218,7 @@ TEST(NetworkTrainerTest, ScoresWhatARankTrainsBeforeItTrainsIt) {
   EXPECT_NEAR(windows[0].calibration, before.calibration(), 1e-6);
   EXPECT_NEAR(windows[0].auc, before.auc(), .02);
 
-  // A step of weight 0 does not count: nothing was trained.
+  // A step of weight 0 does not count, because nothing is trained.
   for (FakeSample& sample : batch) sample.weight = 0;
   ranks.Step(1, batch, {40, kTrainerBatch});
   EXPECT_EQ(windows.size(), 1u);
@@ -270,8 +270,8 @@ TEST(NetworkTrainerTest, ANonFiniteRankMakesTheStepNonFiniteEverywhere) {
   EXPECT_EQ(ranks.Weights(1), before);
 }
 
-// What one rank has learned in `steps` steps. If `ahead`, it prepares each part as soon as the last
-// one is joined, else when the last one is done.
+// What one rank has learned in `steps` steps. If `ahead`, it prepares each part as soon as the
+// previous part is joined; otherwise, only when the step of the previous part has ended.
 std::string Trained(uint64_t steps, bool ahead, const absl::optional<HostDeviceOptions>& device) {
   TrainerRanks ranks(1, TrainerJob(), kTrainerBatch, /*ordered=*/true, device);
   NetworkTrainer* const trainer = ranks.trainer(0);

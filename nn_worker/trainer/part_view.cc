@@ -15,7 +15,7 @@ absl::Status ReadDense(const PartLayout& layout, size_t max_samples, const PartI
   const PartDescription& part = input.header.part();
   if (part.samples() > max_samples) {
     return absl::InvalidArgumentError(
-        absl::StrCat("part.samples: ", part.samples(), ", at most ", max_samples));
+        absl::StrCat("part.samples: must be at most ", max_samples, ", got ", part.samples()));
   }
   if (part.numerics() != layout.numerics || part.tasks() != layout.labels) {
     return absl::InvalidArgumentError(absl::StrCat("part has ", part.numerics(), " numerics and ",
@@ -24,7 +24,7 @@ absl::Status ReadDense(const PartLayout& layout, size_t max_samples, const PartI
   }
   if (layout.groups != part.has_groups()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("part.groups: ", layout.groups ? "absent, but" : "present, but no",
+        absl::StrCat("part.groups: ", layout.groups ? "absent, but a" : "present, but no",
                      " column of the job is a GROUP"));
   }
   const Buffer& payload = input.payload;
@@ -55,7 +55,7 @@ absl::Status ReadDense(const PartLayout& layout, size_t max_samples, const PartI
   return absl::OkStatus();
 }
 
-// Rows come only for tables with a feature that is pooled here, in the order of the job's tables.
+// Rows arrive only for tables with a feature that is pooled here, in the order of the job's tables.
 absl::Status ReadTables(const PartLayout& layout, const PartInput& input, PartView* view) {
   view->tables.resize(layout.tables.size());
   int sent = 0;
@@ -69,8 +69,8 @@ absl::Status ReadTables(const PartLayout& layout, const PartInput& input, PartVi
     const TableRows& rows = input.header.tables(sent++);
     if (rows.table() != table.id || rows.row_values() != table.row_values) {
       return absl::InvalidArgumentError(
-          absl::StrCat("tables: table ", rows.table(), " of ", rows.row_values(),
-                       " values a row in place of ", table.name, " with ", table.row_values));
+          absl::StrCat("tables: table ", rows.table(), " with ", rows.row_values(),
+                       " values a row came instead of ", table.name, " with ", table.row_values));
     }
     view->tables[t].num_rows = rows.num_rows();
     ASSIGN_OR_RETURN(view->tables[t].values,
@@ -108,7 +108,7 @@ absl::Status ReadFeature(const PartLayout& layout, const FeatureLayout& feature,
     ASSIGN_OR_RETURN(indices.weights, rpc::SectionView<float>(input.payload, rows.weights(),
                                                               rows.num_ids(), field + ".weights"));
   }
-  // After this, gathering rows needs no check of its own.
+  // After this check, gathering rows needs no check of its own.
   return CheckRowIndices(indices, view.tables[feature.table].num_rows, field);
 }
 
@@ -126,17 +126,20 @@ absl::Status ReadCandidates(const PartLayout& layout, const PartInput& input, Pa
   const bool expected =
       layout.candidate_feature >= 0 && input.header.part().id().stream() == TRAIN_STREAM;
   if (input.header.has_candidates() != expected) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "candidates: ", expected ? "absent from" : "present in", " a part of ",
-        Stream_Name(input.header.part().id().stream()), expected ? "" : " or of a job without"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("candidates: ", expected ? "absent from" : "present in", " a part of ",
+                     Stream_Name(input.header.part().id().stream()),
+                     expected ? ""
+                              : ", but only parts of TRAIN_STREAM have candidates, and only if the "
+                                "job has model.candidates"));
   }
   if (!expected) return absl::OkStatus();
   const CandidateRows& rows = input.header.candidates();
   PartView::Candidates& candidates = view->candidates;
   const uint64_t most = static_cast<uint64_t>(layout.inputs.max_candidates);
   if (rows.num_candidates() > most) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("candidates.num_candidates: ", rows.num_candidates(), ", at most ", most));
+    return absl::InvalidArgumentError(absl::StrCat("candidates.num_candidates: must be at most ",
+                                                   most, ", got ", rows.num_candidates()));
   }
   candidates.indices.samples = rows.num_candidates();
   ASSIGN_OR_RETURN(candidates.indices.rows,

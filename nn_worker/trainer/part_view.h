@@ -28,7 +28,7 @@ struct PartView {
     rpc::WireValues pooled;  // pooled at the worker: [samples, row_values]
   };
 
-  // Set in parts of the train stream, with ModelConfig.candidates.
+  // Set in parts of the train stream if the job has ModelConfig.candidates.
   struct Candidates {
     RowIndices indices;                      // one row of the candidate feature's table each
     absl::Span<const uint32_t> positives;    // [samples]: the row of each sample's own item

@@ -37,7 +37,7 @@ class PartViewTest : public testing::Test {
     part_ = tables.MakePart({first, second}, 10, F32);
   }
 
-  // The message of the error after `change`; empty if there is none.
+  // The error message that ReadPart gives after `change` was made; empty if there is no error.
   std::string ErrorAfter(std::function<void(NextBatchAnswerHeader*)> change) {
     PartInput changed = part_;
     change(&changed.header);
@@ -118,7 +118,7 @@ TEST_F(PartViewTest, ARowIndexOutOfRangeIsRefused) {
             std::string::npos);
 }
 
-// Candidates are rows of a table, which a feature with one id per sample shares.
+// Candidates are rows of a table that a feature with one id per sample reads, too.
 class CandidatePartViewTest : public testing::Test {
  protected:
   CandidatePartViewTest() {
@@ -162,9 +162,10 @@ TEST_F(CandidatePartViewTest, WhatDoesNotFitIsRefusedByName) {
   EXPECT_EQ(ErrorAfter([](Header* header) {
               header->mutable_part()->mutable_id()->set_stream(VALID_STREAM);
             }),
-            "candidates: present in a part of VALID_STREAM or of a job without");
+            "candidates: present in a part of VALID_STREAM, but only parts of TRAIN_STREAM have "
+            "candidates, and only if the job has model.candidates");
   EXPECT_EQ(ErrorAfter([](Header* header) { header->mutable_candidates()->set_num_candidates(4); }),
-            "candidates.num_candidates: 4, at most 3");
+            "candidates.num_candidates: must be at most 3, got 4");
   EXPECT_THAT(
       ErrorAfter([](Header* header) { header->mutable_candidates()->set_num_candidates(2); }),
       testing::HasSubstr("candidates.indices"));
@@ -175,7 +176,7 @@ TEST_F(CandidatePartViewTest, WhatDoesNotFitIsRefusedByName) {
   EXPECT_THAT(
       ErrorAfter([](Header* header) { header->mutable_candidates()->clear_positive_log_q(); }),
       testing::HasSubstr("candidates.positive_log_q"));
-  // Like the ids of feature "a", those of "b" have row indices of their own.
+  // The ids of feature "b" have row indices of their own, like those of "a".
   EXPECT_THAT(ErrorAfter([](Header* header) {
                 header->mutable_tables(0)->set_num_rows(3);
                 header->mutable_tables(0)->mutable_values()->set_size_bytes(36);

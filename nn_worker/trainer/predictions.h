@@ -10,8 +10,8 @@
 // the test stream is not shuffled, so the order of positions is the order of the file's records.
 //
 // With JobConfig.predict_outputs a record has the values of all outputs instead of those of tasks.
-// The file does not say how many there are; the reader must know. Example with one, record 5 of
-// block 0 of split 0 with .25, 40 bytes:
+// The file does not say how many values a record has; the reader must know. Example with one value,
+// record 5 of block 0 of split 0 with .25, 40 bytes:
 //   53 41 54 50 52 45 44 31 | 00 00 00 00 | 05 00 00 00 | 00 00 00 00 00 00 00 00 |
 //   00 00 00 00 00 00 d0 3f | 53 41 54 50 52 45 4e 44
 
@@ -48,11 +48,12 @@ class PredictionWriter {
   ~PredictionWriter();
 
   // `predictions`: [samples, num_tasks]. INVALID_ARGUMENT if the part's provenance does not have
-  // one position for each sample, or is that of a topic, whose positions count messages;
-  // FAILED_PRECONDITION, naming the record, if a prediction is NaN.
+  // one position for each sample, or the part is of a topic, whose positions count messages instead
+  // of records; FAILED_PRECONDITION, naming the record, if a prediction is NaN.
   absl::Status Add(const PartDescription& part, absl::Span<const double> predictions);
 
-  // Writes the end mark, without which readers refuse the file. REQUIRES: called once, last
+  // Writes the end mark, without which readers refuse the file. REQUIRES: called once, after all
+  // Adds
   absl::Status Close();
 
  private:
@@ -67,18 +68,18 @@ class PredictionWriter {
   const size_t num_tasks_;
 };
 
-// All predictions of a run with `num_ranks` ranks, by position. DATA_LOSS, naming the file, if one
-// is not complete, or a position occurs twice; NOT_FOUND without the files.
+// All predictions of a run with `num_ranks` ranks, by position. DATA_LOSS, naming the file, if a
+// file is not complete, or a position occurs twice; NOT_FOUND without the files.
 absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& run_dir, int num_ranks,
                                                         size_t num_tasks = 1);
 
 // Writes run_dir/predictions.txt, one line for each record of the test stream, by position: its
-// prediction of each task, separated by tabs, each "nan" for a record that the loaders found to be
-// bad. So line i is about record i of the file. Bad records are those of the stream in
-// run_dir/quarantine/gNNNN-loader-I.tsv (docs/formats.md), for I in [0, num_loaders) and this
-// generation, which has read the whole stream; a loader that found none has no such file.
-// Errors as ReadPredictions; DATA_LOSS, naming the file, if a line of a .tsv does not have the
-// fields of one; errors of reading and writing. REQUIRES: all loaders have read the whole stream
+// predictions for the tasks, separated by tabs, or "nan" for each task if the loaders found the
+// record to be bad. So line i is about record i of the file. Bad records are listed, for the test
+// stream, in run_dir/quarantine/gNNNN-loader-I.tsv (docs/formats.md), for I in [0, num_loaders) and
+// this generation. A loader that found no bad record has no such file. Errors as ReadPredictions;
+// DATA_LOSS, naming the file, if a line of a .tsv lacks the fields of a bad record; errors of
+// reading and writing. REQUIRES: all loaders have read the whole stream
 absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int num_loaders,
                                   uint64_t generation = 1, size_t num_tasks = 1);
 

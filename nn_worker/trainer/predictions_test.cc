@@ -101,8 +101,8 @@ TEST_F(PredictionsTest, FilesOfRanksAreMergedByPosition) {
 
 TEST_F(PredictionsTest, EachBadRecordHasALineWhereItStandsInTheFile) {
   auto writer = Writer(0);
-  // The records with predictions 1 and 2 are a whole block. No record follows 4 in its split. Split
-  // 1 has no good record.
+  // The records with predictions 1 and 2 are a whole block. No good record follows the one with
+  // prediction 4 in its split. Split 1 has no good record.
   ASSERT_TRUE(writer->Add(Part(0, 0, 0, 2), {1., 2.}).ok());
   ASSERT_TRUE(writer->Add(Part(0, 1, 0, 2), {3., 4.}).ok());
   ASSERT_TRUE(writer->Add(Part(2, 0, 0, 1), {5.}).ok());

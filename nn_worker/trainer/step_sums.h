@@ -1,5 +1,5 @@
-// The second allreduce of a step: sums over all ranks of samples, weight and loss, of labels, and
-// of flags: a flag that any rank raises counts for all ranks (docs/consistency.md, "A step").
+// The second allreduce of a step: sums samples, weight, loss, labels and flags over all ranks. A
+// flag that any rank raises counts for all ranks (docs/consistency.md, "A step").
 //
 // Thread-safe: functions of their arguments.
 
@@ -32,7 +32,7 @@ struct SummedStep {
   StepTotals totals;  // as the network takes them
 };
 
-// Every rank calls it in every step. Fails only if the collective does.
+// Every rank calls this in every step. Fails only if the collective fails.
 absl::StatusOr<SummedStep> SumStepOfRanks(const RankSums& own, int64_t global_batch_size,
                                           Collective* collective);
 

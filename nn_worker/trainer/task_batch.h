@@ -1,4 +1,5 @@
-// What the tasks of a job need from one part: the labels of each, and which samples count for it.
+// What the tasks of a job need from one part: the labels of each task, and which samples count for
+// it.
 //
 // A sample counts for a task if its label is known and, where the task has a mask, that column is
 // known and not 0. With one label and no mask nothing is copied but the mask.
@@ -22,8 +23,8 @@ namespace satrap {
 
 class TaskBatch {
  public:
-  // `tasks` outlives this object; `num_outputs`: the number of values per sample of each task's
-  // output. `labels`: LABEL columns of the data.
+  // `tasks` outlives this object. `num_outputs`: by task, the number of values per sample of the
+  // task's output. `labels`: the number of LABEL columns of the data.
   TaskBatch(absl::Span<const ModelTask> tasks, std::vector<int64_t> num_outputs, size_t labels);
 
   // INVALID_ARGUMENT, naming the task, if a label is not a class that its output has. A view of

@@ -1,5 +1,5 @@
-// What an evaluation pass makes of the outputs of all tasks: metrics, and predictions of the part
-// that was added last.
+// Turns the outputs of all tasks in an evaluation pass into metrics, and into predictions for the
+// part that was added last.
 //
 // Thread-compatible.
 
@@ -22,18 +22,18 @@ class TaskScores {
   // `layout` outlives this object.
   explicit TaskScores(const PartLayout& layout);
 
-  // Adds what the network gave for a task and a part, [samples, outputs].
+  // Adds the network's outputs for a task and a part, [samples, outputs].
   void Add(size_t task, std::vector<float> outputs, const LossTargets& targets);
 
-  // The scores of the last part, [samples, tasks]: with BCE the probability, with MSE and BPR the
-  // output as it is, with a candidate loss the score of the sample's own item, with
-  // SOFTMAX_CROSS_ENTROPY the most probable class, the first of several. NaN if an output of the
-  // task is. REQUIRES: all tasks were added
+  // The scores of the last part, [samples, tasks]: with BCE the probability; with MSE and BPR the
+  // output as it is; with a candidate loss the score of the sample's own item; with
+  // SOFTMAX_CROSS_ENTROPY the most probable class, and the first of these if several are equally
+  // probable. NaN if an output of the task is NaN. REQUIRES: all tasks were added
   std::vector<double> Predictions() const;
 
-  // Returns the metrics of all ranks' samples since the last Merge: those of the task that is
-  // judged, and in `tasks` those of each if the job names its tasks. Collective; errors are the
-  // metrics'.
+  // Returns the metrics of all ranks' samples since the last Merge: the metrics of the judged task
+  // and, if the job names its tasks, those of each task in `tasks`. Collective. Errors are those of
+  // TaskMetrics::Merge.
   absl::StatusOr<MetricValues> Merge(Collective* collective);
 
  private:

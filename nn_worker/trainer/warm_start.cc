@@ -13,7 +13,7 @@
 namespace satrap {
 namespace {
 
-// What rank 0 sends to the others: the step of the model, then its dense network.
+// The message that rank 0 sends to the others: the step of the model, then its dense network.
 std::string ToRanks(const StartModel& model) {
   std::string bytes(sizeof(model.step), '\0');
   std::memcpy(bytes.data(), &model.step, sizeof(model.step));
@@ -49,7 +49,8 @@ absl::Status LoadTables(const std::string& directory, PsControlClient* embedding
   return loaded.get_future().get();
 }
 
-// Describes the tables that are taken, with their rows and the features that find some of these.
+// Describes the tables that are taken, with their rows and the features that read some of these
+// rows.
 void DescribeTables(const StartModel& model, const JobConfig& job, WarmStartResult* result) {
   for (const TableConfig& table : job.tables()) {
     if (!TakesName(job.warm_start(), table.name())) continue;
@@ -93,7 +94,7 @@ absl::StatusOr<WarmStartReport> WarmStart(StartModel* model, const JobConfig& jo
   WarmStartReport report;
   std::string told;
   if (collective->rank() == 0) {
-    // The tables are loaded first, so that no rank trains a part before they are there.
+    // The tables are loaded first, so that no rank trains a part before their rows exist.
     RETURN_IF_ERROR(LoadOrLookAgain(model, [&](const StartModel& found) -> absl::Status {
       RETURN_IF_ERROR(CheckNames(found, job, *network));
       return LoadTables(found.directory, embedding_ps);

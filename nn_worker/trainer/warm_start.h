@@ -1,4 +1,5 @@
-// Begins a run with what it takes of another run's model (WarmStartConfig in proto/job.proto).
+// Begins a run with values that it takes from another run's model (WarmStartConfig in
+// proto/job.proto).
 
 #ifndef SATRAP_NN_WORKER_TRAINER_WARM_START_H_
 #define SATRAP_NN_WORKER_TRAINER_WARM_START_H_
@@ -25,12 +26,12 @@ struct WarmStartReport {
   WarmStartResult result;            // the same with rows and features; rank 0 only
 };
 
-// Collective, blocking; before the first step. `model` is what rank 0 has read, and sends to the
-// others, who may not see its disk; theirs is ignored. If its cut vanishes meanwhile, *model
-// becomes the one that is taken instead (LoadOrLookAgain). By `embedding_ps` rank 0 makes the
-// embedding PSs load their tables; it is null on the other ranks. FAILED_PRECONDITION if nothing of
-// the model is taken, or what is taken has another shape; INVALID_ARGUMENT for a pattern that
-// matches nothing.
+// Collective, blocking; before the first step. `model` is what rank 0 has read. Rank 0 sends it to
+// the other ranks, which may not see its disk; their `model` is ignored. If the model's cut
+// vanishes meanwhile, *model becomes the model that is taken instead (LoadOrLookAgain). Rank 0 uses
+// `embedding_ps` to make the embedding PSs load their tables; it is null on the other ranks.
+// FAILED_PRECONDITION if nothing of the model is taken, or what is taken has another shape;
+// INVALID_ARGUMENT for a pattern that matches nothing.
 absl::StatusOr<WarmStartReport> WarmStart(StartModel* model, const JobConfig& job, Network* network,
                                           Collective* collective, PsControlClient* embedding_ps);
 

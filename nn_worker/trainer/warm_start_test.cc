@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// An embedding PS that loads whatever it is told to.
+// An embedding PS that accepts every load.
 class LoadingPs final : public rpc::Channel {
  public:
   void Call(const rpc::Method&, rpc::Message request, int64_t, rpc::Callback done) override {
@@ -43,7 +43,7 @@ class WarmStartTest : public testing::Test {
 
   ~WarmStartTest() override { pool_.Stop(); }
 
-  // Begins both ranks; returns the report of rank 0.
+  // Runs WarmStart on both ranks; returns the report of rank 0.
   absl::StatusOr<WarmStartReport> Begin(TrainerRanks* ranks) {
     std::thread other([&] {
       StartModel none;

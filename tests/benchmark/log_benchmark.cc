@@ -1,13 +1,13 @@
-// What the log of a long run costs those who read it, before and after it is compacted.
+// What it costs to read the log of a long run, before and after the log is compacted.
 //
 //   log_benchmark [--entries=100000] [--folder=/tmp]
 //
-// Makes a run's folder whose log has one generation and `entries` - 1 cuts, of which the last 5
-// have a folder, as an older build left it. Then it prints one JSON line for the log as it is, and
-// one after the claim of a generation has compacted it:
+// Makes a run's folder as an older build left it: the log has one generation and `entries` - 1
+// cuts, and the last 5 cuts have a folder. Prints one JSON line for this log, and one after the
+// claim of a generation has compacted it:
 //
-//   status_seconds    making what `satrap status` prints for a run that nobody runs
-//   stop_seconds      reading what `satrap stop` says about a stopped run: how to go on
+//   status_seconds    making what `satrap status` prints for a run that is not in progress
+//   stop_seconds      making what `satrap stop` prints for a stopped run: how to resume it
 //   claim_seconds     a coordinator claims the next generation, which every recovery begins with;
 //                     the first one also compacts the log
 //   files, bytes      of the log, as the disk keeps it: blocks of 4 KiB
@@ -140,7 +140,7 @@ int Run(int argc, char** argv) {
   ResolveJob(&job);
   MakeLog(job, entries);
   Measure("as written", job);
-  // The old files that are left are removed in portions, with each claim and each cut.
+  // Compaction leaves old files, which are removed in portions, with each claim and each cut.
   size_t files = 0;
   for (size_t before = 1; before != files;) {
     before = files;

@@ -7,7 +7,7 @@
 //   probe_mb_per_s  the same bytes read and scanned for line ends with memchr, and nothing else
 //   ratio           mb_per_s / probe_mb_per_s
 //
-// It writes a file of its own (parse_work.h). The records are the same in every format:
+// The benchmark writes its own file (parse_work.h). The records are the same in every format:
 //
 //   criteo      Criteo TSV (the default)
 //   csv         CSV by a declared schema, nothing quoted

@@ -17,7 +17,7 @@ std::vector<std::string> MakeFields(SplitMix64* random) {
   for (int i = 0; i < 13; ++i) {
     fields.emplace_back();
     if (random->Below(4) == 0) continue;
-    // Most counts are small, some have several digits.
+    // Most counts are small; some have several digits.
     fields.back() = absl::StrCat(random->Below(uint64_t{1} << (1 + random->Below(16))));
   }
   for (int i = 0; i < 26; ++i) {

@@ -16,7 +16,7 @@ namespace satrap {
 
 enum class ParseFormat { kCriteo, kCsv, kQuotedCsv };
 
-// Writes `rows` lines. CHECK-fails if it cannot.
+// Writes a file of `rows` lines. CHECK-fails if this is not possible.
 void WriteClicks(const std::string& path, ParseFormat format, int rows);
 
 // A job that parses such files. The caller adds their paths.

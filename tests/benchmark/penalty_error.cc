@@ -1,10 +1,10 @@
-// Measures how exact the penalty of sgd_l1 is after many steps. A weight of a row that is in every
-// step, without a gradient, is compared with the same rule in double precision and with the former
+// Measures how exact the penalty of sgd_l1 is after many steps. The row is in every step and has no
+// gradient. Its weight is compared with the same rule in double precision, and with the former
 // rule, which kept one f32 sum of all penalties that a row owes.
 //
 //   penalty_error [--steps=40000000] [--l1=1e-6]
 //
-// Prints a JSON line for each sign of the weight and each of 8 points on the way.
+// Prints a JSON line for each sign of the weight and each of 8 points in time.
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +32,8 @@ struct Flags {
   }
 };
 
-// The former rule: a weight, and one sum of all penalties, owed and paid.
+// The former rule keeps, besides the weight, the sum of all penalties that the row has ever owed,
+// and the sum of those that it has paid.
 template <typename T>
 struct OneSum {
   T value;

@@ -1,14 +1,14 @@
 // The speed that a job's dense network would have if the machine computed nothing but its matrix
-// products: for each weight matrix the product of Forward and the two of Backward, in the job's
-// precision and by the CPU's backend as the NN worker runs them, without bias and activation, over
-// a global batch. No training can be faster.
+// products: for each weight matrix the product of Forward and the two of Backward, for a global
+// batch. The CPU's backend runs them as in the NN worker, in the job's precision, without bias and
+// activation. No training can be faster.
 //
 //   products_benchmark JOB     JOB is a resolved job file, as each run folder has one
 //
 // Prints one JSON line for one thread and one for all compute threads of the job's NN workers.
-// samples_per_second is the median of the passes of one second; core_us_per_sample is the processor
-// time of all threads. `./satrap bench deepfm` runs this after the training that it measures and
-// reads `threads` and the two figures, so their names and their order are fixed.
+// samples_per_second is the median over the passes that are made in one second; core_us_per_sample
+// is the processor time of all threads. `./satrap bench deepfm` runs this after the training that
+// it measures and reads `threads` and the two figures, so their names and their order are fixed.
 
 #include <cstdio>
 #include <memory>

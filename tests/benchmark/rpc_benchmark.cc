@@ -1,5 +1,5 @@
-// What Satrap's calls cost beyond gRPC itself. It measures calls with a small request and an answer
-// of 1 MiB, over a Unix socket and over TCP, with 1 and with 4 in flight, in two ways:
+// Measures what Satrap's calls cost in addition to gRPC itself: calls with a small request and an
+// answer of 1 MiB, over a Unix socket and over TCP, with 1 and with 4 in flight, in two ways:
 //   - satrap: GrpcChannel and GrpcServer, with the answer gathered into a Buffer;
 //   - raw: gRPC's generic callback API alone, with a constant answer that nobody reads.
 // Both run in this process, in turns, with the same channel and server options. `ratio` compares
@@ -58,7 +58,7 @@ struct Rate {
   double core_us_per_call;
 };
 
-// Keeps `in_flight` calls going for `seconds`: each starts the next one when it ends.
+// Keeps `in_flight` calls in flight for `seconds`: each call starts the next one when it ends.
 Rate MeasureRate(const Caller& call, int in_flight, double seconds) {
   struct {
     Mutex mutex;
@@ -215,7 +215,7 @@ RpcLine::Case RunCase(const char* address_kind, Pairs* pairs, int in_flight, dou
   std::vector<double> ratio;
   std::vector<double> core_ratio;
   for (int round = -1; round < kRounds; ++round) {
-    // The sides take turns in going first, so that neither gains from the order.
+    // The two sides take turns in going first, so that the order favours neither.
     Rate rates[2];
     for (const int side : {round & 1, ~round & 1}) {
       rates[side] = MeasureRate(callers[side], in_flight, seconds / kRounds / 2);

@@ -1,12 +1,13 @@
-// What a step of a table with semantics GLOBAL costs beyond its Update: the sweep of the rows that
-// no sample holds, in milliseconds. It is compared with a copy, in one thread, of as many bytes as
-// the rows have, between two blocks of memory.
+// Measures what a step of a table with semantics GLOBAL costs in addition to its Update. This is
+// the sweep of the rows that no sample holds; its time is given in milliseconds. The sweep is
+// compared with copying as many bytes as the rows have from one block of memory to another, in one
+// thread.
 //
 //   sweep_benchmark [--rows=1000000] [--dim=10] [--threads=1] [--steps=20]
 //
-// A sweep and the copy take turns, and the medians are printed, a JSON line for each optimizer and
-// L2 mode. With one thread times are the thread's processor time, so that other programs do not
-// count; with more they are those of a clock.
+// A sweep and the copy take turns. The medians are printed as one JSON line for each optimizer and
+// L2 mode. With one thread, times are the thread's processor time, so that other programs do not
+// count. With more threads, they are wall-clock times.
 
 #include <algorithm>
 #include <cstring>

@@ -1,22 +1,22 @@
 // Lookups and Adagrad updates per second of the embedding table on one core, compared with the bare
-// loop of table_probe.h; and cuts of it, written and loaded on one core.
+// loop of table_probe.h. Also measures writing and loading cuts of the table, on one core.
 //
 //   table_benchmark [--rows=10000000] [--linear] [--call_keys=16384] [--calls=600] [--cuts=5]
 //                   [--folder=/tmp]
 //
-// Both hold the same random keys, and each call takes `call_keys` of them at random. The probe's
-// prefetch distance is tuned first; then table and probe take turns, call by call, and the medians
-// are printed as one JSON line. Times are the thread's processor time. With --linear, the rows of
-// the table have a second segment of one value, as in a model with linear weights; the probe's rows
-// keep 16 values.
+// Table and probe hold the same random keys, and each call takes `call_keys` of them at random. The
+// probe's prefetch distance is tuned first; then table and probe take turns, call by call, and the
+// medians are printed as one JSON line. Times are the thread's processor time. With --linear, the
+// rows of the table have a second segment of one value, as in a model with linear weights; the
+// probe's rows keep 16 values.
 //
 // A second line of JSON has the rate of updates that first copy each row out, because a cut is
 // under way. The last line is about cuts: medians of rows per second of the process's processor
 // time, which includes the kernel's for files and memory. Writing is compared with a loop that
-// gathers the rows in the order of their keys, takes a checksum and writes the same bytes; loading
-// with a loop that reads those bytes, takes a checksum and copies them to memory that was touched
-// before. Both read from the page cache. Nothing is synced.
-// Files are written below `folder` and removed. With --cuts=0 these two lines are left out.
+// gathers the rows in the order of their keys, takes a checksum and writes the same bytes. Loading
+// is compared with a loop that reads these bytes, takes a checksum and copies them to memory that
+// was touched before. Both read from the page cache. Nothing is synced. Files are written below
+// `folder` and removed. With --cuts=0 these two lines are left out.
 
 #include <stdlib.h>
 
@@ -101,7 +101,8 @@ class OwnThread final : public Executor {
   std::deque<Task> tasks_;
 };
 
-// The machine's own file system without syncs, which take time of the disk, not of the processor.
+// The machine's own file system, but without syncs, because these take the disk's time and not the
+// processor's.
 class UnsyncedFiles final : public ForwardingFileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
@@ -127,7 +128,7 @@ class CutBenchmark {
         floats_(static_cast<size_t>(table->layout().num_floats())),
         folder_(flags.folder + "/table_benchmark_XXXXXX") {
     CHECK(mkdtemp(folder_.data()) != nullptr) << folder_;
-    // The rows lie in memory in the order of creation, and a writer visits them in the order of
+    // The rows lie in memory in the order of creation, but a writer visits them in the order of
     // keys.
     std::vector<std::pair<uint64_t, uint32_t>> order;
     for (size_t i = 0; i < keys.size(); ++i) order.emplace_back(keys[i], i);
@@ -145,7 +146,7 @@ class CutBenchmark {
       probe_writes.push_back(Rate([&] { ProbeWrite(); }));
       writes.push_back(Rate([&] { Write(); }));
       CHECK_OK(WriteManifest(folder_, manifest_, &files_));
-      // The memory is touched first, because the cost of fresh memory varies much.
+      // The memory is touched first, because the cost of fresh memory varies a lot.
       probe_loaded_ = PageBlock(table_->rows() * row_bytes() + (size_t{16} << 20));
       std::memset(probe_loaded_.data(), 1, probe_loaded_.size());
       ProbeRead();  // brings the files to the page cache, where writing leaves only their ends
@@ -312,8 +313,8 @@ class TableBenchmark {
     PrintJson(line);
   }
 
-  // Measures updates without a cut, then while a cut is under way that nobody reads, so that each
-  // row is copied out once; then cuts themselves.
+  // Measures updates without a cut; then updates in a cut that is begun but not written, so that
+  // each row is copied out once; then whole cuts.
   void RunCuts() {
     if (flags_.cuts == 0) return;
     probe_.reset();
@@ -352,16 +353,16 @@ class TableBenchmark {
     inserts_per_second_ = static_cast<double>(keys_.size()) / (ThreadCpuSeconds() - start);
   }
 
-  // What is neither values nor optimizer state: index, metadata, and the unused end of the last
-  // huge page of each shard.
+  // Memory that holds neither values nor optimizer state: index, metadata, and the unused end of
+  // the last huge page of each shard.
   double OverheadBytesPerRow() const {
     const double arena = static_cast<double>(table_->layout().stride_bytes()) * table_->rows();
     return (static_cast<double>(table_->bytes()) - arena) / static_cast<double>(table_->rows());
   }
 
   // Keys per second of one call; choosing the keys is not timed. The keys of a call are distinct,
-  // as they are after the embedding worker's deduplication: one is drawn from each stride of keys_,
-  // and then they are shuffled, or the calls would walk the memory in order.
+  // as they are after the embedding worker's deduplication: one key is drawn from each stride of
+  // keys_. Then they are shuffled, because otherwise the calls would walk the memory in order.
   template <typename Call>
   double Rate(Call call) {
     std::vector<uint64_t> keys(flags_.call_keys);
@@ -395,7 +396,7 @@ class TableBenchmark {
   }
 
   // The prefetch distance with the highest median rate. The choices take turns, so that a slow
-  // moment of the machine does not fall on one of them.
+  // moment of the machine does not affect only one of them.
   template <typename RateOf>
   static size_t Tune(RateOf rate_of) {
     const std::vector<size_t> choices = {4, 6, 8, 12, 16, 20, 24, 32, 48};

@@ -24,8 +24,8 @@ float* FindRow(const Entry* entries, float* rows, size_t num_entries, uint64_t k
   return rows + entry->row * kRowFloats;
 }
 
-// A software pipeline over the keys: key i has its entry prefetched, key i - ahead is found and has
-// its row prefetched, and the row of key i - 2 * ahead is used.
+// A software pipeline over the keys. In step i it prefetches the entry of key i, finds key i -
+// ahead and prefetches its row, and uses the row of key i - 2 * ahead.
 template <typename Entry>
 SATRAP_VECTORIZE_SAME_BITS void LookupLoop(const Entry* entries, float* rows, size_t num_entries,
                                            const uint64_t* keys, size_t n, size_t ahead,

@@ -1,6 +1,6 @@
 // The bare loop with which the embedding table is compared: it finds rows and uses them,
 // prefetching in batches, and does nothing else. It has no locks, no growth, no absent keys and one
-// fixed dim, so it shows what the machine's memory allows.
+// fixed dim, so it shows the rate that the machine's memory allows.
 //
 // One flat array of 16-byte entries {u64 key, u32 row}, at load .75, with linear probing; rows of
 // 16 values and 16 accumulators, 128 bytes, aligned. It requests huge pages as the table does.
@@ -28,7 +28,7 @@ class TableProbe {
   // Copies the values of `keys` to `values`, [keys.size(), kDim]. `ahead`: the number of keys
   // between a prefetch and its use. REQUIRES: all keys are present; 0 < ahead <= 64
   void Lookup(absl::Span<const uint64_t> keys, size_t ahead, float* values) const;
-  // One Adagrad step per key, with the same arithmetic as the table's. As Lookup otherwise.
+  // One Adagrad step per key, with the same arithmetic as in the table. Otherwise like Lookup.
   void Update(absl::Span<const uint64_t> keys, size_t ahead, const float* gradients,
               float learning_rate);
 

@@ -1,5 +1,5 @@
-// Runs over data files: a file that changes between two lives of a run, and a record that no
-// process survives. docs/consistency.md, "What each failure does".
+// Runs over data files: a file that changes while its run is stopped, and a record that kills every
+// process that reads it. docs/consistency.md, "What each failure does".
 
 #include <signal.h>
 
@@ -29,7 +29,8 @@ constexpr double kSecondsToEnd = 120;
 constexpr int kFiles = 4;
 constexpr int64_t kRecords = 80000;
 
-// Values of a row of the table `wide`. A record with many ids needs this many floats for each id.
+// The number of values in a row of the table `wide`. A record needs this many floats for each of
+// its ids.
 constexpr int kWideDim = 512;
 
 constexpr char kJob[] = R"(
@@ -78,13 +79,13 @@ nn_worker { replicas: 2 }
 
 class DataTest : public FaultFixture {
  protected:
-  // The id of a string is its hash.
+  // The data holds ids as strings, and the id of a string is its hash.
   uint64_t IdOfRecord(int64_t record) const override { return Xxh64(absl::StrCat(record)); }
 
   std::string DataFile(int index) const { return Path(absl::StrCat("train-", index, ".csv")); }
 
-  // Writes the data files and a job that trains them. The records have one id in the column `many`,
-  // but record `wide_record` has `wide_ids` of them. Returns the job's path.
+  // Writes the data files and a job that trains on them. Each record has one id in the column
+  // `many`, except that record `wide_record` has `wide_ids` ids. Returns the job's path.
   std::string WriteFilesAndJob(int64_t wide_record = -1, int wide_ids = 0) {
     int64_t record = 0;
     for (int file = 0; file < kFiles; ++file) {
@@ -109,7 +110,7 @@ TEST_F(DataTest, ARunGoesOnWithItsFilesAloneAndWhenTheyAreAsTheyWere) {
   const std::string text = ReadFile(file);
   std::string changed = text;
   changed[10] = changed[10] == '1' ? '2' : '1';
-  // In the first text one byte differs; in the second the end is missing.
+  // One byte of the first text differs; the end of the second text is missing.
   for (const std::string& other : {changed, text.substr(0, text.size() - 100)}) {
     std::ofstream(file) << other;
     const CommandEnd refused = Resume();
@@ -119,12 +120,13 @@ TEST_F(DataTest, ARunGoesOnWithItsFilesAloneAndWhenTheyAreAsTheyWere) {
     EXPECT_TRUE(NobodyIsLeft());
   }
   std::ofstream(file) << text;
-  // A new file that the glob matches is no part of the run.
+  // A new file does not become part of the run, although the glob matches it.
   std::ofstream(DataFile(kFiles)) << "1,99999999,1,1\n";
   ExpectFinished(Resume(), kRecords);
 }
 
-// The list of files is fixed by then, so the field only says in which folder they lie.
+// The list of files was fixed when the run began, so the field `data_root` only says in which
+// folder the files lie.
 TEST_F(DataTest, AFolderOfDataThatIsWrongEndsNoRun) {
   LeaveAKilledRun(WriteFilesAndJob());
   const CommandEnd wrong = Resume({"--set", absl::StrCat("data_root=", Path("nowhere"))});
@@ -146,7 +148,7 @@ TEST_F(DataTest, ARunWhoseDataHasMovedGoesOnFromThere) {
   ExpectFinished(Resume({"--set", absl::StrCat("data_root=", Path("moved"))}), kRecords);
 }
 
-// The bytes of the private memory that a process may write (VmData); 0 if it is gone.
+// The bytes of the private memory that a process may write (VmData); 0 if the process has ended.
 uint64_t DataBytes(pid_t pid) {
   for (const absl::string_view line :
        absl::StrSplit(ReadFile(absl::StrCat("/proc/", pid, "/status")), '\n')) {
@@ -161,15 +163,16 @@ uint64_t DataBytes(pid_t pid) {
 
 class PoisonTest : public DataTest {
  protected:
-  // The memory of the largest process of the run at this moment.
+  // The memory of the run's largest process at this moment.
   uint64_t MostDataBytes() const {
     uint64_t most = 0;
     for (const pid_t pid : RoleProcesses(RunDir())) most = std::max(most, DataBytes(pid));
     return most;
   }
-  // The memory that a process needs for all records but the wide one. Leaves no run behind.
+  // The memory that a process needs for all records except the wide one. Removes the run that
+  // measures it.
   uint64_t BytesWithoutTheWideRecord() {
-    // The run has so many epochs that it cannot end, however late the memory is read.
+    // The run has so many epochs that it cannot end before the memory is read.
     const Command run = StartRun(WriteFilesAndJob(), {"--set", "epochs=1000"});
     EXPECT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
     const uint64_t most = MostDataBytes();
@@ -190,8 +193,8 @@ class PoisonTest : public DataTest {
   }
 };
 
-// The record is poisonous because of its size: it has so many ids that their rows do not fit into
-// the memory that the processes may have.
+// The record has so many ids that their rows do not fit into the memory that the processes may
+// have.
 TEST_F(PoisonTest, ARecordThatKillsARoleEachTimeEndsTheRunWithItsCauses) {
   constexpr int kIds = 120000;                         // 700 kB of text, 250 MB of rows
   constexpr uint64_t kMoreBytes = uint64_t{96} << 20;  // enough for every other record
@@ -206,8 +209,8 @@ TEST_F(PoisonTest, ARecordThatKillsARoleEachTimeEndsTheRunWithItsCauses) {
       << "it was restarted, and died of the same: " << end.err;
   EXPECT_TRUE(NobodyIsLeft());
 
-  // The next processes have no limit, as on a machine with more memory. They go on from the newest
-  // cut, or from the beginning if the record came before the first.
+  // The next processes have no limit, as on a machine with more memory. They continue from the
+  // newest cut, or from the beginning if the record came before the first cut.
   ExpectFinished(Resume(), kRecords);
 }
 

@@ -1,8 +1,8 @@
 // A disk that is full while a cut is written: docs/consistency.md, "What each failure does".
 //
-// There are two ways to a full disk. One is real, a small file system in memory; mounting it needs
-// a namespace of its own, which some machines do not allow. The other works everywhere: a limit for
-// the size of the files that one process may write, set while it runs.
+// The tests fill a disk in two ways. One is a real small file system in memory; mounting it needs a
+// namespace, which some machines do not allow. The other works everywhere: it limits, while a
+// process runs, the size of the files that the process may write.
 
 #include <fcntl.h>
 #include <sched.h>
@@ -32,15 +32,15 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// Batches are small, so that many cuts follow the one that is abandoned. If it were the last one,
-// the run would end; and the launcher reports an abandoned cut only once it has polled the
-// coordinator.
+// Batches are small, so that many cuts follow the one that is abandoned. If the run's last cut were
+// abandoned, the run would fail. And the launcher reports an abandoned cut only when it next polls
+// the coordinator.
 const std::vector<std::string> kSlowly = {"--set", "global_batch_size=64", "--set",
                                           "checkpoint.every_steps=100"};
 // The space that a full disk has left: enough for logs, but not for a cut.
 constexpr uint64_t kLeftBytes = 64 << 10;
 constexpr size_t kDiskBytes = 64 << 20;
-// The largest size of a file where only files are limited. The first cut's files are larger
+// The limit for a file's size, in tests that limit files. The files of the first cut are larger
 // already.
 constexpr uint64_t kLargestFileBytes = 1 << 10;
 
@@ -54,8 +54,8 @@ bool WriteText(const std::string& path, const std::string& text) {
   return written;
 }
 
-// Lets an unprivileged user have mounts of its own. The user and the group keep their numbers,
-// which new files get.
+// Enters a namespace in which an unprivileged user may mount file systems. User and group keep
+// their numbers, so that new files belong to them.
 bool EnterUserNamespace() {
   const uid_t user = geteuid();
   const gid_t group = getegid();
@@ -65,8 +65,8 @@ bool EnterUserNamespace() {
          WriteText("/proc/self/gid_map", absl::StrCat(group, " ", group, " 1"));
 }
 
-// Gives this process, and those that it starts from now on, mounts of its own. Returns whether that
-// is allowed. REQUIRES: this process has one thread
+// Gives this process, and those that it starts from now on, a namespace for mounts. Returns whether
+// that is allowed. REQUIRES: this process has one thread
 bool HasOwnMounts() {
   static const bool has = [] {
     if (unshare(CLONE_NEWNS) != 0 && !EnterUserNamespace()) return false;
@@ -112,7 +112,8 @@ class DiskTest : public FaultFixture, public ::testing::WithParamInterface<const
     if (!is_small()) return LimitFiles(RoleProcess(RunDir(), "embedding_ps", 1), kLargestFileBytes);
     FillWhatIsFree();
   }
-  // Call this again and again, because an abandoned cut or an old cut that is removed makes room.
+  // Fills the free space. Call this repeatedly, because space becomes free when a cut is abandoned
+  // or an old one is removed.
   void FillWhatIsFree() {
     struct statvfs disk;
     ASSERT_EQ(statvfs(RunDir().c_str(), &disk), 0);
@@ -121,7 +122,7 @@ class DiskTest : public FaultFixture, public ::testing::WithParamInterface<const
     const int fd = open(Filler().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
     ASSERT_GE(fd, 0);
     const std::string block(free_bytes - kLeftBytes, 'x');
-    // A cut may be taking the space at the same time.
+    // A cut may be using up the space at the same time.
     const bool failed = write(fd, block.data(), block.size()) < 0;
     EXPECT_TRUE(!failed || errno == ENOSPC) << strerror(errno);
     close(fd);
@@ -164,7 +165,7 @@ TEST_P(DiskTest, ADiskThatStaysFullEndsTheRunAndResumeGoesOn) {
   ASSERT_TRUE(StaysFullUntil(run, "the job failed")) << ReadFile(run.err_path);
   const CommandEnd end = WaitFor(run, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 1);
-  // Either cuts failed in a row for 30 s, or training ended before that and the last cut failed.
+  // Either all cuts failed for 30 s, or training ended earlier and the last cut failed.
   EXPECT_THAT(end.err, AllOf(HasSubstr("could not be written"), HasSubstr("satrap resume")));
   EXPECT_EQ(Generations(), 1) << "a restart does not make room";
   EXPECT_TRUE(NobodyIsLeft());

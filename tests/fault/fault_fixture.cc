@@ -24,11 +24,11 @@ namespace fs = std::filesystem;
 
 constexpr double kSecondsToEnd = 120;
 
-// The splits are small, so that at a death some are done, some open and some not yet leased. There
-// is a test pass to die in, and two real tables and a network, so that a cut is more than the
-// counts. The feature `record` has the number of its record as its only id. Cuts are taken by
-// steps, so that when the first ones are there most of the run is still to come, on a machine of
-// any speed.
+// The splits are small, so that when a process dies, some are done, some open and some not yet
+// leased. There is a test pass, because a process may die in it, too. There are two real tables and
+// a network, so that a cut holds more than the counts. The feature `record` has the number of its
+// record as its only id. Cuts are taken by steps, so that on a machine of any speed most of the run
+// is still to come after the first cuts.
 constexpr char kJob[] = R"(
 name: "counting"
 global_batch_size: 256
@@ -86,8 +86,8 @@ bool IsStopped(pid_t pid) {
 }  // namespace
 
 // A record's row begins at 0 and grows by 1 each time that the record is trained: without
-// normalisation and with a rate of 1 the layer `tally` adds exactly 1, in whichever batch the
-// record comes.
+// normalisation and with a rate of 1 the layer `tally` adds exactly 1, whatever batch the record is
+// in.
 std::string FaultFixture::TallyTable() {
   return R"(tables {
   name: "tally"
@@ -124,13 +124,13 @@ void FaultFixture::LeaveAKilledRun(const std::string& job, const std::vector<std
   const Command run = StartRun(job, args);
   ASSERT_TRUE(WaitForCuts(2)) << ReadFile(run.err_path);
   SendSignal(run.pid, SIGKILL);
-  // Only the launcher is killed; its processes must die by themselves.
+  // Only the launcher is killed; its processes must end by themselves.
   EXPECT_EQ(WaitFor(run, 60).exit_code, -1);
   EXPECT_TRUE(NobodyIsLeft());
 }
 
 void FaultFixture::Signal(const std::string& role, int index, int signal) {
-  // At this moment a generation may have ended and the next one not yet started the process.
+  // Perhaps a generation has just ended and the next one has not started the process yet.
   pid_t pid = 0;
   for (int attempt = 0; attempt < 1000 && pid == 0; ++attempt) {
     pid = RoleProcess(RunDir(), role, index);
@@ -139,7 +139,7 @@ void FaultFixture::Signal(const std::string& role, int index, int signal) {
   ASSERT_GT(pid, 0) << "no process of " << role << " " << index;
   SendSignal(pid, signal);
   if (signal != SIGSTOP) return;
-  // On a busy machine some of the process's threads go on for a while.
+  // On a busy machine some of the process's threads run on for a while.
   for (int attempt = 0; attempt < 1000 && !IsStopped(pid); ++attempt) {
     WaitUntil([&] { return IsStopped(pid); }, 0.05);
   }
@@ -149,7 +149,8 @@ void FaultFixture::Signal(const std::string& role, int index, int signal) {
 bool FaultFixture::NobodyIsLeft() const { return WaitUntilOver(RunDir(), 60); }
 
 std::vector<RunLogEntry> FaultFixture::Log() const {
-  // Coordinators may append to the log meanwhile, but an entry is complete once it has its name.
+  // A coordinator may append to the log at the same time, but an entry is complete once it has its
+  // name.
   const absl::StatusOr<RunLog> log = RunLog::Open(RunDir(), DiskFileSystem());
   if (!log.ok()) {
     ADD_FAILURE() << log.status().ToString();
@@ -210,7 +211,7 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
   ASSERT_NE(tally, nullptr) << "the job counts nothing";
   ThreadPoolExecutor executor(1);
   LoadOptions options;
-  // One table takes the files of all PSs, whatever their number was.
+  // One table loads the files of all PSs, however many PSs there were.
   options.tables = {tally.get()};
   options.directory = NewestCut();
   options.executor = &executor;
@@ -219,8 +220,8 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
   LoadTables(options, [&loaded](const LoadResult& result) { loaded.set_value(result.status); });
   const absl::Status status = loaded.get_future().get();
   ASSERT_TRUE(status.ok()) << status.ToString();
-  // No row may belong to a key that is not a record's, so the counts of the known keys are all
-  // counts.
+  // No row may belong to a key that is not a record's. Then the counts of the known keys are
+  // complete.
   EXPECT_EQ(tally->rows(), records);
 
   std::vector<uint64_t> keys;
@@ -231,7 +232,7 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
   std::vector<uint8_t> presence((keys.size() + 7) / 8);
   tally->Lookup(keys, AbsentRows::kZeros, absl::MakeSpan(counts), absl::MakeSpan(presence));
   int64_t wrong = 0;
-  // The first few show what went wrong; a lost split would print thousands of lines.
+  // Print only the first few wrong counts; a lost split would print thousands of lines.
   for (int64_t record = 0; record < records; ++record) {
     if (counts[record] == static_cast<float>(times)) continue;
     if (++wrong <= 5) {

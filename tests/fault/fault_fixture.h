@@ -1,6 +1,6 @@
-// The base of tests that break a run: its job counts in a table of its own how often each record is
-// trained (the layer `tally`), so that a test can prove by the rows of the last cut that no record
-// was lost and none was trained twice.
+// The base of tests that break a run. The layer `tally` of its job counts in a table of its own how
+// often each record is trained. So the rows of the last cut prove that no record was lost and none
+// was trained twice.
 
 #ifndef SATRAP_TESTS_FAULT_FAULT_FIXTURE_H_
 #define SATRAP_TESTS_FAULT_FAULT_FIXTURE_H_
@@ -18,8 +18,8 @@ namespace satrap {
 
 class FaultFixture : public RunFixture {
  protected:
-  // Writes a job of `records` synthetic records: 2 processes of each role, a cut every 40 steps,
-  // the counting table. `more` is appended to its text. Returns its path.
+  // Writes a job of `records` synthetic records with 2 processes of each role, a cut every 40 steps
+  // and the counting table. `more` is appended to the job's text. Returns the job's path.
   std::string WriteCountingJob(int64_t records, const std::string& more = "");
 
   // The text of the counting table, with the id 1, for a test with a job of its own.
@@ -41,20 +41,21 @@ class FaultFixture : public RunFixture {
 
   // The entries of the run's log.
   std::vector<RunLogEntry> Log() const;
-  // Wait until the log holds `count` entries of this kind; false after `timeout_s`.
+  // These wait until the log holds `count` entries of a kind; false after `timeout_s`.
   bool WaitForCuts(int count, double timeout_s = 60);
   bool WaitForGenerations(int count, double timeout_s = 60);
   int Cuts() const;
   int Generations() const;
   // The folder of the cut that the log names last.
   std::string NewestCut() const;
-  // The digest that the report of the finished run gives of its model.
+  // The digest of the model, as the report of the finished run gives it.
   std::string ModelDigest() const;
 
   // Expects that the newest cut's table counts `times` for each of the records 0 .. records - 1 and
   // holds no other row.
   void ExpectEachRecordTrained(int64_t records, int times = 1);
-  // The id of a record in the feature `record`. The default is that of the synthetic log.
+  // The id of a record in the feature `record`. The default is the record's id in the synthetic
+  // log.
   virtual uint64_t IdOfRecord(int64_t record) const { return static_cast<uint64_t>(record); }
   // Expects exit code 0 and each record trained once.
   void ExpectFinished(const CommandEnd& end, int64_t records, int times = 1);

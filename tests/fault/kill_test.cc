@@ -1,5 +1,5 @@
 // The rows "SIGKILL of ..." of the table in docs/consistency.md, "What each failure does": a run
-// survives the death of any of its processes at any of its moments, and trains each record once.
+// survives the death of any of its processes at any moment, and trains each record once.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -23,8 +23,8 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// The run takes no cuts, and has so many steps that the launcher, which polls four times a second,
-// sees it train.
+// The run takes no cuts. It has so many steps that the launcher, which polls four times a second,
+// notices that it trains.
 const std::vector<std::string> kWithoutCuts = {"--set", "checkpoint.every_steps=0", "--set",
                                                "global_batch_size=128"};
 
@@ -45,7 +45,8 @@ TEST_P(KillTest, ARunGoesOnFromItsNewestCut) {
 TEST_P(KillTest, ARunWithoutACutBeginsAgain) {
   const std::string role = GetParam();
   const Command run = StartRun(WriteCountingJob(kRecords), kWithoutCuts);
-  // Kills as soon as the run trains: a fast machine ends before the second line of metrics.jsonl.
+  // Kills as soon as the run trains: on a fast machine the run would end before metrics.jsonl has a
+  // second line.
   ASSERT_TRUE(
       WaitUntil([&] { return ReadFile(run.err_path).find("\ntraining") != std::string::npos; }, 60))
       << ReadFile(run.err_path);
@@ -59,7 +60,8 @@ INSTANTIATE_TEST_SUITE_P(EachRole, KillTest,
                                            "embedding_ps", "nn_worker"),
                          [](const auto& info) { return std::string(info.param); });
 
-// Points of the code at which a process kills itself: in generation 1, at the second visit.
+// The code has points at which a process kills itself. In this test it does so in generation 1,
+// when it comes to the point for the second time.
 class KillPointTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {};
 
 TEST_P(KillPointTest, ARunGoesOnAndTrainsEachRecordOnce) {
@@ -80,10 +82,11 @@ INSTANTIATE_TEST_SUITE_P(EachPoint, KillPointTest,
                          [](const auto& info) { return std::string(info.param); });
 
 // Between the halves of a step that is clipped as a whole, some processes have applied the step and
-// others have not. A sync run that continues from its newest cut repeats it, from the same rows.
+// others have not. A sync run that continues from its newest cut repeats the step from the same
+// rows.
 class ClippedStepTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {
  protected:
-  // The end of a run whose kill points are `more`.
+  // How a run with the kill points `more` has ended.
   struct End {
     std::string digest;
     double steps, clipped_steps, mean_norm;
@@ -138,7 +141,8 @@ TEST_F(TestPassTest, ADeathInTheTestPassRepeatsTheTestPassAlone) {
   EXPECT_EQ(JsonNumber(ReadFile(RunDir() + "/report.json"), "samples"), kRecords);
 }
 
-// As a terminal that somebody holds with Ctrl-S, or a pipe whose reader stands still.
+// Stderr that blocks its writers, like a terminal that somebody holds with Ctrl-S, or a pipe that
+// nobody reads.
 class HeldStderrTest : public FaultFixture {
  protected:
   // Makes stderr of the first command a pipe that nobody reads.
@@ -160,7 +164,7 @@ class HeldStderrTest : public FaultFixture {
     while (write(fifo_, page.data(), 1) > 0) {
     }
   }
-  // Reads until `words` have come, and lets nobody wait any more.
+  // Reads until `words` have come. Then closes the pipe, so that no writer waits any more.
   bool ReadUntil(const std::string& words) {
     std::string text;
     char page[4096];

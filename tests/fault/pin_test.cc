@@ -1,6 +1,6 @@
-// Commands that read the cuts of a run while it trains and replaces them: with `checkpoint.keep: 1`
-// a cut exists only until the next one is committed. docs/operations.md, "Cuts, restarts,
-// stopping".
+// Commands that read the cuts of a run while the run trains and replaces its cuts: with
+// `checkpoint.keep: 1` a cut exists only until the next one is committed. docs/operations.md,
+// "Cuts, restarts, stopping".
 
 #include <signal.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 
 constexpr int64_t kRecords = 4000;
 
-// The run trains until somebody stops it.
+// The run trains until it is stopped.
 constexpr char kJob[] = R"(
 name: "replacing"
 global_batch_size: 64
@@ -119,8 +119,8 @@ TEST_F(PinTest, APinnedCutStaysAndIsRemovedOnceItIsReadAndWhoReadsItForLongIsTol
   EXPECT_TRUE(IsThere(cut));
   const CommandEnd verified = Satrap({"checkpoint", "verify", cut});
   EXPECT_EQ(verified.exit_code, 0) << verified.err;
-  // At most the cut that the run keeps, one that it is writing, one that it has just replaced, and
-  // the pinned one.
+  // There may be the cut that the run keeps, one that it is writing, one that it has just replaced,
+  // and the pinned one.
   int folders = 0;
   for (const auto& entry : fs::directory_iterator(RunDir() + "/checkpoints")) {
     if (entry.is_directory() && !entry.is_symlink()) ++folders;
@@ -137,8 +137,8 @@ TEST_F(PinTest, APinnedCutStaysAndIsRemovedOnceItIsReadAndWhoReadsItForLongIsTol
   EXPECT_THAT(gone.err, HasSubstr("is not there any more"));
 }
 
-// If the path is that of a cut, and not of its run, the command line pins the cut before any role
-// is started, and until the new run no longer needs it.
+// If --init_from is the path of a cut and not that of its run, the command line pins the cut before
+// it starts any role. It holds the pin until the new run no longer needs the cut.
 TEST_F(PinTest, ACutThatIsNamedByItselfIsBegunFromAlthoughItsRunGoesOn) {
   std::string cut;
   absl::StatusOr<std::unique_ptr<FileLock>> pin;
@@ -179,11 +179,11 @@ TEST_F(PinTest, ARunThatHasACutOfItsOwnNeedsTheNamedCutNoMore) {
   const Command begun =
       StartSatrap({"train", job_, "--init_from", model, "--run_dir", Path("begun")});
   ASSERT_TRUE(WaitUntil([&] { return fs::exists(Path("begun/checkpoints/latest/manifest")); }, 60));
-  // Once the run has its first cut, it must not keep anybody from removing the model.
+  // Once the run has its first cut, it must let others remove the model.
   ASSERT_TRUE(WaitUntil([&] { return LockToRemoveCut(model, DiskFileSystem()).ok(); }, 60));
   SendSignal(begun.pid, SIGTERM);
   EXPECT_EQ(WaitFor(begun).exit_code, 130) << ReadFile(begun.err_path);
-  // Another process is just about to remove the model.
+  // This lock is what another process holds while it removes the model.
   const auto removing = LockToRemoveCut(model, DiskFileSystem());
   ASSERT_TRUE(removing.ok() && *removing != nullptr) << removing.status();
   const Command resumed = StartSatrap({"resume", Path("begun")});

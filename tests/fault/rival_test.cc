@@ -1,5 +1,5 @@
-// A second coordinator and a second launcher for a run that somebody runs already:
-// docs/consistency.md, "What each failure does".
+// A second coordinator or a second launcher for a run that already has one: docs/consistency.md,
+// "What each failure does".
 
 #include <string>
 
@@ -18,7 +18,7 @@ constexpr int kExitStartAgain = 75;
 
 class RivalTest : public FaultFixture {};
 
-// The log lets only the newest generation go on. So the second coordinator ends the run's
+// The log lets only the newest generation continue. So the second coordinator ends the run's
 // generation, and the generation that the launcher starts next ends the second coordinator's.
 TEST_F(RivalTest, ASecondCoordinatorCostsARestartAndNoRecord) {
   const Command run = StartRun(WriteCountingJob(kRecords));

@@ -1,5 +1,5 @@
-// Files of a run's folder, other than its cuts and its log, that are exchanged or damaged between
-// two lives of the run: docs/formats.md, "Run folder".
+// Files of a run's folder, other than its cuts and its log, that are replaced or damaged while the
+// run is stopped: docs/formats.md, "Run folder".
 
 #include <cstdint>
 #include <filesystem>
@@ -25,8 +25,8 @@ using ::testing::HasSubstr;
 
 constexpr double kSecondsToEnd = 120;
 
-// Users and the items that they took; the rows of the items are those of the sampled candidates.
-// The epochs cannot end before the test stops the run, however fast the machine is.
+// Records of users and the items that they took. The sampled candidates are rows of the same items.
+// There are so many epochs that no machine finishes them before the test stops the run.
 constexpr char kJob[] = R"(
 name: "folder"
 global_batch_size: 64
@@ -81,7 +81,8 @@ std::vector<std::string> LinesWith(const std::string& text, const std::string& p
 
 class RunFolderTest : public FaultFixture {
  protected:
-  // Writes records of 50 items. The price of one is beyond what a model takes, so a loader warns.
+  // Writes records of 50 items. The price of one record is too large for a model, so a loader
+  // warns.
   std::string WriteDataAndJob() {
     std::string text;
     for (int i = 0; i < 2000; ++i) {
@@ -90,7 +91,7 @@ class RunFolderTest : public FaultFixture {
     WriteFile("train.tsv", text);
     return WriteFile("job.textproto", absl::Substitute(kJob, dir_));
   }
-  // Waits for another cut than those of now.
+  // Waits until the run has committed one more cut.
   bool WaitForAnotherCut() { return WaitForCuts(Cuts() + 1); }
   void Stop(const Command& run) {
     const CommandEnd stop = Satrap({"stop", RunDir()});
@@ -99,14 +100,15 @@ class RunFolderTest : public FaultFixture {
     EXPECT_EQ(end.exit_code, 0) << end.err;
     EXPECT_TRUE(NobodyIsLeft());
   }
-  // Leaves a run that has taken some cuts and was stopped. Returns what it has written to stderr.
+  // Leaves a run that has taken some cuts and was stopped. Returns what the run has written to
+  // stderr.
   std::string LeaveAStoppedRun() {
     const Command run = StartRun(WriteDataAndJob());
     EXPECT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
     Stop(run);
     return ReadFile(run.err_path);
   }
-  // The run is refused with one line about `file`, which is returned.
+  // Expects that resuming the run is refused with one line about `file`. Returns that line.
   std::string RefusalAbout(const std::string& file) {
     const int cuts = Cuts();
     const CommandEnd refused = Resume();
@@ -124,7 +126,7 @@ TEST_F(RunFolderTest, ARunGoesOnWithTheCandidatesThatItBeganWithAlone) {
   LeaveAStoppedRun();
   const std::string path = RunDir() + "/candidates.bin";
   const std::string bytes = ReadFile(path);
-  // The same items in another order are other draws.
+  // The same items in another order would lead to other draws.
   auto list = ReadCandidateList(path);
   ASSERT_TRUE(list.ok()) << list.status();
   ASSERT_EQ(list->size(), 50u);
@@ -133,11 +135,11 @@ TEST_F(RunFolderTest, ARunGoesOnWithTheCandidatesThatItBeganWithAlone) {
   ASSERT_TRUE(WriteCandidateList(path, *list).ok());
   EXPECT_THAT(RefusalAbout(path), AllOf(HasSubstr("is not the list of items that this run began"),
                                         HasSubstr("Put the file back as it was")));
-  // Damage is not taken for another list.
+  // A damaged list must not be mistaken for another list.
   std::ofstream(path, std::ios::binary) << bytes.substr(0, bytes.size() - 5);
   EXPECT_THAT(RefusalAbout(path), AllOf(HasSubstr("is damaged"), HasSubstr("remove it")));
 
-  // Of the same items the same list is made.
+  // A list that is missing is made again, with the same bytes, because the items are the same.
   fs::remove(path);
   const Command resumed = StartSatrap({"resume", RunDir()});
   EXPECT_TRUE(WaitForAnotherCut()) << ReadFile(resumed.err_path);

@@ -42,7 +42,7 @@ class ScaleTest : public FaultFixture {
     EXPECT_EQ(end.exit_code, 0) << end.err;
   }
 
-  // 1 -> 4 -> 2 embedding PSs, and 1 -> 2 loaders.
+  // Scales from 1 to 4 and then to 2 embedding PSs, and from 1 to 2 loaders.
   void TrainGrowAndShrink(std::vector<std::string> args) {
     for (const char* set : {"embedding_ps.replicas=1", "data_loader.replicas=1"}) {
       args.insert(args.end(), {"--set", set});
@@ -91,7 +91,7 @@ TEST_F(ScaleTest, ASyncRunThatIsKilledAndScaledGetsTheModelOfAnUndisturbedOne) {
   EXPECT_EQ(ModelDigest(), undisturbed);
 }
 
-// No test machine has the programs and the card that this needs.
+// No test machine has the card that the change of the job asks for.
 TEST_F(ScaleTest, ASizeThatCannotBeginIsNamedAndTheRunGoesOnAsItWas) {
   const Command run = StartRun(WriteCountingJob(kRecords), {"--set", "mode=HYBRID"});
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);

@@ -22,8 +22,8 @@ using ::testing::Not;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-// There are so many steps between two cuts that no restart reaches the next cut, so each restart
-// counts.
+// So many steps lie between two cuts that no restart reaches the next cut. So the count of restarts
+// never begins anew.
 const std::vector<std::string> kFewCuts = {"--set", "checkpoint.every_steps=100"};
 
 pid_t ParentOf(pid_t pid) {
@@ -70,8 +70,8 @@ TEST_F(ShortageTest, ALoopbackThatIsDownIsToldBeforeAnythingStarts) {
                              Not(HasSubstr("generation"))));
 }
 
-// The processes of the first generation have their descriptors already. Processes that are started
-// later lack descriptors, and no restart provides any.
+// The processes of the first generation have all their descriptors. Processes that are started
+// later lack descriptors, and no restart changes that.
 TEST_F(ShortageTest, TooFewDescriptorsEndTheRunAtTheSecondTimeWithTheCure) {
   const Command run = StartRun(WriteCountingJob(kRecords), kFewCuts);
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);

@@ -42,7 +42,7 @@ class Terminal {
   }
   ~Terminal() { close(fd_); }
 
-  // A command line that runs another one as the foreground process of this terminal.
+  // The command line that runs `command` as the foreground process of this terminal.
   std::vector<std::string> Run(const std::vector<std::string>& command) const {
     // The shell and setsid each exec the next program, so the process keeps its PID.
     std::vector<std::string> all = {"sh", "-c", "exec setsid --ctty \"$@\" < \"$0\"", ptsname(fd_)};
@@ -61,7 +61,7 @@ class StopTest : public FaultFixture {
     return StartProgram(terminal.Run({ProgramPath("deploy/satrap_cli"), "--install_dir=.", "train",
                                       job, "--run_dir", RunDir()}));
   }
-  // Waits until the command has said that it takes a last cut.
+  // Waits until the command has printed that it takes a last cut.
   bool WaitForLastCut(const Command& run) {
     return WaitUntil(
         [&] { return ReadFile(run.err_path).find("takes a last cut") != std::string::npos; }, 60);
@@ -93,11 +93,11 @@ TEST_F(StopTest, CtrlCTakesALastCutToo) {
 TEST_F(StopTest, ASecondCtrlCEndsTheRunAtOnce) {
   const Command run = StartRun(WriteCountingJob(kRecords));
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  // A suspended rank keeps the last cut from being taken.
+  // While a rank is suspended, the last cut cannot be taken.
   Signal("nn_worker", 1, SIGSTOP);
   SendSignal(run.pid, SIGINT);
   EXPECT_TRUE(WaitForLastCut(run));
-  // A signal that is repeated within a second counts as the same one.
+  // A signal that comes again within a second counts as the same one.
   WaitUntil([] { return false; }, 2);
   SendSignal(run.pid, SIGINT);
   const CommandEnd stopped = WaitFor(run, 60);
@@ -127,8 +127,8 @@ TEST_F(StopTest, TheKeysOfCtrlCPressedTwiceEndTheRunAtOnce) {
   Signal("nn_worker", 1, SIGSTOP);
   terminal.PressCtrlC();
   EXPECT_TRUE(WaitForLastCut(run));
-  // Nobody has to wait a second here: a key that is pressed again cannot be a signal that a program
-  // repeats.
+  // The second key press needs no pause of a second, because it cannot be mistaken for a signal
+  // that a program repeats.
   terminal.PressCtrlC();
   const CommandEnd stopped = WaitFor(run, 60);
   EXPECT_EQ(stopped.exit_code, 130) << stopped.err;
@@ -136,11 +136,11 @@ TEST_F(StopTest, TheKeysOfCtrlCPressedTwiceEndTheRunAtOnce) {
   EXPECT_TRUE(NobodyIsLeft());
 }
 
-// The key reaches the benchmark's process and that of its training, to which the benchmark sends
-// the signal once more.
+// Ctrl-C on the terminal reaches the benchmark's process and the process of its training. The
+// benchmark then also sends the signal to the training.
 TEST_F(StopTest, CtrlCStopsABenchmarkOfCutsAndTheTrainingThatRunsForIt) {
-  // The benchmark chooses the run's folder below its working folder. The link's name is in the
-  // command line of both processes.
+  // Both processes have the name of this link in their command lines, by which the test finds them.
+  // The benchmark chooses the run's folder itself, below its working folder.
   fs::create_directory_symlink(fs::current_path(), Path("install"));
   const Terminal terminal;
   const Command bench = StartProgram(terminal.Run(
@@ -163,7 +163,7 @@ TEST_F(StopTest, CtrlCStopsABenchmarkOfCutsAndTheTrainingThatRunsForIt) {
   EXPECT_TRUE(WaitUntilOver(run_dir, 0));
   EXPECT_TRUE(WaitUntilGone(Path("install"), 0));
   EXPECT_FALSE(fs::exists(sockets));
-  // The run that the benchmark names stays, with its last cut, and is the only one.
+  // The run that the benchmark has named stays, with its last cut. No other run is left.
   for (const auto& entry : fs::directory_iterator(Path("runs"))) {
     EXPECT_TRUE(entry.is_symlink() || entry.path() == run_dir) << entry.path();
   }

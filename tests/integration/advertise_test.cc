@@ -1,4 +1,4 @@
-// The addresses that roles are given: addresses of IPv6, and hosts of NN workers that do not exist.
+// The addresses that roles are given: IPv6 addresses, and hosts of NN workers that do not exist.
 // The test starts the roles itself, as on several machines.
 
 #include <arpa/inet.h>
@@ -36,7 +36,7 @@ std::vector<std::string> FreeAddresses(int count) {
     if (bind(sockets.back(), any, size) != 0 || getsockname(sockets.back(), any, &size) != 0) break;
     addresses.push_back(absl::StrCat("[::1]:", ntohs(address.sin6_port)));
   }
-  // The sockets are closed together, so that no port is returned twice.
+  // The sockets are closed only at the end, so that no port is returned twice.
   for (const int fd : sockets) close(fd);
   if (addresses.size() < static_cast<size_t>(count)) addresses.clear();
   return addresses;
@@ -44,8 +44,8 @@ std::vector<std::string> FreeAddresses(int count) {
 
 class AdvertiseTest : public RunFixture {
  protected:
-  // Starts a run with two NN workers at `hosts` and the other roles at `addresses`: coordinator,
-  // two embedding PSs, embedding worker.
+  // Starts a run with two NN workers at `hosts`, and the other roles at `addresses`, in this order:
+  // coordinator, two embedding PSs, embedding worker.
   void StartRun(const std::vector<std::string>& addresses, const std::vector<std::string>& hosts) {
     const std::string job = WriteJob(20000, absl::StrCat("run_dir: \"", Path("run"), "\""));
     fs::create_directories(Path("run"));

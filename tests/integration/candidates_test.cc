@@ -1,5 +1,6 @@
-// Whole runs of losses with candidates: the list is counted or read, draws do not depend on the
-// number of NN workers in SYNC, restarts draw the same, and every loss learns.
+// Whole runs with losses that use candidates. They test that the list is counted or read, that
+// draws do not depend on the number of NN workers in SYNC, that a restart draws the same
+// candidates, and that every loss learns.
 
 #include <filesystem>
 #include <string>
@@ -60,7 +61,7 @@ constexpr char kInBatch[] = R"(
 
 class CandidatesTest : public RunFixture {
  protected:
-  // Each of 50 users takes the items of one group of five; there are ten groups.
+  // Each of 50 users takes the items of one group of five items; there are ten groups.
   void WriteTrainData(int records = 4000) {
     std::string text;
     for (int i = 0; i < records; ++i) {
@@ -115,7 +116,7 @@ TEST_F(CandidatesTest, InSyncTheDrawsDoNotDependOnTheNumberOfNnWorkers) {
   const std::string one = Train(job, "one", with("nn_worker.replicas=1"));
   const std::string two = Train(job, "two", with("nn_worker.replicas=2"));
   EXPECT_EQ(DigestOf(one), DigestOf(two));
-  // These are rows of the second table.
+  // The number of rows in the table of the items.
   EXPECT_GT(JsonNumber(one, "tables.rows.rows"), 1200) << "20 of 50,000 for each of 63 batches";
   EXPECT_NE(DigestOf(Train(job, "seed", with("seed=2"))), DigestOf(one));
 }
@@ -128,7 +129,8 @@ TEST_F(CandidatesTest, AReproducibleRunHasTheSameBitsWithAnyNumberOfServices) {
                            {"embedding_ps.replicas=3", "embedding_worker.replicas=2",
                             "data_loader.replicas=2", "lanes=2"})),
             DigestOf(Train(job, "lanes", {"lanes=2"})));
-  // A run that continues after a kill reads its own list again, whatever has happened to the file.
+  // A run that continues after a kill reads its own list again, even if the user's file has changed
+  // or is gone.
   const std::string killed = WriteRetrievalJob(
       absl::StrCat(kSampled, "kill_points { point: WORKER_AFTER_UPDATE visit: 40 } ",
                    "checkpoint { every_steps: 10 }"));
@@ -145,14 +147,15 @@ TEST_F(CandidatesTest, EveryLossLearnsInBothModes) {
   };
   const Case cases[] = {
       {"sampled", kSampled, {}},
-      // Scores tend to the log of a probability: log(.2) for each of 5 items. None is below -5.
+      // With NCE a score tends to the log of a probability, which is log(.2) for each of a user's 5
+      // items. No score is below -5.
       {"nce", kSampled, {"model.tasks[0].loss=NCE"}, .5},
       {"hybrid", kSampled, {"mode=HYBRID", "reproducible=false", "nn_worker.replicas=2"}},
       {"in_batch", kInBatch, {}},
       {"in_batch_hybrid", kInBatch, {"mode=HYBRID", "reproducible=false", "nn_worker.replicas=2"}},
       {"in_batch_device", kInBatch, {"nn_worker.device=HOST", "nn_worker.replicas=2"}},
   };
-  // A file of pairs that are not in the data: each user with the items of another group.
+  // A file of pairs that are not in the training data: each user with the items of another group.
   std::string others;
   for (int user = 0; user < 50; ++user) {
     for (int i = 0; i < 5; ++i) {
@@ -188,8 +191,8 @@ TEST_F(CandidatesTest, AListThatDoesNotServeEndsTheRunWithItsReason) {
   const std::string job = WriteRetrievalJob(kSampled);
   const CommandEnd many = RunTraining(job, "many", {"model.candidates.count=51"});
   EXPECT_NE(many.exit_code, 0);
-  EXPECT_THAT(many.err, HasSubstr("model.candidates.count: must be at most the 50 items of the "
-                                  "list, because they are drawn uniquely, got 51"));
+  EXPECT_THAT(many.err, HasSubstr("model.candidates.count: must be at most 50, the number of items "
+                                  "of the list, because `unique` draws no item twice, got 51"));
   WriteFile("twice.txt", "i1\ni1\n");
   const CommandEnd twice = RunTraining(job, "twice", {"model.candidates.list=twice.txt"});
   EXPECT_NE(twice.exit_code, 0);

@@ -1,5 +1,5 @@
-// How the coordinator's process exits while one of its file operations is under way, and its signs
-// of life (common/life/life_sign.h).
+// How the coordinator's process exits during one of its file operations, and its signs of life
+// (common/life/life_sign.h).
 
 #include <fcntl.h>
 #include <poll.h>
@@ -32,8 +32,8 @@ using ::testing::Not;
 class CoordinatorExitTest : public RunFixture {
  protected:
   // Starts the coordinator of a run and waits until it reads the folder of the run's lists of
-  // files. The next thing it does there is to open `list_`, a pipe that nobody writes to, so it
-  // waits.
+  // files. The next file that it opens there is `list_`: a pipe that nobody writes to. So opening
+  // it hangs.
   void StartWithAFileThatHangs() {
     JobConfig job = SmallJob();
     job.set_run_dir(Path("run"));

@@ -1,5 +1,5 @@
 // Runs that fail, without restarts: each ends soon, with one message that names the cause, and
-// leaves no process. tests/fault has runs that go on.
+// leaves no process. tests/fault has the runs that continue after a failure.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -50,8 +50,8 @@ size_t CountOf(const std::string& text, const std::string& words) {
   return count;
 }
 
-// While an object of it exists, processes that are started cannot write more than `max_bytes` into
-// a file. Writes then fail as on a full disk, without the test having to fill one.
+// While an object of this class exists, newly started processes cannot write more than `max_bytes`
+// into a file. Writes then fail as on a full disk, without the test having to fill one.
 class SmallDisk {
  public:
   explicit SmallDisk(rlim_t max_bytes) {
@@ -79,7 +79,7 @@ class FailureTest : public RunFixture {
         << ReadFile(command.err_path) << ReadFile(Path("run/logs/nn_worker_0.log"));
     return command;
   }
-  // The process of a role of that run.
+  // The process of a role of the run in Path("run").
   pid_t ProcessOf(const std::string& role, int index) const {
     const pid_t pid = RoleProcess(Path("run"), role, index);
     if (pid == 0) ADD_FAILURE() << "no process of " << role << " " << index;
@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(EachRole, KillTest,
                                            "embedding_ps", "nn_worker"),
                          [](const auto& info) { return std::string(info.param); });
 
-// One that stands still cannot end by itself.
+// The data loader is suspended, so it cannot end by itself.
 TEST_F(FailureTest, NoProcessIsLeftWhenTheCommandHasEnded) {
   const Command command = StartEndlessRun();
   const pid_t still = ProcessOf("data_loader", 0), killed = ProcessOf("nn_worker", 0);
@@ -129,7 +129,7 @@ TEST_F(FailureTest, NoProcessIsLeftWhenTheCommandHasEnded) {
 
 class TerminatedRoleTest : public FailureTest, public ::testing::WithParamInterface<const char*> {};
 
-// A role gets SIGTERM, as when a cluster deletes a pod.
+// A role receives SIGTERM, as when a cluster deletes a pod.
 TEST_P(TerminatedRoleTest, StopsTheRunWithALastCut) {
   const std::string role = GetParam();
   const Command command = StartEndlessRun();
@@ -143,7 +143,7 @@ TEST_P(TerminatedRoleTest, StopsTheRunWithALastCut) {
   EXPECT_TRUE(NobodyIsLeft());
   EXPECT_FALSE(fs::exists(Path("run/failure.txt")));
   EXPECT_THAT(Satrap({"status", Path("run")}).out,
-              AllOf(HasSubstr("does not run: it was stopped"), HasSubstr("goes on from step "),
+              AllOf(HasSubstr("is not running: it was stopped"), HasSubstr("goes on from step "),
                     HasSubstr("its logs are in " + Path("run/logs"))));
 }
 
@@ -233,7 +233,7 @@ TEST_F(FailureTest, AModelThatDoesNotFitOnTheDiskEndsTheJobAndIsNamed) {
 }
 
 // A write to /dev/full fails as on a full disk. A run removes the failure.txt of an earlier failure
-// when it begins, so this test puts a folder there, which stays.
+// when it begins. So this test makes a folder of this name, which the run does not remove.
 TEST_F(FailureTest, AFullDiskIsNamedEvenIfTheCauseCannotBeKept) {
   const std::string job = WriteFile("csv.textproto", kCsvJob);
   WriteFile("train.csv", "1,a\n0,b\nnonsense\n0,b\n");
@@ -304,7 +304,7 @@ TEST_F(FailureTest, AFolderWithoutAModelIsRefusedBeforeAnythingStarts) {
   }
 }
 
-// The other rank only sees its connection to the first one break.
+// The other rank sees only that its connection to the first rank breaks.
 TEST_F(FailureTest, AModelThatIsDamagedIsBlamedAndNotAConnection) {
   fs::create_directories(Path("model"));
   WriteFile("model/manifest", "no manifest");
@@ -325,7 +325,7 @@ TEST_F(FailureTest, AReportThatCannotBeWrittenIsRefusedBeforeAnythingStarts) {
   EXPECT_NE(access(Path("run").c_str(), F_OK), 0) << "no run folder was made";
 }
 
-// /dev/full can be opened, and fails only when it is written to.
+// /dev/full can be opened; only writes to it fail.
 TEST_F(FailureTest, AReportThatIsNotWrittenIsPrinted) {
   const CommandEnd end =
       Satrap({"train", WriteJob(1000), "--report", "/dev/full", "--run_dir", Path("run")});

@@ -1,5 +1,5 @@
-// Follows docs/first_run.md: runs its commands one by one in an empty folder, and compares what
-// they print with what the page says they print.
+// Follows docs/first_run.md: runs its commands one by one in an empty folder, and compares their
+// output with the output that the page shows.
 
 #include <filesystem>
 #include <regex>
@@ -19,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A block of the page that begins with ```sh, and the block ```text that follows it, if one does.
+// A block of the page that begins with ```sh and, if there is one, the block ```text that follows
+// it.
 struct Step {
   std::string commands;
   std::vector<std::string> output;  // lines; "..." stands for any lines
@@ -47,9 +48,9 @@ std::vector<Step> StepsOf(const std::string& page) {
   return steps;
 }
 
-// The line without what differs from machine to machine: how fast it goes, the last digits of what
-// was learned, and the folder of the runs. Such numbers become "#". Numbers from 1,000 on stay,
-// because they are counts of the data, which are the same everywhere.
+// Removes from a line what differs from machine to machine: the folder of the runs, and numbers
+// such as speeds and the last digits of learned values, which become "#". Numbers from 1,000 on
+// stay, because they are counts of the data, which are the same everywhere.
 std::string ShapeOf(std::string line) {
   const std::pair<const char*, const char*> forgets[] = {
       {"[0-9,]+ samples/s", "# samples/s"},
@@ -72,7 +73,7 @@ std::vector<std::string> ShapesOf(const std::vector<std::string>& lines) {
   return shapes;
 }
 
-// Whether the lines of `pattern`, in which "..." matches any lines, are those of `lines`.
+// Whether `lines` match the lines of `pattern`, in which "..." stands for any lines.
 bool Matches(const std::vector<std::string>& pattern, const std::vector<std::string>& lines,
              size_t i = 0, size_t j = 0) {
   if (i == pattern.size()) return j == lines.size();

@@ -1,5 +1,5 @@
 // Whole runs whose NN workers train on the host's device: they score as on the CPU, and they
-// continue from what either device has saved.
+// continue from cuts that either device has saved.
 
 #include <cctype>
 #include <filesystem>
@@ -35,8 +35,8 @@ int64_t NumberBehind(const std::string& message, const std::string& text) {
 
 class HostDeviceTest : public RunFixture {
  protected:
-  // The test AUC of a run in the folder `run`, which is the same on every device except for
-  // rounding.
+  // Trains a run in the folder `run` and returns its test AUC, which is the same on every device
+  // except for rounding.
   double TestAuc(const std::string& job, const std::string& run, const std::string& device,
                  int ranks) {
     const CommandEnd end =
@@ -95,7 +95,8 @@ TEST_F(HostDeviceTest, ACutOfEitherDeviceIsGoneOnFromOnTheOther) {
                                        absl::StrCat("max_steps=", step + 100), "--report", report});
     ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
     EXPECT_EQ(JsonNumber(ReadFile(report), "generations"), 2);
-    // Hybrid also trains the parts that the rank holds already.
+    // In hybrid mode a rank also trains the parts that it already holds, so there may be more
+    // steps.
     EXPECT_GE(JsonNumber(ReadFile(report), "steps"), static_cast<double>(step + 100));
     EXPECT_GT(JsonNumber(ReadFile(report), "test.auc"), 0.6);
   }
@@ -118,7 +119,7 @@ TEST_F(HostDeviceTest, WhatTheDeviceMustHoldIsKnownBefore) {
                                                   ", and each NN worker needs ", need, " bytes")));
   EXPECT_FALSE(fs::exists(Path("run"))) << "nothing was started";
 
-  // The memory that `validate` names is enough.
+  // The memory that `validate` reports is enough.
   const CommandEnd enough =
       Satrap({"train", job, "--set", "nn_worker.device=HOST", "--set",
               absl::StrCat("nn_worker.device_memory_bytes=", need), "--run_dir", Path("run")});

@@ -1,5 +1,5 @@
-// Whole runs whose data would once have ended them: messages larger than max_message_bytes, and
-// labels that are no class.
+// Whole runs on data that made runs of earlier builds fail: messages larger than max_message_bytes,
+// and labels that are not classes.
 
 #include <cstdint>
 #include <string>
@@ -14,8 +14,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Parts of 128 records; with 200 ids each, PutBatch has over 200 KB, and with dim 16 a Lookup's
-// answer, a NextBatch's, a push and an Update have more.
+// A part has 128 records with 200 ids each, so a PutBatch has over 200 KB. With dim 16 the answers
+// to a Lookup and to NextBatch, a push and an Update are even larger.
 constexpr char kListsJob[] = R"(
   name: "lists"
   mode: SYNC
@@ -45,7 +45,7 @@ constexpr char kListsJob[] = R"(
   nn_worker { replicas: 2 }
 )";
 
-// The output has as many values as a vector has; no layer states this number.
+// The output has as many values as a vector of the table; no layer states this number.
 constexpr char kClassesJob[] = R"(
   name: "classes"
   global_batch_size: 64
@@ -69,7 +69,7 @@ constexpr char kClassesJob[] = R"(
 
 class LargeMessageTest : public RunFixture {
  protected:
-  // Trains with the assignments and returns the report.
+  // Trains with `assignments` of fields (--set) and returns the report.
   std::string Train(const std::string& job, const std::string& run,
                     std::vector<std::string> assignments = {}) {
     assignments.push_back("data_root=" + dir_);
@@ -127,8 +127,8 @@ TEST_F(LargeMessageTest, PartsLargerThanAMessageTrainToTheSameBits) {
             DigestIn(pooled));
 }
 
-// The Updates of one worker for the step have been sent in chunks, and those of another worker may
-// still be under way.
+// The step's Updates of one worker have been sent in chunks, while those of another worker may
+// still be in flight.
 TEST_F(LargeMessageTest, ADeathAmongChunksLeavesTheModelOfAnUndisturbedRun) {
   WriteLists();
   const std::string text =

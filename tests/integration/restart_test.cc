@@ -1,5 +1,5 @@
-// The generations of a run: its processes die, are started again, or come back from a generation
-// that is over. The test starts the roles itself, as a cluster does, because the launcher ends all
+// The generations of a run: its processes die, are started again, or resume after their generation
+// is over. The test starts the roles itself, as a cluster does, because the launcher ends all
 // processes as soon as one of them dies.
 
 #include <signal.h>
@@ -35,7 +35,7 @@ class RestartTest : public RunFixture {
  protected:
   // Writes the resolved job that all roles of the following runs share. Its run folder is
   // Path("run"). It has no validation, so nothing is saved before the end. `train_samples` must
-  // last for some seconds, on a fast machine, too: WaitUntilTraining waits for a line that comes
+  // last for some seconds even on a fast machine: WaitUntilTraining waits for a line that comes
   // after a second.
   void MakeJob(int64_t train_samples, const std::string& more) {
     const std::string job =
@@ -130,8 +130,8 @@ class RestartTest : public RunFixture {
     EXPECT_EQ(WaitFor(coordinator, kSecondsToEnd).exit_code, 0) << AllLogs();
   }
 
-  // Waits until the generation has ended: every process has exited with 75, or with 76 if its
-  // failure is an echo of another one, and has left the ending that its coordinator knows.
+  // Waits until the generation has ended. Every process must have exited with 75, or with 76 if its
+  // failure is a consequence of another one, and must have left the same ending as its coordinator.
   void ExpectStartAgain() {
     for (const auto& [name, command] : run_) {
       const CommandEnd end = WaitFor(command, kSecondsToEnd);
@@ -210,7 +210,7 @@ TEST_F(RestartedPsTest, EndsTheGenerationAndTheNextOneFinishes) {
   if (!HasFatalFailure()) ExpectGenerationEndsAndTheNextOneFinishes();
 }
 
-// In a container every program is process 1, so a restarted one has the number of the first.
+// In a container every program is process 1, so a restarted PS has the process number of the first.
 TEST_F(RestartedPsTest, EndsTheGenerationThoughItHasTheNumberOfTheFirst) {
   std::vector<std::string> wrapper;
   for (const char* flags : {"-pf", "-Urpf"}) {
@@ -242,7 +242,7 @@ TEST_F(RestartTest, AfterTheDeathOfAPsTheNextGenerationMakesTheUndisturbedModel)
   StartGeneration();
   ExpectFinished();
   EXPECT_EQ(DigestOfModel(), undisturbed);
-  // A generation of a run that has finished does nothing.
+  // A generation of a finished run does nothing.
   StartGeneration();
   ExpectFinished();
   EXPECT_THAT(LogOf("nn_worker_0"), HasSubstr("the run has finished already"));
@@ -255,14 +255,14 @@ TEST_F(RestartTest, AProgramWithoutKernelsRefusesAJobOnADevice) {
   StartRun();
   const CommandEnd end = WaitFor(run_.at("nn_worker_0"), kSecondsToEnd);
   EXPECT_NE(end.exit_code, 0);
-  EXPECT_THAT(end.err, HasSubstr("nn_worker.device is HOST, and this program is for CPU alone: run "
+  EXPECT_THAT(end.err, HasSubstr("nn_worker.device is HOST, but this program is for CPU alone: run "
                                  "nn_worker_host in place of nn_worker"));
   run_.erase("nn_worker_0");
   KillRunExcept("");
 }
 
-// In the generation that follows, the zombie sends what it would have sent in its own: the same
-// indices, numbers and handles.
+// In the next generation, a process of the last generation still sends what it would have sent
+// then: the same indices, numbers and handles.
 TEST_F(RestartTest, AProcessOfAnEarlierGenerationIsRefusedAndChangesNothing) {
   MakeJob(1000000, "mode: SYNC reproducible: true");
   StartRun();
@@ -277,8 +277,8 @@ TEST_F(RestartTest, AProcessOfAnEarlierGenerationIsRefusedAndChangesNothing) {
     const Command stopped = run_.at(zombie);
     SendSignal(stopped.pid, SIGSTOP);
     KillRunExcept(zombie);
-    // A stopped server still holds its socket, so the new one listens elsewhere: members learn
-    // addresses only from the coordinator.
+    // A suspended server still holds its socket, so the new process listens at another address.
+    // This works because members learn addresses only from the coordinator.
     listen_[zombie] = Address(zombie + "_again");
     fs::remove(Path("run/metrics.jsonl"));  // so that WaitUntilTraining waits for new lines
     StartGeneration();

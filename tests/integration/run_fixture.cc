@@ -99,8 +99,8 @@ class FolderWatch {
   }
   ~FolderWatch() { close(fd_); }
 
-  // Starts watching the folders that exist by now; a later change in them ends a Wait. Nothing is
-  // missed in a folder that is made later, because making it is a change itself.
+  // Starts watching the folders that exist now. A later change in them ends a Wait. Nothing is
+  // missed in a folder that is made later, because making the folder is itself a change.
   void TakeIn() {
     Add(root_);
     std::error_code error;
@@ -118,7 +118,7 @@ class FolderWatch {
   }
 
  private:
-  // Fails for a folder that was removed meanwhile, which needs no watch.
+  // Fails for a folder that has been removed, but such a folder needs no watch.
   void Add(const std::string& folder) {
     inotify_add_watch(fd_, folder.c_str(),
                       IN_CREATE | IN_DELETE | IN_MODIFY | IN_MOVED_FROM | IN_MOVED_TO);
@@ -132,7 +132,7 @@ int64_t DeadlineMs(double timeout_s) {
   return MonotonicMs() + static_cast<int64_t>(timeout_s * 1000);
 }
 
-// The build's folder of programs, DIR: this test's program is DIR/tests/integration/NAME.
+// The folder DIR of the build's programs: the program of this test is DIR/tests/integration/NAME.
 std::string ProgramsDir() {
   return fs::read_symlink("/proc/self/exe").parent_path().parent_path().parent_path().string();
 }
@@ -151,7 +151,8 @@ std::vector<pid_t> ProcessesWritingTo(const std::function<bool(const std::string
   return pids;
 }
 
-// Empty if the process is gone, or ends while its file is read, which throws no exception here.
+// Empty if the process has ended, or ends while its file is read. Neither case throws an exception
+// here.
 std::string CommandLineOf(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/cmdline"), std::ios::binary);
   std::ostringstream text;
@@ -248,7 +249,7 @@ CommandEnd RunFixture::Satrap(const std::vector<std::string>& args) {
 }
 
 std::vector<pid_t> RunFixture::ProcessesWith(const std::string& text) {
-  // Every command line contains the empty text, and callers kill what they get.
+  // Every command line contains the empty text, and callers may kill the processes that they get.
   CHECK(!text.empty());
   std::vector<pid_t> pids;
   std::error_code error;

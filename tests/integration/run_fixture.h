@@ -31,8 +31,8 @@ struct CommandEnd {
   double seconds = 0;  // that WaitFor took
 };
 
-// kill() of one process. REQUIRES: pid > 0, because 0 and -1 mean groups and all processes, and a
-// search that finds nothing may return them
+// Calls kill() for one process. REQUIRES: pid > 0. A search that finds nothing may return 0 or -1,
+// and kill() would send the signal to a process group or to all processes.
 int SendSignal(pid_t pid, int signal);
 
 class RunFixture : public ::testing::Test {
@@ -41,7 +41,8 @@ class RunFixture : public ::testing::Test {
   void TearDown() override;
 
   // Writes a job with a synthetic click log: 3 id features, 2 numerics, one table; 2 embedding PSs,
-  // 2 embedding workers, 2 NN workers, 1 loader. `more` is appended to its text. Returns its path.
+  // 2 embedding workers, 2 NN workers, 1 loader. `more` is appended to the job's text. Returns the
+  // job's path.
   std::string WriteJob(int64_t train_samples, const std::string& more = "");
   std::string WriteFile(const std::string& name, const std::string& text);
 
@@ -62,15 +63,15 @@ class RunFixture : public ::testing::Test {
   static std::vector<pid_t> ProcessesWith(const std::string& text);
   // Waits until no process whose command line contains `text` is left; false after `timeout_s`.
   static bool WaitUntilGone(const std::string& text, double timeout_s);
-  // The processes of the roles of the run in `run_dir`, which its launcher has started: those whose
-  // output goes into its logs. Their command lines do not name the run.
+  // The processes of roles that the launcher of the run in `run_dir` has started. They are found by
+  // their output, which goes into the run's logs: their command lines do not name the run.
   static std::vector<pid_t> RoleProcesses(const std::string& run_dir);
   // The process of a role, such as "nn_worker" 1; 0 if there is none at this moment.
   static pid_t RoleProcess(const std::string& run_dir, const std::string& role, int index);
   // Waits until no process of the run's roles is left; false after `timeout_s`.
   static bool WaitUntilOver(const std::string& run_dir, double timeout_s);
   // Waits until `done` returns true; false after `timeout_s`. Calls `done` at each change of a file
-  // below dir_, so it must depend on those alone.
+  // below dir_, so `done` must depend on these files alone.
   bool WaitUntil(const std::function<bool()>& done, double timeout_s) const;
   // Waits until a run in `run_dir`, below dir_, has trained some steps.
   bool WaitUntilTraining(const std::string& run_dir) const;

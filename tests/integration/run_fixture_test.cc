@@ -15,7 +15,7 @@ class RunFixtureTest : public RunFixture {
   using RunFixture::ProcessesWith;
 };
 
-// Skipped, so that the fixture's SetUp is not run.
+// A test that is skipped, so that the fixture's SetUp does not run.
 class SkippedFixture : public RunFixture {
   void SetUp() override { GTEST_SKIP() << "as a test without a broker"; }
 };

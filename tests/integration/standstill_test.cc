@@ -1,6 +1,6 @@
 // A standstill of the whole machine (a suspended virtual machine, a laptop that was closed, a
-// debugger) does not end a run: every process leaves the time in which it stood still itself out of
-// its timeouts.
+// debugger) does not end a run: in its timeouts every process ignores the time during which it was
+// itself suspended.
 
 #include <signal.h>
 
@@ -20,7 +20,7 @@ constexpr double kStandstillSeconds = 36;
 class StandstillTest : public RunFixture {
  protected:
   // The command lines of the launcher and the coordinator name the run's folder; those of the roles
-  // name the folder of its sockets.
+  // name the folder of the run's sockets.
   std::vector<pid_t> ProcessesOfRun() const {
     const std::string sockets = std::filesystem::read_symlink(Path("run/sockets")).string();
     std::set<pid_t> pids;

@@ -1,4 +1,5 @@
-// Whole runs, with every role a process: training in both modes, then evaluate, predict and status.
+// Whole runs with a process for every role: training in both modes, then evaluate, predict and
+// status.
 
 #include <signal.h>
 #include <zlib.h>
@@ -97,7 +98,7 @@ TEST_F(TrainTest, WhereStdoutIsForAProgramTheReportForPeopleGoesToStderr) {
   EXPECT_THAT(end.err, HasSubstr(ReadFile(Path("run/report.txt"))));
 }
 
-// As `satrap train JOB 2>&1 | head -1`, whose reader is gone when the second line comes.
+// Like `satrap train JOB 2>&1 | head -1`, where the reader is gone when the second line comes.
 TEST_F(TrainTest, ARunWhoseProgressNobodyReadsAnyMoreTrainsOnToItsEnd) {
   const Command command = StartProgram({"bash", "-c", R"(set -o pipefail; "$@" 2>&1 | head -n 1)",
                                         "bash", ProgramPath("deploy/satrap_cli"), "--install_dir=.",
@@ -271,7 +272,7 @@ TEST_F(TrainTest, PredictWritesOneProbabilityARecordInOrder) {
   EXPECT_EQ(scores[2], scores[0]);
   EXPECT_EQ(lines[3], "nan");
   EXPECT_EQ(scores[4], scores[0]) << "the label plays no part";
-  // By name this file comes after the other one, but in the command it comes first.
+  // By name this file comes after the other one, but the command line names it first.
   const std::string first = WriteFile("z.csv", "1,a\n0,b\n");
   const CommandEnd both = Satrap(
       {"predict", Path("run"), first, Path("score.csv"), "--run_dir", Path("predictions of two")});
@@ -282,7 +283,8 @@ TEST_F(TrainTest, PredictWritesOneProbabilityARecordInOrder) {
   EXPECT_THAT(end.err, HasSubstr("1 bad record has the line nan"));
 }
 
-// A user likes the items of the same half, so the vectors of the two towers must rank those first.
+// A user likes the items of the user's own half, so the vectors of the two towers must rank these
+// items first.
 TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
   std::string train, users, items, relevant, seen;
   for (int i = 0; i < 6000; ++i) {
@@ -332,8 +334,7 @@ TEST_F(TrainTest, VectorsThatPredictWritesAreRankedByRetrieve) {
   ASSERT_EQ(user_vectors.exit_code, 0) << user_vectors.err;
   EXPECT_THAT(user_vectors.out, ::testing::EndsWith("nan\tnan\tnan\n"));
   WriteFile("user_vectors", user_vectors.out);
-  // Several outputs of a record are printed one after another, and inputs of the model are outputs,
-  // too.
+  // The outputs of a record are printed one after another. Inputs of the model may be outputs, too.
   const CommandEnd both =
       Satrap({"predict", Path("run"), Path("users.csv"), "--output", "user.embedding", "--output",
               "user_vector", "--run_dir", Path("p3")});
@@ -400,7 +401,7 @@ TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
   EXPECT_THAT(stopped.err, HasSubstr("no work is lost; `satrap resume "));
   EXPECT_TRUE(RoleProcesses(Path("run")).empty());
   const CommandEnd ended = Satrap({"status", Path("run")});
-  EXPECT_THAT(ended.out, HasSubstr("does not run: it was stopped"));
+  EXPECT_THAT(ended.out, HasSubstr("is not running: it was stopped"));
   EXPECT_THAT(ended.out, HasSubstr("`satrap resume " + Path("run") + "` goes on from step "));
 }
 
@@ -435,8 +436,8 @@ TEST_F(TrainTest, CutsOfARunAreTakenListedInspectedAndVerified) {
   EXPECT_EQ(JsonNumber(ReadFile(Path("resumed.json")), "generations"), 2);
 }
 
-// A file of 9,000 records, more than a block, with words in irregular order, bad records in places
-// and empty lines in between.
+// A file of 9,000 records, more than a block, with words in irregular order, some bad records, and
+// empty lines in between.
 TEST_F(TrainTest, LineIOfThePredictionsIsAboutRecordIOfADamagedFile) {
   std::string train;
   for (int i = 0; i < 4000; ++i) absl::StrAppend(&train, i % 2, ",", i % 2 == 1 ? "a" : "b", "\n");
@@ -477,7 +478,7 @@ TEST_F(TrainTest, LineIOfThePredictionsIsAboutRecordIOfADamagedFile) {
   EXPECT_EQ(predicted(Path("score.csv"), {"data.split_bytes=1000", "data_loader.replicas=3",
                                           "data_loader.threads=2", "nn_worker.replicas=2"}),
             expected);
-  // Names that, read as globs, match other files too.
+  // Names that would also match other files if they were read as globs.
   const std::string compressed = Path("score[1]*.csv");
   WriteFile("score1.csv", "0,a\n");
   const gzFile file = gzopen(compressed.c_str(), "wb");

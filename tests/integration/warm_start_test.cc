@@ -1,5 +1,5 @@
-// Runs that start from the model of another one, and rates that fall on a plateau, with every role
-// a process.
+// Whole runs, with a process for every role, that start from the model of another run, and runs
+// whose rates fall on a plateau.
 
 #include <cmath>
 #include <filesystem>
@@ -71,13 +71,14 @@ TEST_F(WarmStartTest, ARunThatTakesEverythingGoesOnAsALongerOne) {
   const std::string second = Train("second", in_order, "first");
   EXPECT_EQ(JsonNumber(second, "steps") * 2, JsonNumber(longer, "steps"));
   EXPECT_EQ(JsonNumber(second, "test.auc"), JsonNumber(longer, "test.auc"));
-  // Parts are scored in the order in which they arrive, and the last bits of a sum depend on it.
+  // Parts are scored in the order in which they arrive, and the last bits of a sum depend on this
+  // order.
   EXPECT_NEAR(JsonNumber(second, "test.logloss"), JsonNumber(longer, "test.logloss"), 1e-12);
   EXPECT_THAT(LogOfRank0("second"),
               AllOf(HasSubstr("begins with a model"), HasSubstr("dense_optimizer_state=true"),
                     Not(HasSubstr("begins anew"))));
 
-  // Without the state the rate warms up again, so the steps differ.
+  // Without the optimizer's state the rate warms up again, so the steps differ.
   const std::string warm =
       Train("warm", {"data.shuffle_rows=0", "warm_start.optimizer_state=false"}, "first");
   EXPECT_GT(std::abs(JsonNumber(warm, "test.logloss") - JsonNumber(longer, "test.logloss")), 1e-9);
@@ -89,7 +90,8 @@ TEST_F(WarmStartTest, TakesOnlyWhatIsNamed) {
   Train("first", {});
   const std::string report = Train("second", {"warm_start.only=deep/*", "max_steps=1"}, "first");
   EXPECT_THAT(LogOfRank0("second"), HasSubstr("dense_optimizer_state=true"));
-  // The tables have the rows of one batch, not of 5000 samples.
+  // The run takes over no tables and makes one step, so its tables have the rows of one batch and
+  // not of 5000 samples.
   EXPECT_LT(JsonNumber(report, "tables.rows"), 19 + 19 + 99);
   const CommandEnd misspelt = Satrap(Args("third", {"warm_start.only=dep/*"}, "first"));
   EXPECT_EQ(misspelt.exit_code, 1);
@@ -135,7 +137,7 @@ TEST_F(WarmStartTest, SaysByTableAndFeatureWhatWasTakenAndWhichFieldJoinsARename
   EXPECT_THAT(err_ + out_, Not(HasSubstr("feature city")));
 }
 
-// From some validation on the rates are 0 except for rounding, so no later validation is better.
+// After some validation all rates are 0 except for rounding, so no later validation is better.
 TEST_F(WarmStartTest, RatesFallOnAPlateauAndTheRunEnds) {
   const std::vector<std::string> sets = {
       "epochs=20",

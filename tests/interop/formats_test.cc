@@ -15,7 +15,7 @@ namespace {
 
 constexpr char kCommand[] = "/usr/bin/python3 tests/interop/reference_formats.py";
 
-// The script's line for "key ID ID_SPACE", by the engines' functions.
+// The line that the script prints for "key ID ID_SPACE", computed by the engines' functions.
 std::string KeyLine(const std::string& question) {
   std::istringstream in(question);
   std::string word, space;
@@ -29,7 +29,7 @@ std::string KeyLine(const std::string& question) {
   return line.str();
 }
 
-// The same for "shuffle SEED EPOCH SPLIT BLOCK ROWS".
+// Like KeyLine, for "shuffle SEED EPOCH SPLIT BLOCK ROWS".
 std::string ShuffleLine(const std::string& question) {
   std::istringstream in(question);
   std::string word;

@@ -1,5 +1,5 @@
-// Satrap's raw calls against code that protoc generates: any gRPC client can call a role, and a
-// role can call any gRPC server.
+// Satrap's raw calls together with code that protoc generates: any gRPC client can call a role, and
+// a role can call any gRPC server.
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/server.h>
@@ -50,8 +50,8 @@ LookupHeader RequestHeader() {
   return header;
 }
 
-// The answer that both kinds of server give: the request's table and count. The payload is the
-// request's, twice.
+// The answer that both kinds of server give has the request's table and count. Its payload is the
+// request's payload twice.
 LookupAnswerHeader AnswerHeader(const LookupHeader& request) {
   LookupAnswerHeader header;
   header.set_outcome(OUTCOME_DONE);

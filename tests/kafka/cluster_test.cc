@@ -117,8 +117,8 @@ TEST_F(KafkaClusterTest, RangesAndTimesKeepTheOrderOfThePartitions) {
   EXPECT_EQ((*ranges)[1].earliest, 2);
   EXPECT_EQ((*ranges)[1].latest, 10);
   EXPECT_EQ((*ranges)[2].latest, 0);
-  // The time is between the fourth and the fifth message of a's partition 1. The messages of b are
-  // of today, and a's partition 0 has none.
+  // The time lies between the fourth and the fifth message of partition 1 of topic a. The messages
+  // of topic b are of today, and partition 0 of topic a has none.
   const auto at = cluster_->OffsetsAt(partitions, 1700000003500);
   ASSERT_TRUE(at.ok()) << at.status();
   EXPECT_EQ(*at, (std::vector<int64_t>{0, 4, 0}));
@@ -156,13 +156,13 @@ TEST_F(KafkaClusterTest, AMessageThatArrivesWhileATimeIsAskedForIsNotBeforeItsOf
 
 TEST_F(KafkaClusterTest, ACommitWaitsNoLongerThanTheLimitForABrokerThatHangs) {
   const std::string topic = broker_->NewTopic(1);
-  // The very first commit makes the broker create a topic for itself, so it gets more time.
+  // The first commit of all makes the broker create a topic for its own use, so allow more time.
   ASSERT_TRUE(cluster_->Commit({KafkaPlace{{topic, 0}, 0}}).ok());
   const auto cluster = KafkaCluster::Connect(broker_->Config(""), absl::Seconds(3));
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   ASSERT_TRUE((*cluster)->Commit({KafkaPlace{{topic, 0}, 1}}).ok());
   ASSERT_EQ(kill(broker_->pid(), SIGSTOP), 0);
-  // On a busy machine some of the broker's threads go on for a while.
+  // On a busy machine some of the broker's threads run on for a while.
   int stopped = 0;
   ASSERT_EQ(waitpid(broker_->pid(), &stopped, WUNTRACED), broker_->pid());
   ASSERT_TRUE(WIFSTOPPED(stopped));
@@ -173,7 +173,7 @@ TEST_F(KafkaClusterTest, ACommitWaitsNoLongerThanTheLimitForABrokerThatHangs) {
   EXPECT_EQ(hangs.code(), absl::StatusCode::kUnavailable) << hangs;
   EXPECT_THAT(std::string(hangs.message()),
               HasSubstr("cannot commit offsets at " + broker_->address()));
-  // The broker may notice that it was away for too long, and need a moment.
+  // The broker may notice that it was unreachable for too long, and then take a moment to recover.
   absl::Status back = absl::UnavailableError("");
   while (absl::IsUnavailable(back) && MonotonicMs() - begin_ms < 60000) {
     back = (*cluster)->Commit({KafkaPlace{{topic, 0}, 3}});

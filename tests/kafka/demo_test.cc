@@ -1,5 +1,5 @@
-// `satrap demo --kafka` as a user runs it: its own broker, its producer, and the run that trains
-// from the topic meanwhile.
+// `satrap demo --kafka` as a user runs it, with its own broker, its producer, and the run that
+// trains from the topic at the same time.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 class KafkaDemo : public RunFixture {
  protected:
-  // Whether there is no broker to start. The script says so only where a broker is not required.
+  // Whether Kafka is not installed. The script reports this only if a broker is not required.
   static bool IsNotInstalled(const CommandEnd& end) {
     return end.err.find("there is no Kafka broker to start") != std::string::npos;
   }

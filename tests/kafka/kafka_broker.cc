@@ -27,7 +27,7 @@ namespace {
 constexpr char kScript[] = "tests/kafka/broker";
 // The script's exit code when something is not installed.
 constexpr int kNotInstalled = 3;
-// Enough for Java on a machine that builds at the same time.
+// Long enough for Java to start on a machine that is building at the same time.
 constexpr int64_t kStartMs = 120000;
 
 std::string ReadFile(const std::string& path) {
@@ -119,7 +119,7 @@ bool KafkaBroker::StartProcess() {
       usleep(10000);  // the script has not chosen its ports yet
       continue;
     }
-    // The query itself waits for the broker.
+    // No pause is needed here: the query itself waits for the broker.
     if (KafkaCluster::Connect(Config(""), absl::Seconds(1)).ok()) return true;
   }
 }

@@ -1,15 +1,15 @@
 // A KafkaBroker is a real broker for a test: a child process that dies with the test, on ports that
 // were free, with its data in a temporary folder.
 //
-// It needs what `./setup kafka` installs. Where that is missing, Start returns null after it has
-// printed one line that says so, and the test is skipped; if SATRAP_REQUIRE_KAFKA is set, as in CI,
-// the test fails:
+// It needs what `./setup kafka` installs. If that is missing, Start prints one line that says so
+// and returns null, and the test is skipped. If SATRAP_REQUIRE_KAFKA is set, as in CI, the test
+// fails instead:
 //
 //     static void SetUpTestSuite() { broker_ = KafkaBroker::Start(); }
 //     void SetUp() override { if (broker_ == nullptr) GTEST_SKIP(); }
 //
-// The script tests/kafka/broker looks for the jars in the checkout: in a test's runfiles it is a
-// link that leads there. Not thread-safe; the thread that starts it must outlive it.
+// The script tests/kafka/broker looks for the jars in the checkout: in a test's runfiles the script
+// is a link into the checkout. Not thread-safe; the thread that starts a broker must outlive it.
 
 #ifndef SATRAP_TESTS_KAFKA_KAFKA_BROKER_H_
 #define SATRAP_TESTS_KAFKA_KAFKA_BROKER_H_
@@ -31,8 +31,9 @@ namespace satrap {
 
 class KafkaBroker {
  public:
-  // Starts a broker and waits until it answers. `properties` ("NAME=VALUE") override its settings;
-  // if they change its listeners, `address` is that of the listener without login and TLS.
+  // Starts a broker and waits until it answers. `properties` ("NAME=VALUE") override the broker's
+  // settings. If they change its listeners, `address` is the address of the listener without login
+  // and TLS.
   static std::unique_ptr<KafkaBroker> Start(const std::vector<std::string>& properties = {},
                                             const std::string& address = "");
   // Kills the broker.
@@ -44,10 +45,10 @@ class KafkaBroker {
   // A configuration that reads `topic` from this broker.
   KafkaConfig Config(const std::string& topic) const;
 
-  // Makes a topic, and returns when the broker knows it.
+  // Makes a topic, and returns when the broker can use it.
   void MakeTopic(const std::string& topic, int partitions,
                  const std::map<std::string, std::string>& settings = {});
-  // As MakeTopic, with a name that no other test has. Returns the name.
+  // Like MakeTopic, with a name that no other test uses. Returns the name.
   std::string NewTopic(int partitions, const std::map<std::string, std::string>& settings = {});
   KafkaAdmin& admin() { return *admin_; }
   // Writes messages to one partition, one after another, and waits for the broker.

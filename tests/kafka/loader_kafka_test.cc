@@ -51,7 +51,7 @@ class Loader {
   }
   ~Loader() { executor_.Stop(); }
 
-  // The next part of the train stream; none at the end of the epoch.
+  // The next part of the train stream; nothing at the end of the epoch.
   absl::StatusOr<absl::optional<Part>> Next() {
     streams_->sources()[0].sources[0]->Next([this](absl::StatusOr<absl::optional<Part>> part) {
       MutexLock lock(&mutex_);
@@ -104,7 +104,8 @@ class LoaderKafkaTest : public testing::Test {
     data->mutable_kafka()->set_max_wait_ms(500);
     return job;
   }
-  // All partitions from their first offset to their end, or without an end.
+  // All partitions from their first offset: `with_ends` to their present end, otherwise without an
+  // end.
   static SplitList Partitions(const std::string& topic, bool with_ends) {
     const KafkaConfig config = broker_->Config(topic);
     auto cluster = KafkaCluster::Connect(config);
@@ -158,7 +159,7 @@ TEST_F(LoaderKafkaTest, ABoundedTopicWithTransactionsIsReadOnceByTwoLives) {
     for (int i = 0; i < 7; ++i) producer.Send({topic, round % 2}, "1,-1");
     producer.Abort();
   }
-  // An open transaction ends what can be read when the run begins.
+  // When the run begins, a reader can read only up to the first message of an open transaction.
   producer.Begin();
   producer.Send({topic, 0}, "1,-2");
   producer.Flush();
@@ -257,8 +258,8 @@ TEST_F(LoaderKafkaTest, BadRecordsAreInTheDeadLetterTopicWhenTheirPartComes) {
 TEST_F(LoaderKafkaTest, BadRecordsThatAreTooLargeForTheDeadLetterTopicAreShortened) {
   const std::string topic = broker_->NewTopic(1, {{"max.message.bytes", "4000000"}});
   const std::string dead = broker_->NewTopic(1, {{"max.message.bytes", "20000"}});
-  // The first value is larger than the client sends, the second larger than the topic accepts. The
-  // many small values are neither.
+  // The first value is too large for the client to send, and the second too large for the topic to
+  // accept. The many small values are neither.
   std::vector<std::string> values = {std::string(900000, 'x'), std::string(50000, 'y')};
   for (int i = 0; i < 300; ++i) values.push_back(std::string(400, 'z'));
   values.push_back("1,6");

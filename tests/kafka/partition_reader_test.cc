@@ -233,7 +233,7 @@ TEST_F(PartitionReaderTest, ACompactedTopicHasGaps) {
   ASSERT_TRUE(producer.ok());
   int64_t sent = 0;
   std::vector<std::pair<int64_t, std::string>> read;
-  // Compaction runs when the broker finds time. Each round also closes a segment.
+  // The broker compacts when it has time. Each round also closes a segment.
   for (int round = 0; round < 600 && (sent < 1000 || read.size() > 500); ++round) {
     for (int i = 0; i < 100; ++i) {
       const std::string key = absl::StrCat("key", i % 10);
@@ -277,11 +277,11 @@ TEST_F(PartitionReaderTest, ExpiredOffsetsAreAnErrorThatNamesWhatWasWantedAndFou
   ASSERT_TRUE(reader->lost(0).has_value());
   EXPECT_EQ(reader->lost(0)->wanted, 10);
   EXPECT_EQ(reader->lost(0)->found, 50);
-  // The error stays, but the other partition is read.
+  // The error stays, but messages of the other partition are still delivered.
   MessageBatch batch;
   EXPECT_EQ(reader->Read(0, 10, &batch), status);
   EXPECT_EQ(ReadToEnd(reader.get(), 1).size(), 100u);
-  // A reader that begins at the offset that was found goes on.
+  // A new reader that begins at the offset that was found can read on.
   EXPECT_EQ(ReadToEnd(Open({{partition, 50}}).get(), 0).size(), 50u);
 }
 
@@ -305,7 +305,7 @@ TEST_F(PartitionReaderTest, APartitionThatIsNotReadFillsItsShareAndHoldsUpNoOthe
   config.set_queue_bytes(4 << 20);
   auto reader = Open(config, {{{topic, 0}, 0}, {{topic, 1}, 0}});
   EXPECT_EQ(ReadToEnd(reader.get(), 1).size(), values.size());
-  // The queue has a share of 2 MB, and one fetch answer of at most 1 MB may exceed it.
+  // The queue's share is 2 MB. One fetch answer of at most 1 MB may come on top of it.
   EXPECT_GT(reader->queued_messages(0), 0u);
   EXPECT_LE(reader->queued_messages(0), (size_t{3} << 20) / 10000 + 1);
   EXPECT_EQ(ReadToEnd(reader.get(), 0).size(), values.size());
@@ -328,7 +328,7 @@ TEST_F(PartitionReaderTest, AQueueThatWasFullIsFilledAgainWhenItRunsLow) {
       reader->Wait({}, absl::Milliseconds(5));
     }
     ++refills;
-    // Left alone, librdkafka would take a second to fill the queue.
+    // With its defaults, librdkafka would take a second to fill the queue.
     late += MonotonicMs() - begin_ms > 500 ? 1 : 0;
     while (reader->queued_messages(0) > 30) {
       MessageBatch batch;

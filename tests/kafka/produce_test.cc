@@ -66,7 +66,7 @@ class KafkaProduceTest : public testing::Test {
     batch.Clear();
     return read;
   }
-  // The output of the program with these arguments and the broker's address.
+  // Runs the program with these arguments and the broker's address. Returns its output.
   static std::string Program(const std::string& arguments, int* code) {
     FILE* const pipe = popen(
         absl::StrCat("deploy/kafka/kafka ", arguments, " --brokers ", broker_->address(), " 2>&1")
@@ -199,8 +199,9 @@ TEST_F(KafkaProduceTest, ARateIsKept) {
   EXPECT_GE(MonotonicMs() - begin_ms, 1000);
 }
 
-// A broker whose second listener gives clients a name that does not resolve, as one in a container
-// or behind an address of a cloud may. The first listener is for making the topic.
+// A broker whose second listener tells clients a name that does not resolve. This may happen to a
+// broker in a container, or to one that is reached through an address of a cloud provider. The test
+// makes the topic through the first listener.
 class UnresolvedBrokerTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -220,8 +221,8 @@ class UnresolvedBrokerTest : public testing::Test {
     topic_ = broker_->NewTopic(1);
     kafka_.add_brokers(named_);
   }
-  // Expects an error, within the time that is promised, that names the host that failed and where
-  // its name comes from.
+  // Expects an error within the promised time. It must name the host that failed and say where its
+  // name comes from.
   void ExpectNamed(const std::function<absl::Status()>& ask) const {
     const int64_t begin_ms = MonotonicMs();
     const absl::Status status = ask();

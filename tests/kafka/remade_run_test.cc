@@ -1,5 +1,6 @@
-// Whole runs whose topic is deleted and made anew, while they are stopped or while they read it,
-// and runs that have lost what would tell (docs/kafka.md, "What is promised").
+// Whole runs whose topic is deleted and made again, while they are stopped or while they read it,
+// and runs that have lost the records by which they would notice this (docs/kafka.md, "What is
+// promised").
 
 #include <cstdint>
 #include <filesystem>
@@ -29,7 +30,7 @@ constexpr int64_t kOthers = 1000000;  // the number of a new topic's first recor
 
 class RemadeRunTest : public TopicRunFixture {
  protected:
-  // A run without end, which outlasts whatever is done to it.
+  // Starts an endless run, which lasts until the test stops it or it fails.
   Command StartEndless(const std::string& more = "") {
     return StartRun(
         WriteTopicJob(topic_, absl::StrCat("end { at: NEVER } max_wait_ms: 200 ", more)));
@@ -44,17 +45,18 @@ class RemadeRunTest : public TopicRunFixture {
     const CommandEnd end = WaitFor(run, kSecondsToEnd);
     EXPECT_EQ(end.exit_code, 0) << end.err;
   }
-  // In the place of the topic there is one of the same name with `count` other records.
+  // Replaces the topic by one of the same name with `count` other records.
   void MakeAnew(int64_t count) {
     CHECK_OK(broker_->admin().DeleteTopic(topic_));
     const int64_t deadline_ms = MonotonicMs() + 60000;
-    // The broker may still be removing the old one.
+    // The broker may still be removing the old topic.
     while (!broker_->admin().CreateTopic(topic_, kPartitions).ok()) {
       CHECK(MonotonicMs() < deadline_ms);
     }
     Produce(topic_, kPartitions, kOthers, kOthers + count);
   }
-  // The run has ended, and says of which topic partition it cannot go on.
+  // Expects that the run has ended with an error that names the topic partition which it cannot
+  // continue to read.
   void ExpectRefused(const CommandEnd& end) {
     EXPECT_EQ(end.exit_code, 1) << end.err;
     const std::vector<std::string> causes = Lines(end.err, "the job failed");
@@ -73,7 +75,7 @@ class RemadeRunTest : public TopicRunFixture {
     }
     return found;
   }
-  // What the loaders have kept by which they recognise the topic.
+  // The anchors that the loaders have saved, by which they recognise the topic.
   std::string Anchors() const {
     std::string all;
     for (const int loader : {0, 1}) {
@@ -123,7 +125,8 @@ TEST_F(RemadeRunTest, ARunWhoseTopicIsMadeAnewWhileItReadsEndsAndIsNotResumed) {
   MakeTopicWithRecords();
   const Command run = StartEndless();
   ASSERT_TRUE(WaitUntilConsumed(topic_)) << ReadFile(run.err_path);
-  // The loaders have compared the topic once, as they do in the first seconds of a run.
+  // Waits until the loaders have checked the topic once, which they do in the first seconds of a
+  // run.
   ASSERT_TRUE(WaitUntil([&] { return Anchors() != ""; }, 60));
   MakeAnew(2 * kRecords);
   ExpectRefused(WaitFor(run, kSecondsToEnd));

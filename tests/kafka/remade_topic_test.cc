@@ -1,4 +1,4 @@
-// A topic that is deleted and made anew while a PartitionReader reads it, at a real broker.
+// A topic that is deleted and made again while a PartitionReader reads it, with a real broker.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,8 +31,9 @@ std::vector<std::string> Numbered(int count, const std::string& prefix) {
   return values;
 }
 
-// The reader seldom looks for the leader of a partition. So it finds the new topic only when this
-// has as many messages as the reader knows of the old topic, and could then go on without a gap.
+// The reader seldom asks which broker leads a partition. So it finds the new topic only when the
+// new topic has as many messages as the reader knows of the old one. If nothing checked this, the
+// reader could then go on in the new topic without noticing a gap.
 class RemadeTopicTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { broker_ = KafkaBroker::Start().release(); }
@@ -57,7 +58,7 @@ class RemadeTopicTest : public testing::Test {
     CHECK(reader.ok()) << reader.status();
     reader_ = *std::move(reader);
   }
-  // Reads until `count` messages were delivered, or an error has come.
+  // Reads until `count` messages were delivered, or until an error occurs.
   absl::Status Read(size_t count) {
     const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
     absl::Status status;
@@ -77,7 +78,7 @@ class RemadeTopicTest : public testing::Test {
       reader_->Wait({}, absl::Milliseconds(50));
     }
   }
-  // Ends the reader once it has kept an anchor, which the next reader gets.
+  // Ends the reader once it has saved an anchor, which the next reader gets.
   void EndOnceAnchored() {
     {
       MutexLock lock(&mutex_);
@@ -90,11 +91,11 @@ class RemadeTopicTest : public testing::Test {
     }
     reader_.reset();
   }
-  // Replaces the topic by one of the same name with other messages, and more of them.
+  // Replaces the topic by one of the same name with other messages, and with more messages.
   void MakeAnew() {
     CHECK_OK(broker_->admin().DeleteTopic(topic_));
     const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
-    // The broker may still be removing the old one.
+    // The broker may still be removing the old topic.
     while (!broker_->admin().CreateTopic(topic_, 1).ok()) CHECK(MonotonicMs() < deadline_ms);
     broker_->Produce({topic_, 0}, Numbered(100, "new"));
   }
@@ -146,7 +147,7 @@ TEST_F(RemadeTopicTest, IsNoneIfMessagesHaveExpiredOnly) {
   ASSERT_TRUE(broker_->admin().DeleteRecords({{topic_, 0}, 50}).ok());
   broker_->Produce({topic_, 0}, Numbered(10, "more"));
   ASSERT_TRUE(Read(10).ok());
-  // The reader checks the topic meanwhile, and must find nothing wrong.
+  // The reader checks the topic during this time, and must find nothing wrong.
   const int64_t begin_ms = MonotonicMs();
   while (MonotonicMs() - begin_ms < 2 * PartitionGuard::kFirstLookMs) {
     reader_->Wait({0}, absl::Milliseconds(100));

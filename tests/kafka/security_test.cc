@@ -1,5 +1,5 @@
-// Login and TLS against a real broker: what works, and one clear error for each thing that does
-// not.
+// Login and TLS against a real broker: what works, and one clear error for each setting that does
+// not work.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ class KafkaSecurityTest : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     const std::string dir = testing::TempDir();
-    // keytool comes with Java. The certificate names the address, which clients check.
+    // keytool comes with Java. The certificate names the broker's address, which clients check.
     const std::string make = absl::StrCat(
         "cd ", dir, " && rm -f keys.p12 ca.pem && keytool -genkeypair -alias broker -keyalg RSA ",
         "-dname CN=broker -ext SAN=IP:127.0.0.1 -validity 30 -storetype PKCS12 -keystore keys.p12 ",

@@ -1,14 +1,15 @@
-// How fast a loader turns a topic into batches, beside the same records from a file: starts a
-// broker, writes a topic of one partition, and in each round parses the file (as bench parse),
-// makes batches of the topic, and reads the topic's messages without doing anything with them. This
-// process is pinned to one core, librdkafka's threads included, and the broker to another one.
-// Prints one JSON line; rates are of 10^6 bytes of text, medians over rounds:
+// How fast a loader turns a topic into batches, compared with the same records from a file. Starts
+// a broker and writes a topic of one partition. In each round it parses the file (as bench parse),
+// makes batches of the topic, and reads the topic's messages without using them. This process, with
+// librdkafka's threads, is pinned to one core, and the broker to another one. Prints one JSON line;
+// rates are of 10^6 bytes of text, medians over rounds:
 //
 //   file_mb_per_s          from the file, in the page cache
 //   topic_mb_per_s         from the topic
 //   ratio                  topic_mb_per_s / file_mb_per_s
 //   start_s                from the opening of a client to its first batch, in seconds
-//   busy                   processor time / wall time from then on: 1 less the pauses of fetching
+//   busy                   processor time / wall time after the first batch: 1 if fetching causes
+//                          no pauses
 //   read_us_per_message    processor time of reading alone, in microseconds
 //   broker_us_per_message  the broker's processor time meanwhile
 //
@@ -71,7 +72,7 @@ void PinTo(int core) {
   CHECK(sched_setaffinity(0, sizeof(cores), &cores) == 0) << "core " << core;
 }
 
-// Ticks of 10 ms, from the fields 14 and 15 of the process's stat file.
+// The processor time of a process: fields 14 and 15 of its stat file, in ticks of 10 ms.
 double CpuSecondsOf(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
   std::string text;
@@ -109,7 +110,7 @@ int64_t WriteTopic(const KafkaBroker& broker, const std::string& topic, const st
   return messages;
 }
 
-// What a loader with one thread uses to make batches of a topic.
+// What a loader with one thread needs to make batches of a topic.
 class TopicParser {
  public:
   TopicParser(const JobConfig& job, const std::string& topic, int64_t messages)

@@ -1,5 +1,5 @@
-// A run without end that trains from a topic while its processes and the broker are killed. Every
-// hundredth message is bad, and the topic gets another partition in mid-run. In the end every
+// An endless run that trains from a topic while its processes and the broker are killed. Every
+// hundredth message is bad, and the topic gets another partition during the run. In the end every
 // record is trained once, and every bad message is among the dead letters.
 //
 //   bazel run //tests/kafka:topic_chaos_test -- --records=1000000 --kills=20 --seed=1
@@ -38,7 +38,7 @@ struct Victim {
   int index = 0;
 };
 
-// Draws each process as often as any other, in rounds that the seed shuffles.
+// Draws every process equally often, in rounds that are shuffled by the seed.
 std::vector<Victim> DrawVictims() {
   std::mt19937_64 random(static_cast<uint64_t>(flags.seed));
   std::vector<Victim> round = {{"data_loader", 0},  {"data_loader", 1}, {"embedding_ps", 0},
@@ -79,8 +79,8 @@ class TopicChaosTest : public TopicRunFixture {
     }
     const int generations = Generations();
     Signal(victim.role, victim.index, SIGKILL);
-    // The next kill waits for the next generation. Otherwise it might hit a process that has
-    // already ended because of this one.
+    // The next kill waits for the next generation. Otherwise the next kill might hit a process that
+    // has already ended as a consequence of this one.
     ASSERT_TRUE(WaitForGenerations(generations + 1)) << "nobody has begun again";
   }
 
@@ -103,7 +103,7 @@ TEST_F(TopicChaosTest, EveryGoodMessageIsTrainedOnceAndEveryBadOneIsADeadLetter)
       ASSERT_TRUE(broker_->admin().AddPartitions(topic_, kPartitions + 1).ok());
       Write(kPartitions + 1, flags.records - written_);
     }
-    // Kills depend on progress, so that there is work between any two of them.
+    // Kills come at fixed amounts of progress, so that there is work between any two of them.
     const int64_t due = flags.records * static_cast<int64_t>(k) / flags.kills;
     ASSERT_TRUE(WaitUntil([&] { return Consumed(topic_) >= due && Cuts() > 0; }, 120))
         << Consumed(topic_) << " of " << due << "\n"

@@ -47,7 +47,7 @@ embedding_ps { replicas: 2 }
 nn_worker { replicas: 2 }
 )";
 
-// The offsets that the broker has of all partitions.
+// For each partition, the range of offsets that the broker has.
 std::vector<std::pair<KafkaPartition, KafkaOffsetRange>> RangesOf(const KafkaConfig& config) {
   auto cluster = KafkaCluster::Connect(config);
   CHECK(cluster.ok()) << cluster.status();

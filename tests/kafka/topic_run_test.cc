@@ -30,7 +30,7 @@ TEST_F(TopicRunTest, ABoundedTopicIsTrainedOnceThroughTheDeathsOfALoaderAndOfThe
   Produce(topic, 4, 0, kRecords);
   const Command run = StartRun(WriteTopicJob(topic, "end { at: AT_START }"));
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  // Without the broker the run cannot end before its loader is killed.
+  // The broker is killed first, so that the run cannot end before its loader is killed.
   broker_->Kill();
   Signal("data_loader", 1, SIGKILL);
   broker_->Restart();
@@ -64,7 +64,8 @@ TEST_F(TopicRunTest, ARunWithoutEndTrainsWhatComesAndPartitionsThatAreAddedUntil
   ExpectEachRecordTrained(20000);
   EXPECT_TRUE(NobodyIsLeft());
 
-  // The next life continues after the records that were trained, with all three partitions.
+  // After the restart the run continues after the records that were trained, with all three
+  // partitions.
   Produce(topic, 3, 20000, 30000);
   const Command resumed = StartSatrap({"resume", RunDir()});
   ASSERT_TRUE(WaitUntilConsumed(topic)) << ReadFile(resumed.err_path);
@@ -78,7 +79,7 @@ TEST_F(TopicRunTest, EachBadMessageHasOneKeyAmongTheDeadLettersEvenAfterADeath) 
   constexpr int64_t kRecords = 100000;
   const std::string topic = broker_->NewTopic(4);
   const std::string dead = broker_->NewTopic(1);
-  // Every hundredth message is bad; the good ones are numbered without gaps.
+  // Every hundredth message is bad; the good messages are numbered without gaps.
   int64_t record = 0;
   int64_t bad = 0;
   for (int partition = 0; partition < 4; ++partition) {
@@ -151,7 +152,7 @@ TEST_F(TopicRunTest, ACompactedTopicIsTrainedOnceAcrossItsGaps) {
     message.key = key_text;
     message.value = value;
     ASSERT_TRUE((*producer)->Send(message).ok());
-    // A segment must have room for everything that is written at once.
+    // A segment must have room for all messages that are written at once.
     if (++sent % 100 == 0) {
       ASSERT_TRUE((*producer)->Flush(absl::Seconds(60)).ok());
     }
@@ -160,7 +161,7 @@ TEST_F(TopicRunTest, ACompactedTopicIsTrainedOnceAcrossItsGaps) {
   int64_t records = 0;
   for (int64_t key = 0; key < 5000; ++key) send(key, 1000000 + key);
   for (; records < 5000; ++records) send(records, records);
-  // Compaction runs when the broker finds time. Each round also closes a segment.
+  // The broker compacts when it has time. Each round also closes a segment.
   size_t left = 0;
   for (int round = 0; round < 600 && left != static_cast<size_t>(records); ++round) {
     for (int i = 0; i < 100; ++i, ++records) send(records, records);
@@ -197,7 +198,7 @@ TEST_F(TopicRunTest, OffsetsThatAreGoneEndTheRunOrAreSkippedIfTheJobSaysSo) {
   EXPECT_EQ(Satrap({"stop", RunDir()}).exit_code, 0);
   EXPECT_EQ(WaitFor(resumed, kSecondsToEnd).exit_code, 0);
   EXPECT_TRUE(NobodyIsLeft());
-  // The records before and after the gap were trained, and none in it.
+  // The records before and after the gap were trained; those inside it were not.
   ExpectEachRecordTrained(kRecords + 1000);
 }
 

@@ -1,5 +1,5 @@
-// Tests the coordinator's queries to a real broker, which turn the start and the end that a job
-// names into offsets.
+// Tests the coordinator's queries to a real broker, which turn the start and the end in a job into
+// offsets.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ class TopicSourceTest : public testing::Test {
   absl::StatusOr<ResolvedTopics> Resolve() {
     return ResolveTopics(JobConfig(), stream_, absl::ToUnixMillis(absl::Now()), &source_);
   }
-  // "START..END" of each partition, or "START.." of one without end.
+  // "START..END" for each partition, or "START.." for a partition without an end.
   std::vector<std::string> Resolved() {
     const auto resolved = Resolve();
     EXPECT_TRUE(resolved.ok()) << resolved.status();
@@ -166,7 +166,7 @@ TEST_F(TopicSourceTest, ABrokerThatComesBackIsAskedAgain) {
   EXPECT_EQ(away.code(), absl::StatusCode::kUnavailable) << away;
   broker_->Restart();
   absl::Status back = CheckTopics(stream_, known, &source);
-  // The first request may meet the connection that has broken.
+  // The first request may still use the broken connection.
   const int64_t deadline_ms = MonotonicMs() + 60000;
   while (absl::IsUnavailable(back) && MonotonicMs() < deadline_ms) {
     back = CheckTopics(stream_, known, &source);

@@ -25,8 +25,8 @@ class TransactionalProducer {
     CHECK(rd_kafka_conf_set(conf, "transactional.id", id.c_str(), text, sizeof(text)) ==
           RD_KAFKA_CONF_OK)
         << text;
-    // A test leaves a transaction open while a run trains. The broker aborts it only after this
-    // time.
+    // A test may leave a transaction open while a run trains. The broker does not abort it before
+    // this time has passed.
     CHECK(rd_kafka_conf_set(conf, "transaction.timeout.ms", kOpenMs, text, sizeof(text)) ==
           RD_KAFKA_CONF_OK)
         << text;
@@ -46,14 +46,14 @@ class TransactionalProducer {
         RD_KAFKA_V_VALUE(const_cast<char*>(value.data()), value.size()), RD_KAFKA_V_END);
     CHECK(error == RD_KAFKA_RESP_ERR_NO_ERROR) << rd_kafka_err2str(error);
   }
-  // Waits until the broker has what was sent, whether or not it will be committed.
+  // Waits until the broker has all messages that were sent, whether or not they will be committed.
   void Flush() {
     CHECK(rd_kafka_flush(client_, kLimitMs) == RD_KAFKA_RESP_ERR_NO_ERROR) << "flush";
   }
   void Commit() { Check(rd_kafka_commit_transaction(client_, kLimitMs)); }
   void Abort() {
-    // Flushes first, because messages that are still in the queue would be dropped and leave no
-    // gap.
+    // Flushes first. Otherwise messages that are still in the queue would be dropped, and would
+    // leave no gap in the offsets.
     Flush();
     Check(rd_kafka_abort_transaction(client_, kLimitMs));
   }

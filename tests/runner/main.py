@@ -170,7 +170,9 @@ class Run:
         """One `bazel test` of targets, those that are whole runs after the others."""
         filtered = [f"--test_filter={test_filter}"] if test_filter else []
         arguments = [*options, *filtered, "--", *targets]
-        whole_runs, others = self.whole_runs_of(targets)
+        labels, tagged = self.tests_of(targets)
+        whole_runs = labels & tagged(WHOLE_RUN)
+        others = labels - whole_runs
         # Then nothing is built any more, so the seconds of the other phases are those of tests.
         # With all tests, the programs that no test starts are built, too.
         only = [] if targets == EVERYTHING else ["--build_tests_only"]
@@ -185,39 +187,49 @@ class Run:
                 )
                 self.count(said, config_options, test_filter)
 
-    def whole_runs_of(self, targets):
-        """(the labels of the whole runs, those of the other tests) among Bazel patterns."""
+    def tests_of(self, targets):
+        """What Bazel would run of some patterns: (their labels, a function from a tag to those with it)."""
         patterns = [pattern for pattern in targets if not pattern.startswith("-")]
         left_out = [pattern[1:] for pattern in targets if pattern.startswith("-")]
         tests = "tests(" + " + ".join(patterns) + "".join(" - " + pattern for pattern in left_out) + ")"
-        whole_runs = self.bazel.query(f"attr(tags, '\\b{WHOLE_RUN}\\b', {tests})")
-        return whole_runs, sorted(set(self.bazel.query(tests)) - set(whole_runs))
+
+        def tagged(tag):
+            return set(self.bazel.query(f"attr(tags, '\\b{tag}\\b', {tests})"))
+
+        # What is tagged manual is run only if it is named.
+        return set(self.bazel.query(tests)) - (tagged("manual") - set(patterns)), tagged
 
     def test_sanitized(self, options, config_options, targets, test_filter=""):
         """The same under a sanitizer: tests without the tag no_sanitizer, and none is a whole run."""
         filtered = [f"--test_filter={test_filter}"] if test_filter else []
         arguments = [*options, *filtered, "--", *targets]
-        passes = [(UNSANITIZED, [])]
+        passes = [(UNSANITIZED, [], True)]
         if "--config=tsan" in config_options:
+            labels, tagged = self.tests_of(targets)
+            labels -= tagged("no_sanitizer")
+            grpc = labels & tagged("grpc")
             # ThreadSanitizer cannot place its shadow memory where the kernel randomises addresses widely.
             if can_fix_addresses():
                 arguments.insert(0, "--run_under=setarch -R")
             suppressions = os.path.join(self.bazel.root, "tests/sanitizers/tsan.supp")
             passes = [
-                (UNSANITIZED + ",-grpc", []),
+                (UNSANITIZED + ",-grpc", [], labels != grpc),
                 (
                     UNSANITIZED + ",grpc",
                     [
                         "--test_env=TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions="
                         + suppressions
                     ],
+                    grpc,
                 ),
             ]
-        for tags, flags in passes:
-            said = self.bazel_run(
-                "tests", "test", config_options, tags, [*flags, *arguments], may_be_none=True
-            )
-            self.count(said, config_options, test_filter)
+        for tags, flags, asked in passes:
+            # Bazel calls it an error if no test is left.
+            if asked:
+                said = self.bazel_run(
+                    "tests", "test", config_options, tags, [*flags, *arguments], may_be_none=True
+                )
+                self.count(said, config_options, test_filter)
 
 
 def can_fix_addresses():

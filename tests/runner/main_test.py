@@ -19,15 +19,17 @@ class FakeBazel:
         self.calls = []
         self.of_build = (0, "")
         self.manual = []
+        self.grpc = []
+        self.unsanitized = []
         self.whole_runs = ["//common:b_test"] if "--test_tag_filters=whole_run" in said else []
 
     def query(self, expression):
         if expression.startswith("tests("):
-            return ["//common:a_test"] + self.whole_runs
-        if "whole_run" in expression:
-            return self.whole_runs
-        if "manual" in expression:
-            return self.manual
+            return ["//common:a_test"] + self.whole_runs + self.grpc
+        for tag, labels in (("whole_run", self.whole_runs), ("manual", self.manual),
+                            ("grpc", self.grpc), ("no_sanitizer", self.unsanitized)):
+            if f"\\b{tag}\\b" in expression:
+                return labels
         if "labels(srcs" in expression:
             return ["//common:x_test.cc", "//common:y_test.cc"]
         if "x_test.cc" in expression or "y_test.cc" in expression:
@@ -65,6 +67,8 @@ class MainTest(unittest.TestCase):
         self.write_xml("a_test", 2)
         self.said_of_build = (0, "")
         self.manual = []
+        self.grpc = []
+        self.unsanitized = []
 
     def write_build_of_the_cluster(self, script):
         path = self.root + "/tests/pods/cluster/build"
@@ -88,6 +92,8 @@ class MainTest(unittest.TestCase):
         self.bazel = FakeBazel(self.root, said)
         self.bazel.of_build = self.said_of_build
         self.bazel.manual = self.manual
+        self.bazel.grpc = self.grpc
+        self.bazel.unsanitized = self.unsanitized
         out = io.StringIO()
         with mock.patch.object(main, "Bazel", lambda root: self.bazel), contextlib.redirect_stdout(out):
             status = main.main([self.root, self.root, *arguments])
@@ -173,17 +179,46 @@ class MainTest(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (1, "32 passed, 1 failed"))
 
     def test_thread_sanitizer_runs_grpcs_tests_apart(self):
+        self.write_xml("b_test", 3)
+        self.grpc = ["//common:b_test"]
         status, lines = self.run_main("test", "tsan", "common", said={
             "--test_tag_filters=-no_sanitizer,-grpc": (0, "//common:a_test PASSED in 1.0s\n"),
-            "--test_tag_filters=-no_sanitizer,grpc": (4, ""),
+            "--test_tag_filters=-no_sanitizer,grpc": (0, "//common:b_test PASSED in 1.0s\n"),
         })
-        self.assertEqual((status, lines[-1]), (0, "2 passed, 0 failed"))
+        self.assertEqual((status, lines[-1]), (0, "5 passed, 0 failed"))
         self.assertEqual(len(self.bazel_tests()), 2)
         for call in self.bazel_tests():
             tags = [argument for argument in call if argument.startswith("--test_tag_filters=")]
             # The configuration has a filter of its own, and of two the last one counts.
             self.assertLess(call.index("--config=tsan"), call.index(tags[0]))
             self.assertEqual(len(tags), 1)
+
+    def test_thread_sanitizer_asks_for_no_kind_of_tests_that_a_folder_does_not_have(self):
+        none = (4, "ERROR: No test targets were found, yet testing was requested\n")
+        passed = (0, "//common:a_test PASSED in 1.0s\n")
+        for grpc, tags in (([], "-grpc"), (["//common:a_test"], "grpc")):
+            self.grpc = grpc
+            filters = f"--test_tag_filters=-no_sanitizer,{tags}"
+            status, lines = self.run_main("test", "tsan", "common", said={"": none, filters: passed})
+            self.assertEqual((status, lines[-1]), (0, "2 passed, 0 failed"))
+            self.assertEqual([filters in call for call in self.bazel_tests()], [True])
+            self.assertFalse(any("No test targets" in line for line in lines), lines)
+
+    def test_nothing_runs_under_a_sanitizer_if_no_test_may(self):
+        self.unsanitized = ["//common:a_test"]
+        status, lines = self.run_main("test", "tsan", "common", said={"": (4, "")})
+        self.assertEqual((status, lines[-2:]), (1, ["no test ran", "0 passed, 0 failed"]))
+        self.assertEqual(self.bazel_tests(), [])
+
+    def test_a_folder_of_whole_runs_and_manual_tests_has_no_other_phase(self):
+        self.write_xml("b_test", 3)
+        self.manual = ["//common:a_test"]
+        status, lines = self.run_main("test", "common", said={
+            "--test_tag_filters=-whole_run": (4, "ERROR: No test targets were found\n"),
+            "--test_tag_filters=whole_run": (0, "//common:b_test PASSED in 9.0s\n"),
+        })
+        self.assertEqual((status, lines[-1]), (0, "3 passed, 0 failed"))
+        self.assertEqual(len(self.bazel_tests()), 1)
 
     def test_the_users_own_tag_filter_is_added_to_those_of_the_phases(self):
         self.write_xml("b_test", 1)
@@ -223,8 +258,9 @@ class MainTest(unittest.TestCase):
 
     def test_a_source_of_manual_programs_alone_is_run_by_its_own(self):
         self.manual = ["//common:a_test"]
-        self.run_main("test", "common/x_test.cc")
-        self.assertEqual(self.bazel_tests()[0][-1], "//common:a_test")
+        for sanitizer in ([], ["tsan"]):
+            self.run_main("test", *sanitizer, "common/x_test.cc")
+            self.assertEqual([call[-1] for call in self.bazel_tests()], ["//common:a_test"])
 
 
 if __name__ == "__main__":

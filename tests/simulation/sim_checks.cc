@@ -43,7 +43,7 @@ class EndChecks {
     return world_.read_row(formats::OwnerOfKey(key, shape().ps), table, key);
   }
 
-  // All ranks report the same figures, and the right ones.
+  // All ranks must report the same figures, and the right ones.
   void CheckSteps() {
     RunResult first = (*world_.results)[0];
     first.clear_train_seconds();
@@ -71,7 +71,8 @@ class EndChecks {
     }
   }
 
-  // Training ends where it was decided to, apart from the parts that ranks hold by then.
+  // Training must end at the step at which the end was decided. After it, only parts that ranks
+  // already hold may still be trained.
   void CheckStops() {
     const uint64_t steps = training().counted_steps();
     const auto max_steps = static_cast<uint64_t>(shape().max_steps);
@@ -81,7 +82,7 @@ class EndChecks {
     if (training().stop_step().has_value() && steps > training().most_after_stop()) {
       Violate(absl::StrCat(steps, " steps with a stop at ", *training().stop_step()));
     }
-    // RequestStop comes between two allreduces of its rank, and a step may be under way.
+    // RequestStop comes between two allreduces of its rank, while a step may be in progress.
     if (world_.stop_wished_at.has_value() &&
         training().stop_step().value_or(steps) > *world_.stop_wished_at + 2) {
       Violate(absl::StrCat("a stop requested at step ", *world_.stop_wished_at,
@@ -89,8 +90,8 @@ class EndChecks {
     }
   }
 
-  // Ranks validate at the right steps, agree on the best model, end when patience has run out, and
-  // save and test the best model.
+  // Ranks must validate at the right steps, agree on the best model, stop when patience has run
+  // out, and save and test the best model.
   void CheckValidations() {
     for (const RecordingObserver& other : *world_.observers) {
       if (other.text != observer().text) {
@@ -123,7 +124,7 @@ class EndChecks {
     if (observer().tests != 1) Violate("the test set was not scored once");
   }
 
-  // Each step has the rates that the validations before it have left.
+  // Each step must have the rates that follow from the validations before it.
   void CheckRates() {
     const std::vector<float>& rates = training().rates();
     for (size_t step = 0; step < rates.size(); ++step) {
@@ -171,7 +172,7 @@ class EndChecks {
     }
   }
 
-  // Every train sample comes once in each epoch, unless training ended before that, and every
+  // Every train sample must come once in each epoch, unless training ended earlier, and every
   // evaluation sample once in each pass.
   void CheckSamples() {
     for (int stream = 0; stream < 3; ++stream) {
@@ -184,7 +185,7 @@ class EndChecks {
       }
       uint32_t times = 1;
       if (stream == TRAIN_STREAM) times = shape().epochs;
-      // Passes begin at 0 in each life, but those of earlier lives are not seen here.
+      // In each life passes are numbered from 0. Passes of earlier lives are not seen here.
       if (stream == VALID_STREAM) times = PassesOfValidation();
       uint32_t begun = times;
       if (stream == TRAIN_STREAM && EndedEarly()) {
@@ -203,7 +204,7 @@ class EndChecks {
       CheckNoneBeyond(stream, times);
     }
   }
-  // No sample comes in an epoch or pass that the job does not have.
+  // No sample may come in an epoch or pass that the job does not have.
   void CheckNoneBeyond(int stream, uint32_t times) {
     for (const auto& [pass, seen] : training().seen()) {
       if (pass.first == stream && pass.second >= times && !seen.empty()) {
@@ -229,9 +230,9 @@ class EndChecks {
     if (seen.size() > ids.size()) Violate(absl::StrCat("samples that do not exist in ", what));
   }
 
-  // Rows exist for the keys of trained samples and for no others. Their values are those of the
-  // oracle (ordered) or of the replay of all pushes (unordered), each applied once, at the model
-  // that was restored last.
+  // Rows must exist for the keys of trained samples and for no others. In ordered mode their values
+  // must be those of the oracle, in unordered mode those of a replay that applies each push once.
+  // If ranks have restored a model, the values are as of the model that was restored last.
   void CheckRows() {
     std::map<uint64_t, SimRow> expected = training().tables().content().rows;
     if (shape().ordered) {
@@ -254,8 +255,8 @@ class EndChecks {
     }
   }
 
-  // A loader does not run ahead through later passes: each embedding worker accepts a part of one
-  // of them at most, and the next one waits.
+  // A loader must not run ahead into later passes: each embedding worker accepts at most one part
+  // of a later pass, and the next part waits.
   void CheckPasses() {
     for (const auto& [stream, last] : world_.last_epochs) {
       const size_t passes = stream == TRAIN_STREAM   ? shape().epochs - 1
@@ -269,7 +270,8 @@ class EndChecks {
     }
   }
 
-  // Every part that a rank got was released, and an ordered step is W Updates at every PS.
+  // Every part that a rank got must be released, and an ordered step must have made W Updates at
+  // every PS, one for each of the W ranks.
   void CheckNothingIsLeft() {
     for (const auto& worker : world_.workers) {
       const auto progress = worker->progress();
@@ -321,7 +323,7 @@ void CheckTables(const SimTables::Content& expected, const TablesToCheck& tables
       }
     }
   }
-  // The counter row has each push of each rank once.
+  // The counter row must hold each push of each rank once.
   const std::vector<float> values =
       tables.read_row(0, CounterKey()).value_or(std::vector<float>(kCounterValues));
   for (int rank = 0; rank < kMaxRanks; ++rank) {

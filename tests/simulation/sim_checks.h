@@ -1,5 +1,5 @@
-// The checks of a life whose ranks have all finished. What a life began with counts as its own, so
-// that the checks hold over all lives (SimTraining::State).
+// The checks of a life whose ranks have all finished. Whatever the life began with counts as its
+// own work, so the checks cover all lives (SimTraining::State).
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -22,7 +22,7 @@
 
 namespace satrap::simulation {
 
-// Records what a rank reports of its steps and evaluations.
+// Records the steps and evaluations that a rank reports.
 class RecordingObserver final : public RankObserver {
  public:
   void OnPhase(absl::string_view) override {}
@@ -46,24 +46,24 @@ struct FinishedWorld {
   const std::vector<RunResult>* results;
   const std::vector<RecordingObserver>* observers;  // by rank
   std::map<Stream, uint32_t> last_epochs;           // or passes: the last that loaders sent
-  // Counted steps when RequestStop was called on a rank.
+  // The number of counted steps when RequestStop was called on a rank.
   absl::optional<uint64_t> stop_wished_at;
   uint64_t saved_step = 0;  // of the run's model
   std::vector<const EmbeddingWorkerEngine*> workers;
   std::vector<const PsEngine*> pss;
-  // The row of a key; none: there is no row.
+  // Returns the row of a key; nothing if there is no row.
   std::function<absl::optional<std::vector<float>>(int ps, uint32_t table, uint64_t key)> read_row;
   std::function<void(std::string)> violated;  // called for each broken promise
 };
 
-// Tables, wherever they are read: at living PSs, or in the files of a cut.
+// Tables that are read from living PSs or from the files of a cut.
 struct TablesToCheck {
   uint64_t rows = 0;  // of table "rows"
-  // The row of a key; none: there is no row.
+  // Returns the row of a key; nothing if there is no row.
   std::function<absl::optional<std::vector<float>>(uint32_t table, uint64_t key)> read_row;
 };
 
-// The tables hold the expected rows and no others, each push once.
+// Checks that the tables hold the expected rows and no others, and each push once.
 void CheckTables(const SimTables::Content& expected, const TablesToCheck& tables,
                  const std::function<void(std::string)>& violated);
 

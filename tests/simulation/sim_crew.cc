@@ -13,12 +13,13 @@ constexpr int kMaxWorkers = 3;
 constexpr int kMaxPss = 2;
 constexpr int64_t kStartingHeartbeatMs = 20;
 // The limit for one message, and for all incomplete messages that a process holds. It is as large
-// as a few messages of a world, so that these wait for one another.
+// as a few messages of a world, so that messages have to wait for one another.
 constexpr int64_t kLargestMessageBytes = 8192;
-// Longer than an attempt waits for a chunk, so that a transfer is given up only after a standstill.
+// Longer than an attempt waits for a chunk, so that a transfer is given up only after its sender
+// was suspended.
 constexpr int64_t kChunkDeadlineUs = 150 * 1000;
 constexpr int64_t kNever = int64_t{1} << 50;
-// Longer than a call without room pauses between two attempts.
+// Longer than the pause between two attempts of a call that finds no room.
 constexpr int64_t kTurnUs = 3 * 1000 * 1000;
 
 const char* NameOf(Role role) {
@@ -94,8 +95,8 @@ void SimCrew::Add(Role role, int index, Duties duties) {
 void SimCrew::OnRegistered(Seat* seat, const RegisterAnswer& answer,
                            const std::function<void()>& load) {
   seat->begin = answer;
-  // The next life's coordinator has mistaken this process for one of its own. The process does
-  // nothing but send heartbeats.
+  // If the generation differs, the next life's coordinator has mistaken this process for one of its
+  // own. The process then does nothing but send heartbeats.
   if (answer.envelope().generation() != generation_) return;
   envelope_ = answer.envelope();
   surroundings_.planting->SetEnvelope(envelope_);

@@ -1,10 +1,10 @@
-// The crew of a life: its processes, the disk and kill points of each, each one's membership of the
-// run, and how the first of them ended.
+// The crew of a life: its processes, each with its disk, its kill points and its member of the run,
+// and how the first member exited.
 //
-// A member is given what to do when it has registered (load) and when all members are ready
-// (begin). One that fails or exits takes its process along; the crew keeps the first exit before
-// Doom. It owns the channels and handlers of its processes, which engines use: it must outlive them
-// and the loop's tasks.
+// A member is given two tasks: one for when it has registered (load), and one for when all members
+// are ready (begin). If a member fails or exits, its process dies. The crew records the first exit,
+// unless Doom was called before. The crew owns the channels and handlers that the engines of its
+// processes use, so it must outlive these engines and the loop's tasks.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -38,14 +38,14 @@
 
 namespace satrap::simulation {
 
-// The limit of a world by the simulated clock; a world that has not ended by then is stuck.
+// The longest simulated time of a world. A world that has not ended by then is stuck.
 constexpr int64_t kTimeLimitUs = int64_t{600} * 1000 * 1000;
 
-// Timeouts are short, so that a simulated minute holds many retries. Silence never ends a call:
-// what the network loses must come through in the end.
+// Timeouts are short, so that a simulated minute holds many retries. No call is given up because of
+// silence: what the network loses must succeed in the end.
 rpc::RpcTimeouts SimTimeouts();
 
-// Where the roles of every life listen, by index.
+// The addresses at which the roles of every life listen, by index.
 struct SimAddresses {
   explicit SimAddresses(SimNetwork* network);
 
@@ -73,13 +73,13 @@ class SimCrew {
     std::unique_ptr<SimMember> member;
     RegisterAnswer begin;  // what it registered for
   };
-  // What a member does.
+  // The work of a member.
   struct Duties {
     std::function<void()> load;                  // when it has registered
     std::function<void()> begin;                 // when all members are ready
     std::function<void(const CutWish&)> wished;  // repeatedly; may be null
   };
-  // The first exit of a member that nobody had killed, before Doom.
+  // The first exit of a member that was not killed. Exits after Doom do not count.
   struct Exited {
     Exit exit;
     std::string why;
@@ -92,22 +92,23 @@ class SimCrew {
   SimCrew& operator=(const SimCrew&) = delete;
 
   void Add(Role role, int index, Duties duties);
-  // All members register.
+  // Makes all members register.
   void Start();
-  // A member, chosen by `any`, reports that a peer is away; does nothing if it is dead or has not
-  // registered.
+  // Makes a member, chosen by `any`, report that a peer is lost. Does nothing if the member is dead
+  // or has not registered.
   void ReportFailure(uint64_t any);
-  // From now on nobody is expected to succeed.
+  // From now on no member is expected to succeed.
   void Doom() { doomed_ = true; }
 
-  // REQUIRES: added
+  // REQUIRES: the member was added
   Seat& SeatOf(Role role, int index) { return seats_.at({role, index}); }
   SimProcess* coordinator() const { return processes_[0].get(); }
-  // All of them, dead or alive: the coordinator, then the others as added.
+  // All processes, dead or alive: the coordinator, then the others in the order in which they were
+  // added.
   const std::vector<std::unique_ptr<SimProcess>>& processes() const { return processes_; }
   bool has_dead() const;
   const absl::optional<Exited>& exited() const { return exited_; }
-  // What the life's calls carry. REQUIRES: somebody has registered
+  // The envelope of the life's calls. REQUIRES: a member has registered
   const Envelope& envelope() const { return envelope_; }
 
   // The failure sink for the engines of a member.
@@ -117,7 +118,8 @@ class SimCrew {
   std::vector<rpc::Channel*> ConnectToPs(SimProcess* from);
   rpc::Channel* ConnectToCoordinator(SimProcess* from);
   rpc::Handler* Keep(std::unique_ptr<rpc::Handler> handler);
-  // From now on `process` serves `methods` of `handler` at `address`, large messages in chunks.
+  // From now on `process` serves `methods` of `handler` at `address`. Large messages come in
+  // chunks.
   void Serve(SimNetwork::Address address, SimProcess* process,
              absl::Span<const rpc::Method> methods, rpc::Handler* handler);
 

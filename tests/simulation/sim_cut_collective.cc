@@ -30,7 +30,7 @@ void SimCutCollective::Plan(int rank, Planner planner) {
   Begin();
 }
 
-// Called when every rank has its plan.
+// Called when every rank has handed over its plan.
 void SimCutCollective::Begin() {
   const auto cut = std::make_shared<Cut>();
   cut->planners.resize(num_ranks());
@@ -62,7 +62,7 @@ void SimCutCollective::Begin() {
                                         : absl::StatusOr<bool>(outcome.status()));
     const absl::Status status = outcome.status();
     cut->planners[0]->ended(std::move(outcome));
-    // Other ranks than 0 then wait in vain, as in a collective whose peer is gone.
+    // If rank 0 fails, the other ranks wait in vain, as in a collective whose peer is lost.
     if (status.ok()) mark();
     AnswerWaiting();
   };
@@ -74,8 +74,8 @@ void SimCutCollective::Await(int rank, absl::AnyInvocable<void(absl::StatusOr<bo
   AnswerWaiting();
 }
 
-// Answers once the cut has ended and every rank waits for it, because ranks wait for each other,
-// too.
+// Answers only when the cut has ended and every rank waits for it, because in a collective ranks
+// wait for each other, too.
 void SimCutCollective::AnswerWaiting() {
   if (cut_ == nullptr || !cut_->committed.has_value()) return;
   for (const auto& waiting : awaiting_) {

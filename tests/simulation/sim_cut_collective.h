@@ -1,5 +1,6 @@
-// The collectives of cuts among the ranks of a life: all plan the same cut, rank 0 begins it, all
-// are told when every PS has marked, and those that wait for it learn together how it has ended.
+// The collectives of cuts among the ranks of a life: all ranks plan the same cut, rank 0 begins it,
+// and all ranks are told when every PS has marked. Ranks that wait for the cut are told together
+// how it has ended.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -26,7 +27,7 @@ class SimCutCollective {
   using BeginCut = std::function<void(CutPlan plan, std::vector<LedgerState> released,
                                       std::function<void()> marked,
                                       std::function<void(absl::StatusOr<CutOutcome>)> ended)>;
-  // A rank that begins a cut, as StepTrainer::BeginCut.
+  // The arguments with which a rank has called StepTrainer::BeginCut.
   struct Planner {
     CutPlan plan;
     absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done;
@@ -38,13 +39,13 @@ class SimCutCollective {
                    std::function<void(std::string)> violated);
 
   void Plan(int rank, Planner planner);
-  // As StepTrainer::AwaitCut.
+  // Like StepTrainer::AwaitCut.
   void Await(int rank, absl::AnyInvocable<void(absl::StatusOr<bool>)> done);
-  // Whether a cut has begun and not ended, and is one that ranks wait for.
+  // Whether a cut that ranks wait for has begun and not ended.
   bool is_awaited() const;
 
  private:
-  // A cut, as its callbacks know it.
+  // The state of a cut that its callbacks share.
   struct Cut {
     std::vector<absl::optional<Planner>> planners;  // by rank
     CutMarked told;

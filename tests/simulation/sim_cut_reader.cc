@@ -17,7 +17,7 @@ constexpr uint64_t kFirstNumber = uint64_t{1} << 40;
 constexpr int64_t kMostEvents = 100000;
 constexpr int64_t kMostUs = 1000000;
 
-// An embedding PS with its loop, which is destroyed first.
+// An embedding PS and its loop. The loop is destroyed first.
 struct Reader {
   SimLoop loop{1};
   std::unique_ptr<PsEngine> ps;

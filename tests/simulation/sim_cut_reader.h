@@ -1,6 +1,6 @@
-// Reads a committed cut as a generation that begins from it does: its manifest, and its rows by an
-// embedding PS of its own. It runs to its end within the call, on a loop of its own, so it may be
-// asked in the middle of an event of the world.
+// Reads a committed cut as a generation that begins from it would: its manifest, and its rows
+// through an embedding PS that exists only for this. A call runs on a loop of its own and returns
+// when the cut is read, so it may be made in the middle of an event of the world.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -22,14 +22,15 @@
 
 namespace satrap::simulation {
 
-// The row of a key at the embedding PS `ps`, read by a Lookup of evaluation; none: there is no row.
-// The call is sent as one of embedding worker 0, with a number above those of the worker's own
-// calls; `nth` counts such calls to a PS. Runs events of `loop` until the answer is there.
+// Returns the row of a key at the embedding PS `ps`, read by a Lookup of evaluation; nothing if
+// there is no row. The call is sent in the name of embedding worker 0, with a number above those of
+// the worker's own calls. `nth` is the number of this call among such calls to the PS. Runs events
+// of `loop` until the answer has arrived.
 absl::optional<std::vector<float>> ReadRowOf(rpc::Handler* ps, const Envelope& envelope,
                                              uint64_t nth, uint32_t table, uint64_t key,
                                              SimLoop* loop);
 
-// The cut in `folder`. `file_system` is not owned and must outlive the result.
+// Reads the cut in `folder`. `file_system` is not owned and must outlive the result.
 absl::StatusOr<CutContent> ReadCutIn(const std::string& folder, const JobConfig& job,
                                      FileSystem* file_system);
 

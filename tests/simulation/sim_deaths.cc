@@ -16,15 +16,15 @@ constexpr uint64_t kResumeStream = 89;
 constexpr uint64_t kMostOperations = 40;
 constexpr uint64_t kMostLogOperations = 12;
 constexpr uint64_t kMostClaimOperations = 24;
-// A life ends after 2^4 to 2^12 events: some lives have just begun by then, and some have been
-// evaluating for long.
+// A life ends after 2^4 to 2^12 events. By then some lives have just begun, and others have been in
+// evaluations for a long time.
 constexpr int kFewestEventBits = 4;
 constexpr int kMostEventBits = 12;
 constexpr uint64_t kMostActs = 20;
 constexpr int64_t kNextLifeMaxUs = 50000;
 constexpr int64_t kZombieMaxUs = 5000000;
 
-// Draws evenly over the orders of magnitude below `limit_us`.
+// Draws a time below `limit_us`, with all orders of magnitude equally likely.
 int64_t DrawUs(SplitMix64* random, int64_t limit_us) {
   int64_t bits = 0;
   while ((int64_t{1} << bits) < limit_us) ++bits;

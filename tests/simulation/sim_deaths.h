@@ -1,5 +1,5 @@
-// What a seed decides about the deaths in a world: when a life ends, how, and what comes after it.
-// It draws from streams of its own, so that the world of a seed is the same with and without them.
+// The deaths in a world, drawn from its seed: when a life ends, how, and what comes after it. It
+// draws from streams of its own, so that the world of a seed is the same with and without them.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_DEATHS_H_
 #define SATRAP_TESTS_SIMULATION_SIM_DEATHS_H_
@@ -12,16 +12,17 @@
 
 namespace satrap::simulation {
 
-// The `stop_seconds` of a job that no process can run, as if a device were missing.
+// A value of `stop_seconds` that marks a job which no process can run, as if a device were missing.
 inline constexpr double kCannotBegin = 1234;
 
-// What becomes of one process of a life, in microseconds after the death that ends the life.
+// What happens to one process of a life. Times are in microseconds after the death that ends the
+// life.
 struct ProcessEnd {
   int64_t stands_still_us = 0;  // comes before the death
   int64_t dies_after_us = -1;   // -1: it lives to the end of the world, a zombie
 };
 
-// The end of one life, or what may lead to it.
+// The end of one life, or an event that may lead to it.
 struct LifeEnd {
   enum How {
     kDeath,          // of `victim`; the others follow
@@ -35,8 +36,9 @@ struct LifeEnd {
   };
   How how = kDeath;
   int64_t after_events = 0;  // of the life; one that finishes before has no death
-  // 0: the victim dies between two events. Otherwise in the middle of its code, instead of its
-  // at_act-th act from then on (SimProcess::KillAtAct).
+  // 0: the victim dies between two events. Otherwise it dies in the middle of its code: from that
+  // time on its acts are counted, and it dies instead of doing act number at_act
+  // (SimProcess::KillAtAct).
   int64_t at_act = 0;
   uint64_t victim = 0;          // of Life::processes, modulo their number
   int64_t nth_operation = 0;    // on the disk, from then on: the one that fails
@@ -46,12 +48,12 @@ struct LifeEnd {
   bool other_replicas = false;  // the next life has other numbers of replicas
   bool cannot_begin = false;    // the size that is wished for cannot run
 
-  // Everybody gets SIGKILL at once, as from a launcher that sees a death.
+  // All processes get SIGKILL at once, as from a launcher that notices a death.
   bool all_at_once = false;
   bool nobody_dies = false;
   uint64_t seed = 0;
 
-  // What becomes of process number `index`, if not all die at once.
+  // What happens to process number `index`, if not all die at once.
   ProcessEnd OfProcess(size_t index) const;
 };
 
@@ -59,20 +61,20 @@ struct DeathPlan {
   std::vector<LifeEnd> ends;           // in turn; the life after them may finish
   std::vector<int64_t> cut_wishes;     // after this many events of the world
   std::vector<KillPoint> kill_points;  // of the job
-  // A process dies in every life, after this many events of it, until the run may not restart any
-  // more; it is then resumed, and cured. 0: none.
+  // In every life a process dies after this many events, until the run may not restart any more.
+  // Then the run is resumed without this cause. 0: no such deaths.
   int64_t poison_after_events = 0;
   int max_restarts = 100;
   uint64_t seed = 0;  // 0: no plan was drawn
 
   static DeathPlan Draw(uint64_t seed);
-  // The end of a life that ends without a plan.
+  // Draws the end of a life that ends although the plan has no end for it.
   static LifeEnd DrawEnd(uint64_t seed, uint64_t life);
-  // Another coordinator claims the generation of life `life` in the middle of that life's own
-  // claim. This is the number, from 1, of the operation on the disk before which it does so. 0: no
-  // other coordinator claims.
+  // Another coordinator may claim the generation of life `life` in the middle of that life's own
+  // claim. Returns before which disk operation of the claim, counted from 1, it does so; 0 if it
+  // does not.
   int64_t RivalAt(int life) const;
-  // Whether the job with which somebody resumes the run, as life `life`, cannot run.
+  // Whether the run is resumed, as life `life`, with a job that cannot run.
   bool ResumesWithWrongJob(int life) const;
   std::string Describe() const;
 };

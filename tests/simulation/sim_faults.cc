@@ -14,7 +14,7 @@
 namespace satrap::simulation {
 namespace {
 
-// What the child reports to its parent; it stays readable when the child dies.
+// The child's report to its parent, which can still be read when the child has died.
 struct Progress {
   uint64_t seed;  // of the world that runs, or that found the fault
   char finding[500];
@@ -49,7 +49,8 @@ FaultSearch SearchFault(const Fault& fault, uint64_t last_seed) {
   const pid_t child = fork();
   CHECK(child >= 0);
   if (child == 0) {
-    // A CHECK that a planted fault trips prints a stack that would look like a failure.
+    // Hides stderr: if a planted fault makes a CHECK fail, the printed stack would look like an
+    // error.
     const int quiet = open("/dev/null", O_WRONLY);
     if (quiet >= 0) dup2(quiet, STDERR_FILENO);
     _exit(Search(fault, last_seed, progress) ? 0 : 1);

@@ -1,4 +1,4 @@
-// Looks for the first seed whose world shows a planted fault (sim_fault.h).
+// Searches for the first seed whose world shows a planted fault (sim_fault.h).
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_FAULTS_H_
 #define SATRAP_TESTS_SIMULATION_SIM_FAULTS_H_
@@ -15,8 +15,8 @@ struct FaultSearch {
   std::string finding;  // the first promise that its world broke
 };
 
-// Runs, in a child process, those worlds of seeds 1 to `last_seed` in which the fault is looked
-// for. A world that a CHECK ends has found its fault, too.
+// Runs, in a child process, the worlds of seeds 1 to `last_seed` that the fault applies to. If a
+// CHECK ends a world, the fault counts as found, too.
 FaultSearch SearchFault(const Fault& fault, uint64_t last_seed);
 
 }  // namespace satrap::simulation

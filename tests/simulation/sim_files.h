@@ -13,8 +13,8 @@
 
 namespace satrap::simulation {
 
-// A temporary folder; the destructor removes it with everything in it. It is in memory where the
-// machine has a folder for that, because worlds are many and their files small.
+// A temporary folder; the destructor removes it with everything in it. The folder is in memory if
+// the machine has a file system for that, because there are many worlds and their files are small.
 class SimFolder {
  public:
   SimFolder();

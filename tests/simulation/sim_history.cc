@@ -26,7 +26,7 @@ const CutEntry* FindCut(const std::vector<RunLogEntry>& entries, const std::stri
   return nullptr;
 }
 
-// The generation of the last RUNNING or CUT; 0: none.
+// The generation of the last RUNNING or CUT entry; 0 if there is none.
 uint64_t LastThatRan(const std::vector<RunLogEntry>& entries) {
   uint64_t ran = 0;
   for (const RunLogEntry& entry : entries) {
@@ -128,6 +128,7 @@ void History::CheckAcknowledged(const std::vector<Known>& log, size_t compacted)
       before.push_back(known.entry);
       continue;
     }
+    // The files after the COMPACTED entry are numbered without a gap.
     const size_t at = known.number - compacted - 1;
     if (at < later.size() && IsSame(later[at].entry, known.entry)) continue;
     violated_(absl::StrCat("entry ", known.number, " of the log was acknowledged and is ",
@@ -168,6 +169,8 @@ void History::CheckCompacted(const std::vector<RunLogEntry>& before,
                              " as it was"));
       continue;
     }
+    // The next generation has the newest job, or that of the last that ran; and whoever takes the
+    // run back to a cut has the cut's.
     bool needs_job = FindGeneration(kept, old.generation() + 1) == nullptr && &old == newest;
     needs_job |= LastThatRan(kept) == old.generation();
     for (const RunLogEntry& cut : kept) {
@@ -192,7 +195,7 @@ void History::CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& 
   }
   const bool is_newest = newest != nullptr && newest->cut() == cut.cut();
   const bool is_needed = is_newest || start == cut.cut();
-  // If a loss of power has brought a cut's folder back, nobody knew of that cut any more.
+  // After a loss of power the folder of a removed cut may have come back without anybody knowing.
   if (!is_needed && (power_was_lost_ || !is_there_(cut.cut()))) {
     left_out_.insert(cut.cut());
     return;
@@ -200,7 +203,8 @@ void History::CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& 
   violated_(absl::StrCat("the compacted log has no ", cut.cut(), ", which is still asked for"));
 }
 
-// Otherwise the job could be dropped as one that has not trained.
+// If the log did not show that a generation has run, its job could be dropped as one that has not
+// trained.
 void History::CheckRuns() {
   if (ran_ >= runs_ || !job_that_runs_.has_value()) return;
   const auto job = jobs_.find(ran_);
@@ -241,9 +245,9 @@ void History::ReadGeneration(const GenerationEntry& entry) {
   CheckJob(entry);
   generation_ = entry.generation();
   dropped_ = false;
-  // Whoever resumes a run may take it back to an older cut, and it stays there.
+  // Somebody who resumes a run may take it back to an older cut. The run then continues from there.
   const bool taken_back = entry.began() == BEGAN_RESUME && marked_.count(entry.cut()) > 0;
-  // Nobody knows when a cut that a compaction has left out was the newest.
+  // For a cut that a compaction has left out, the log does not show when it was the newest.
   const bool is_left_out = left_out_.count(entry.cut()) > 0 && cuts_in_log_.count(entry.cut()) == 0;
   if (entry.cut() != newest_cut_ && !taken_back && !is_left_out) {
     violated_(absl::StrCat("generation ", generation_, " begins from '", entry.cut(),
@@ -256,7 +260,7 @@ void History::CheckJob(const GenerationEntry& entry) {
   if (entry.has_job()) jobs_[entry.generation()] = entry.job();
   const bool is_changed = entry.began() == BEGAN_RESUME || entry.began() == BEGAN_SCALE_ANNOUNCED;
   if (generation_ == 0 || is_changed || !entry.has_job()) return;
-  // Of all generations that ran, a compacted log records only for the last one that it ran.
+  // A compacted log records which generation ran last, but not which earlier ones ran.
   if (dropped_ && is_kept_) return;
   const auto expected = jobs_.find(dropped_ ? ran_ : generation_);
   if (expected == jobs_.end() || IsSame(expected->second, entry.job())) return;
@@ -284,6 +288,7 @@ void History::ReadCutEntry(const CutEntry& entry) {
   if (abandoned_.count(entry.cut()) > 0) {
     violated_(absl::StrCat(entry.cut(), " was called abandoned, and the log has it"));
   }
+  // The log is read again and again, and by then retention may have removed the cut's folder.
   if (std::exchange(checked_[entry.cut()], true)) return;
   if (ended_.count(entry.generation()) > 0) {
     violated_(absl::StrCat(entry.cut(), " was committed after the end of generation ",

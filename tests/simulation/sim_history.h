@@ -1,32 +1,34 @@
-// What a run has promised over all its lives, and what its disk holds of it.
+// The promises of a run over all its lives, and the check that its disk keeps them.
 //
-//   at the mark     rank 0 begins a cut, every rank is idle and nothing is in flight: OnMark keeps
-//                   what tables, ledger and counts must be, as SimTraining knows it (State)
-//   in the log      whenever the coordinator has acknowledged something, at the begin of every life
-//                   and at the end, OnLog takes the entries that the disk holds. Then:
-//                     - what was acknowledged is still there, in its place; or a COMPACTED entry
-//                       replaces it, and has what is still asked for: every generation, the job
-//                       of those that made a cut which is there, such cuts, the newest cut, and
-//                       which generation was the last that ran;
-//                     - generations ascend by one, and each begins from the newest cut since the
-//                       one before it, or where that one began; `resume` may take it back;
-//                     - a generation has the job of the one before, unless somebody changed it;
-//                       after DROPPED, which only a failure that no restart cures may cause, that
-//                       of the last that ran;
-//                     - once members were told that a generation runs, the log shows that it, a
-//                       later one, or one with the same job has run;
+//   at the mark     Rank 0 begins a cut, every rank is idle and nothing is in flight. OnMark keeps
+//                   what tables, ledger and counts must be, as SimTraining knows it (State).
+//   in the log      OnLog reads the entries that the disk holds: whenever the coordinator has
+//                   acknowledged something, at the beginning of every life, and at the end. Then:
+//                     - every acknowledged entry is still in its place, or a COMPACTED entry
+//                       replaces it. A COMPACTED entry has all that is still needed: every
+//                       generation, which generation was the last that ran, the newest cut, and
+//                       every cut that still exists, with the job of the generation that made it;
+//                     - generations ascend by one. Each begins from the newest cut since the
+//                       previous generation began or, if there is none, where the previous one
+//                       began; `resume` may go back to an older cut;
+//                     - a generation has the job of the previous one, unless somebody changed it.
+//                       After DROPPED, which only a failure that no restart cures may cause, it
+//                       has the job of the last generation that ran;
+//                     - once members were told that a generation runs, the log shows that this
+//                       generation, a later one, or one with the same job has run;
 //                     - a cut is of the newest generation, was marked, and is in the log once;
-//                     - no cut is there that the coordinator has called abandoned, and none that
-//                       was committed after the end of its generation was announced;
+//                     - the log has no cut that the coordinator has called abandoned, or that was
+//                       committed after the end of its generation was announced;
 //                     - each new cut loads, and its rows, its ledger and its counts are those of
 //                       its mark: rows = snapshot = ledger;
-//                     - nothing follows the END
-//   the next life   begins with StateOf(its cut). So the checks of a finished life (sim_checks.h)
-//                   are of the whole lineage: every sample's known gradient is in the tables
-//                   exactly once, in hybrid by replay of the pushes from the cut on, in sync as the
-//                   oracle has it, whatever was trained in between and lost.
+//                     - nothing follows the END entry
+//   the next life   It begins with StateOf(its cut). So the checks of a finished life
+//                   (sim_checks.h) cover all lives before it: every sample's known gradient is in
+//                   the tables exactly once, whatever was trained in between and lost. In hybrid
+//                   mode the pushes since the cut are replayed; in sync mode the oracle computes
+//                   the tables.
 //
-// A loss of power may take entries that were not acknowledged; OnLog takes what is left.
+// A loss of power may remove entries that were not acknowledged; OnLog then accepts what is left.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -48,7 +50,7 @@
 
 namespace satrap::simulation {
 
-// A cut as a generation that begins from it finds it.
+// What a generation that begins from a cut finds in it.
 struct CutContent {
   RunPosition position;
   LedgerState ledger;
@@ -57,7 +59,7 @@ struct CutContent {
 
 class History {
  public:
-  // Reads a committed cut by the name of its folder; an error: it does not load.
+  // Reads a committed cut by the name of its folder. An error means that the cut does not load.
   using ReadCut = std::function<absl::StatusOr<CutContent>(const std::string& cut)>;
 
   // Whether the folder of a cut has a manifest.
@@ -67,22 +69,24 @@ class History {
   History(const WorldShape& shape, ReadCut read_cut, IsThere is_there,
           std::function<void(std::string)> violated);
 
-  // Call once for each cut that is begun, at its first BeginCut, whatever becomes of it.
+  // Call once for each cut that is begun, at its first BeginCut, whether or not it will be
+  // committed.
   void OnMark(const std::string& cut, SimTraining::State state);
-  // The coordinator has told rank 0 that it could not commit the cut, or has told a member that the
-  // generation is over. The cut, and later cuts of the generation, must never be in the log.
+  // Call when the coordinator has told rank 0 that it could not commit the cut, or has told a
+  // member that the generation is over. The cut, and later cuts of the generation, must never be in
+  // the log.
   void OnAbandoned(const std::string& cut);
   void OnEnded(uint64_t generation) { ended_.insert(generation); }
-  // A member was told that the generation runs. Call after OnLog.
+  // Call when a member was told that the generation runs, after OnLog.
   void OnRuns(uint64_t generation);
-  // A member of the generation has failed before the generation ran, as it would in any other
-  // generation of this job.
+  // Call when a member of the generation has failed before the generation ran, and would fail in
+  // every generation of this job.
   void OnCannotBegin(uint64_t generation) { cannot_begin_.insert(generation); }
-  // Members may find damage from now on, which is a failure of this kind, too.
+  // Call when the disk fails. From now on members may find damage, and no restart cures that.
   void OnDiskFailure() { disk_fails_ = true; }
-  // Folders that were removed may be there again.
+  // Call after a loss of power. Folders that were removed may exist again.
   void OnPowerLoss() { power_was_lost_ = true; }
-  // `acknowledged`: somebody has been told of the last entry, so all entries must stay.
+  // Reads the log. `acknowledged`: somebody was told of the last entry, so all entries must stay.
   void OnLog(const RunLog& log, bool acknowledged);
   // As above, for a log whose COMPACTED entry has the number `compacted` and holds the first `kept`
   // entries.
@@ -90,9 +94,9 @@ class History {
              size_t kept = 0);
 
   bool IsMarked(const std::string& cut) const { return marked_.count(cut) > 0; }
-  // The state of a cut that was marked; of "": the beginning of the run.
+  // The state of a cut that was marked. "" stands for the beginning of the run.
   const SimTraining::State& StateOf(const std::string& cut) const;
-  // Checks the newest cut again, which somebody is about to begin from.
+  // Checks the newest cut again. Call before a generation begins from it.
   void CheckNewestAgain() {
     if (!newest_cut_.empty() && IsMarked(newest_cut_)) CheckCut(newest_cut_, StateOf(newest_cut_));
   }
@@ -111,8 +115,8 @@ class History {
   };
 
   void CheckAcknowledged(const std::vector<Known>& log, size_t compacted);
-  // Checks what became of acknowledged entries that are replaced by a COMPACTED entry, which holds
-  // `kept`.
+  // Checks the acknowledged entries `before`, which a COMPACTED entry has replaced. The COMPACTED
+  // entry holds `kept`.
   void CheckCompacted(const std::vector<RunLogEntry>& before, const std::vector<RunLogEntry>& kept);
   void CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& before);
   void CheckRuns();
@@ -138,7 +142,7 @@ class History {
   std::set<uint64_t> ended_;             // generations
   uint64_t runs_ = 0;                    // the last generation whose members were told so
   absl::optional<JobConfig> job_that_runs_;
-  // State of the last reading of the log.
+  // The state after the last reading of the log.
   uint64_t generation_ = 0;
   bool is_kept_ = false;                // whether a COMPACTED entry holds the entry that is read
   bool dropped_ = false;                // whether the job of the newest generation was dropped

@@ -50,7 +50,7 @@ class HistoryTest : public testing::Test {
     history_.OnMark("b", later);
   }
 
-  // The cut that the disk gives, whichever is asked for.
+  // The content that the disk returns for every cut.
   CutContent Content() {
     CutContent content;
     content.position = position_;
@@ -65,14 +65,14 @@ class HistoryTest : public testing::Test {
     return content;
   }
 
-  // The violations that reading a compacted log which holds these entries shows.
+  // The violations that are found in a compacted log which holds these entries.
   std::vector<std::string> ViolationsOfCompacted(const std::vector<RunLogEntry>& kept) {
     violations_.clear();
     history_.OnLog(kept, /*acknowledged=*/false, /*compacted=*/10, kept.size());
     return violations_;
   }
 
-  // The violations that reading this log shows.
+  // The violations that are found in this log.
   std::vector<std::string> ViolationsOf(const std::vector<RunLogEntry>& log,
                                         bool acknowledged = false) {
     violations_.clear();

@@ -69,7 +69,7 @@ class EpochReader {
     }
   }
 
-  // Positions [from, to) of the split in the epoch's order.
+  // Adds positions [from, to) of the split, in the epoch's order.
   void AddPositions(uint32_t split, uint64_t from, uint64_t to) {
     const std::vector<int> order =
         RowOrder(shape_, TRAIN_STREAM, static_cast<int>(split), epoch_.epoch());
@@ -116,7 +116,7 @@ void CheckLedger(const WorldShape& shape, const LedgerState& ledger, const SimTr
       violated(absl::StrCat("the ledger counts ", epoch.rows(), " samples in epoch ", epoch.epoch(),
                             ", and ", used.size(), " were used"));
     }
-    // Only the totals may be left of an epoch that is over.
+    // For an epoch that is over, only the totals may be left.
     const bool only_totals = epoch.splits().empty() && epoch.done_splits().empty();
     if (!only_totals && held != used) {
       violated(absl::StrCat("the ledger of epoch ", epoch.epoch(),

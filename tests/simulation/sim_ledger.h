@@ -1,5 +1,5 @@
-// What a LedgerState (proto/position.proto) says, stated again from the format alone: it shares no
-// code with common/checkpoint/ledger/ledger.h.
+// Interprets a LedgerState (proto/position.proto) from the format alone: this shares no code with
+// common/checkpoint/ledger/ledger.h.
 //
 // Thread-safe: functions of their arguments.
 
@@ -18,15 +18,15 @@
 
 namespace satrap::simulation {
 
-// The ids of the samples that the ledger holds as consumed in `epoch`. Calls `violated` for what
-// contradicts the files or itself: a record that does not exist or is there twice, a wrong number.
-// An epoch of which only the totals are left gives none.
+// The ids of the samples that the ledger holds as consumed in `epoch`. Calls `violated` if the
+// ledger contradicts the files or itself: a record that does not exist or occurs twice, a wrong
+// number. Returns no ids for an epoch of which only the totals are left.
 std::set<uint64_t> SamplesOfLedger(const WorldShape& shape, const EpochLedger& epoch,
                                    const std::function<void(std::string)>& violated);
 
 // Checks that the ledger is the union of the provenance of the parts that ranks have got (`seen`,
-// of the train stream), with each sample once in its epoch: nothing is missing and nothing is too
-// much. REQUIRES: every part that was got is released
+// of the train stream), with each sample once in its epoch and no other sample. REQUIRES: every
+// part that ranks have got is released
 void CheckLedger(const WorldShape& shape, const LedgerState& ledger, const SimTraining::Seen& seen,
                  const std::function<void(std::string)>& violated);
 

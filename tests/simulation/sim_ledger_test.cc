@@ -48,7 +48,7 @@ class SimLedger : public testing::Test {
 
 TEST_F(SimLedger, HoldsTheSamplesOfRangesBlocksAndSplits) {
   Ledger ledger;
-  // Records 1 and 2 of block 1, all of block 0 and all of split 2 with its end.
+  // The ranges are records 1 and 2 of block 1, all of block 0, and all of split 2 with its end.
   ASSERT_TRUE(ledger.Add(0, Range(0, 1, 1, 3, 4)).ok());
   ASSERT_TRUE(ledger.Add(0, Range(0, 0, 0, 4, 4)).ok());
   ASSERT_TRUE(ledger.Add(0, Range(2, 0, 0, 4, 4)).ok());

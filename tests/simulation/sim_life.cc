@@ -45,8 +45,8 @@ Life::Life(const Surroundings& surroundings, Start start)
       pss_(start.shape.ps),
       workers_(start.shape.workers),
       ranks_(start.shape.ranks) {
-  // Begins with the validations of earlier lives that led to the cut, so that the checks at the end
-  // see the whole run.
+  // Begins with the validations of earlier lives that led to the cut, so that the final checks
+  // cover the whole run.
   for (RecordingObserver& observer : observers_) observer.validations = from_.validations;
   AddMembers();
   std::vector<SimProcess*> ranks;
@@ -59,7 +59,7 @@ Life::~Life() = default;
 
 void Life::AddMembers() {
   for (int i = 0; i < shape_.ps; ++i) {
-    // A PS listens before it is ready. So when somebody has joined, every PS can be asked.
+    // A PS listens before it is ready. So once a member has joined, every PS answers.
     crew_.Add(EMBEDDING_PS, i, {[this, i] { MakePs(i); }, [] {}, nullptr});
   }
   for (int i = 0; i < shape_.workers; ++i) {
@@ -85,7 +85,7 @@ void Life::AddMembers() {
     duties.begin = [this, i] { MakeRank(i); };
     if (i == 0) {
       duties.wished = [this](const CutWish& wish) {
-        // A wish comes with each heartbeat until it is done, so one that comes too early is not
+        // Heartbeats repeat a wish until it is fulfilled, so a wish that comes too early is not
         // lost.
         if (ranks_[0] != nullptr) ranks_[0]->RequestCut(wish);
       };
@@ -120,7 +120,8 @@ void Life::MakeCoordinator() {
   options.unix_ms = [this] { return loop_->NowUs() / 1000; };
   options.warn = [](const std::string&) {};
   coordinator_ = std::make_unique<CoordinatorEngine>(*std::move(claimed_), options);
-  // The watch comes before the plant, so that it sees what members are told, true or not.
+  // Calls pass the watch before they reach the planted fault, so the watch sees the answers that
+  // members get, true or not.
   rpc::Handler* handler = crew_.Keep(std::make_unique<CoordinatorWatch>(
       planting_.BeforeCoordinator(coordinator_.get(), job_.run_dir(), coordinator_disk_.get()),
       crew_.coordinator(), surroundings_.told));
@@ -147,8 +148,8 @@ void Life::MakePs(int i) {
     pss_[i]->Preload();
     return ServePs(i);
   }
-  // The PS loads from its own disk, whose reads may fail or stop with the process. It does not
-  // listen until it has loaded.
+  // The PS loads from its own disk, whose reads may fail or stop with the process. The PS does not
+  // listen before it has loaded.
   pss_[i]->Load(seat.begin.cut(), [this, i](const absl::Status& status) {
     if (!status.ok()) return crew_.FailureSinkOf(EMBEDDING_PS, i)(status);
     ServePs(i);
@@ -159,8 +160,8 @@ void Life::ServePs(int i) {
   SimProcess* process = crew_.SeatOf(EMBEDDING_PS, i).process;
   rpc::Handler* handler =
       planting_.BeforePs(i, pss_[i].get(), crew_.SeatOf(EMBEDDING_PS, i).disk.get());
-  // The watch is outermost, so that it sees what workers are told, and not what a planted fault
-  // does.
+  // Calls pass the watch before they reach the planted fault. So the watch sees the answers that
+  // workers get, and not what the fault changes behind it.
   if (!shape_.ordered) {
     handler = crew_.Keep(
         std::make_unique<UpdateWatch>(handler, [this, i](uint32_t rank, uint64_t number) {
@@ -191,8 +192,8 @@ void Life::MakeWorker(int i) {
   auto engine = EmbeddingWorkerEngine::Create(planting_.JobOf(EMBEDDING_WORKER, job_), options);
   CHECK_OK(engine.status());
   workers_[i] = *std::move(engine);
-  // The watch comes before the plant, which may add calls of its own, so it counts only what comes
-  // to the worker.
+  // Calls pass the watch before they reach the planted fault, which may make calls of its own. So
+  // the watch counts only the calls that come to the worker.
   rpc::Handler* handler = crew_.Keep(std::make_unique<PutBatchWatch>(
       planting_.BeforeWorker(workers_[i].get()), crew_.envelope(), &last_epochs_));
   crew_.Serve(surroundings_.addresses->workers[i], process, rpc::kEmbeddingWorkerMethods, handler);
@@ -201,7 +202,7 @@ void Life::MakeWorker(int i) {
 void Life::MakeRank(int i) {
   SimProcess* process = crew_.SeatOf(NN_WORKER, i).process;
   const SimCrew::Seat& seat = crew_.SeatOf(NN_WORKER, i);
-  // The trainer of rank 0 begins cuts by it, so it comes first.
+  // The trainer of rank 0 begins cuts with the cut engine, so this engine is made first.
   if (i == 0 && !MakeCutEngine()) return;
   RankOptions options = MakeRankOptions(job_, i, crew_.envelope(),
                                         planting_.PositionOf(NN_WORKER, seat.begin.position()));
@@ -214,7 +215,8 @@ void Life::MakeRank(int i) {
       planting_.TrainerOf(i, training_->trainer(i)), planting_.ObserverOf(&observers_[i]),
       crew_.FailureSinkOf(NN_WORKER, i),
       [this, i, process](const RunResult& result) {
-        // A rank that was killed within this task runs on to its end but reports to nobody.
+        // If a rank was killed within this task, its code runs on to its end, but must report
+        // nothing.
         if (!process->alive()) return;
         results_.push_back(planting_.ResultOf(result));
         if (i == 0) crew_.SeatOf(NN_WORKER, 0).member->Finish(result);
@@ -233,8 +235,8 @@ bool Life::MakeCutEngine() {
       crew_.FailureSinkOf(NN_WORKER, 0)(dense.status());
       return false;
     }
-    // The network is simulated, and its saved state says only of which step it is. That shows
-    // whether it belongs to the rows beside it.
+    // The network is simulated. Its saved state contains only its step, which shows whether it
+    // belongs to the rows of the same cut.
     if (*dense != DenseOf(from_.steps)) {
       surroundings_.violated(absl::StrCat(cut_, " of step ", from_.steps, " has ", *dense));
     }
@@ -257,7 +259,7 @@ bool Life::MakeCutEngine() {
   return true;
 }
 
-// What the training needs.
+// What the training uses.
 
 SimTraining::Surroundings Life::TrainingSurroundings() {
   SimTraining::Surroundings surroundings;
@@ -279,11 +281,11 @@ SimTraining::Surroundings Life::TrainingSurroundings() {
 
 void Life::BeginCut(CutPlan plan, std::vector<LedgerState> released, std::function<void()> marked,
                     std::function<void(absl::StatusOr<CutOutcome>)> ended) {
-  // The collective of the other ranks may still run when rank 0 has died in it.
+  // When rank 0 has died in the collective, the other ranks' collective may still run.
   if (!crew_.SeatOf(NN_WORKER, 0).process->alive()) return;
   SimTraining::State state = training_->state();
   state.validations = observers_[0].validations;
-  // Because there is one thread, this moment is that of the mark: all ranks are idle, and nothing
+  // There is only one thread, so this is the moment of the mark: all ranks are idle, and nothing
   // runs before Begin.
   surroundings_.history->OnMark(CutName(generation_, plan.number), std::move(state));
   cuts_->Begin(std::move(plan), std::move(released), DenseOf(training_->counted_steps()),
@@ -291,7 +293,7 @@ void Life::BeginCut(CutPlan plan, std::vector<LedgerState> released, std::functi
 }
 
 void Life::Restore(const std::string& cut, std::function<void(absl::Status)> done) {
-  // Whether the rows of that cut are in the tables afterwards is checked by what Lookups then see.
+  // Later Lookups check whether the rows of that cut are in the tables afterwards.
   if (!surroundings_.history->IsMarked(cut)) {
     return surroundings_.violated(absl::StrCat("'", cut, "' is loaded, which was never marked"));
   }
@@ -300,9 +302,9 @@ void Life::Restore(const std::string& cut, std::function<void(absl::Status)> don
                                     std::move(done));
 }
 
-// The parts that an embedding worker has accepted and not handed out are bounded.
+// Checks the bound on the parts that an embedding worker has accepted and not handed out.
 void Life::CheckQueueCapacity() {
-  // Validation and test have one queue each, besides those of the train stream.
+  // Validation and test have one queue each, in addition to those of the train stream.
   const uint64_t queues = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);
   for (const auto& worker : workers_) {
     if (worker == nullptr) continue;  // it has not begun
@@ -316,8 +318,8 @@ void Life::CheckQueueCapacity() {
 
 void Life::WishForStop(uint64_t steps) {
   if (shape_.stop_rank < 0 || steps != static_cast<uint64_t>(shape_.stop_after_steps)) return;
-  // Asks somewhat later, so that the request falls into an exchange, an evaluation or a cut, and
-  // not only between two steps.
+  // Makes the request somewhat later, so that it may fall into an exchange, an evaluation or a cut,
+  // and not only between two steps.
   crew_.SeatOf(NN_WORKER, shape_.stop_rank)
       .process->PostAfter(static_cast<int64_t>(loop_->random()->Below(kStopDelayMaxUs)), [this] {
         stop_wished_at_ = training_->counted_steps();
@@ -337,7 +339,7 @@ void Life::CheckEnd() {
   finished.observers = &observers_;
   finished.stop_wished_at = stop_wished_at_;
   finished.last_epochs = last_epochs_;
-  // At the end a cut holds all training, the last steps included.
+  // In the end the last cut must hold all training, including the last steps.
   const History& history = *surroundings_.history;
   if (history.StateOf(history.newest_cut()).steps != training_->counted_steps()) {
     surroundings_.violated(absl::StrCat("the last cut, ", history.newest_cut(), ", is not of step ",

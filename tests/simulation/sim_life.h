@@ -1,22 +1,23 @@
-// A life: the processes of all roles of one generation, with the real engines in them. A world is
-// one life or several, one after another; processes of an earlier one may still live beside it.
+// A life: the processes of all roles of one generation, with the real engines in them. A world has
+// one life or several lives, one after another; processes of an earlier life may still run beside a
+// later one.
 //
-// How a life is built. It is given the coordinator's process, which has claimed a generation, and
-// makes one for each member of the job (sim_crew.h), the executor of everything in it, which
-// registers over the network. A role makes its engine in two stages, as its main does:
+// How a life is built. A life is given the coordinator's process, which has claimed a generation.
+// It makes a process for each member of the job (sim_crew.h), which is the executor of the engines
+// in it and registers over the network. A role makes its engine in two stages, as its main does:
 //     registered   the coordinator has sent envelope, job and position: PSs make their engine, load
 //                  and listen (MakePs), loaders have their files fixed (sim_loader.h); then they
 //                  are ready
 //     joined       all members are ready: embedding workers listen (MakeWorker), loaders and ranks
 //                  begin (MakeRank)
 // Each role listens at the address of its index, which all lives share, and every channel belongs
-// to a process. What the life begins with, as the checks know it, is the History's state of its
-// cut.
+// to a process. The checks assume that the life begins with the state that the History has for the
+// life's cut.
 //
-// How it ends. Kill or StandStill any of its processes(), at any event; nothing else is needed. A
-// member that fails or exits after Doom was called takes its process along; before, that is a
-// broken promise. A life must outlive the loop's tasks, dead or not. Not thread-safe: it lives on
-// the SimLoop's thread.
+// How it ends. Call Kill or StandStill of any of its processes(), at any event; nothing else is
+// needed. If a member fails or exits, its process dies; before Doom is called, that is also a
+// broken promise. A life must outlive the loop's tasks, even when all its processes are dead. Not
+// thread-safe: it lives on the SimLoop's thread.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_LIFE_H_
 #define SATRAP_TESTS_SIMULATION_SIM_LIFE_H_
@@ -66,7 +67,7 @@ class Life {
     std::function<void()> cannot_begin;         // a rank finds that it cannot run its job
     std::function<void(std::string)> violated;  // called for each broken promise
   };
-  // The coordinator's process with its disk; it has claimed `claimed`.
+  // The coordinator's process with its disk. The process has claimed the generation `claimed`.
   struct Start {
     int number = 1;  // of this life
     WorldShape shape;
@@ -82,7 +83,7 @@ class Life {
 
   void Begin();
 
-  // All of them, dead or alive: the coordinator, PSs, embedding workers, loaders, ranks.
+  // All processes, dead or alive: the coordinator, PSs, embedding workers, loaders, ranks.
   const std::vector<std::unique_ptr<SimProcess>>& processes() const { return crew_.processes(); }
   // From now on the life is not expected to succeed.
   void Doom() { crew_.Doom(); }
@@ -92,9 +93,10 @@ class Life {
   bool finished() const { return results_.size() == ranks_.size(); }
   bool has_dead() const { return crew_.has_dead(); }
   const absl::optional<SimCrew::Exited>& exited() const { return crew_.exited(); }
-  // Sends a wish to the coordinator, as the command line does; does nothing if that is dead.
+  // Sends a wish to the coordinator, as the command line does. Does nothing if the coordinator is
+  // dead.
   void Wish(const WishRequest& wish);
-  // REQUIRES: finished
+  // REQUIRES: the life has finished
   void CheckEnd();
 
   const WorldShape& shape() const { return shape_; }
@@ -135,7 +137,7 @@ class Life {
   std::unique_ptr<SimTraining> training_;
   std::vector<RecordingObserver> observers_;  // by rank
   std::map<Stream, uint32_t> last_epochs_;    // of PutBatches
-  // Null until the process has made it; the lists are by index.
+  // The engines. Each is null until its process has made it; the lists are by index.
   std::unique_ptr<CoordinatorEngine> coordinator_;
   std::vector<std::unique_ptr<PsEngine>> pss_;
   std::vector<std::unique_ptr<EmbeddingWorkerEngine>> workers_;

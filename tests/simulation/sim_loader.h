@@ -1,4 +1,4 @@
-// A data loader of a life: its list of files, which the coordinator fixes, and then its engine over
+// A data loader of a life. The coordinator fixes its list of files; then it runs its engine over
 // them. The files are real.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
@@ -23,12 +23,13 @@ namespace satrap::simulation {
 
 class SimLoader {
  public:
-  // The member DATA_LOADER `index` of `crew`, which must have been added. Nothing is owned; all of
-  // it must outlive the loader, which must outlive the loop's tasks.
+  // The loader is the member DATA_LOADER `index` of `crew`. REQUIRES: this member has been added to
+  // `crew`. Nothing is owned. Everything must outlive the loader, and the loader must outlive the
+  // loop's tasks.
   SimLoader(int index, const JobConfig& job, SimCrew* crew, Planting* planting, SimLoop* loop);
 
-  // Call when the loader has registered: lists its files, has them fixed, and reports that it is
-  // ready.
+  // Call when the loader has registered: lists its files, asks the coordinator to fix the list, and
+  // reports that the loader is ready.
   void Load();
   // Call when all members are ready.
   void Begin();

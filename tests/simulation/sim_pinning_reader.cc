@@ -6,7 +6,7 @@
 namespace satrap::simulation {
 namespace {
 
-// Each costs as much as the check of a cut.
+// No more reads than this are made, because each read costs as much as the check of a cut.
 constexpr int kMostReads = 3;
 constexpr uint64_t kMostEventsBetween = 2000;
 

@@ -1,8 +1,9 @@
-// Another command that reads cuts of the run while it trains, as `predict` and `--init_from` do:
-// now and then it pins the newest one, holds the pin for some events, and then reads the cut.
-// However many cuts are committed meanwhile, the one that it has pinned must be there and whole.
+// Another command that reads cuts of the run while the run trains, as `predict` and `--init_from`
+// do. Now and then it pins the newest cut, holds the pin for some events, and then reads the cut.
+// However many cuts are committed meanwhile, the pinned cut must still exist and be whole.
 //
-// It draws from a stream of its own, and does nothing to the world but hold its lock.
+// It draws from a random stream of its own. It affects the world only by holding the lock of its
+// pin.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -33,7 +34,7 @@ class PinningReader {
 
   // Call before each event of the world, with the number of events so far.
   void Act(int64_t events);
-  // Lets go of the pin without reading the cut, as in a loss of power.
+  // Releases the pin without reading the cut, as in a loss of power.
   void Die() { pin_.reset(); }
 
   int reads() const { return reads_; }

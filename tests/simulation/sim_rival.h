@@ -1,4 +1,5 @@
-// The claim of a generation, in the middle of which another coordinator may claim the same one.
+// The claim of a generation, in the middle of which another coordinator may claim the same
+// generation.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -28,10 +29,10 @@ struct Claimer {
   absl::StatusOr<ClaimedGeneration> claimed = absl::UnknownError("nothing was claimed");
 };
 
-// Claims as `first` does. Before its `at`-th operation on the disk, from 1, `rival` makes the same
-// claim from beginning to end; never if the claim has fewer operations. Returns the claimer that
-// has the newest generation, or else `first` with its error. Calls `violated` if both have the same
-// generation, or if `first` finds files gone.
+// Makes the claim `request` for `first`. Before its `at`-th disk operation, counted from 1, `rival`
+// makes the same claim from beginning to end; if the claim has fewer operations, `rival` makes
+// none. Returns the claimer that has the newest generation, or `first` with its error if neither
+// has one. Calls `violated` if both have the same generation, or if `first` finds files missing.
 Claimer ClaimAgainst(Claimer rival, int64_t at, Claimer first, const ClaimRequest& request,
                      const std::function<void(std::string)>& violated);
 

@@ -34,7 +34,7 @@ class SimTraining::Trainer final : public StepTrainer {
     joiner.done = std::move(done);
     if (joiner.part != nullptr) {
       if (joiner.part->number != ended_) Violated("joins a part out of turn");
-      // A rank may prepare the next part as soon as it hears of the end of this step.
+      // A rank may prepare the next part as soon as it is told of the end of this step.
       joiner.done = [this,
                      done = std::move(joiner.done)](absl::StatusOr<StepResult> result) mutable {
         ++ended_;
@@ -86,7 +86,8 @@ class SimTraining::Trainer final : public StepTrainer {
   }
 
  private:
-  // A dead rank runs no task, but it may die within its own code.
+  // A dead rank runs no further task. But if it dies in the middle of its own code, that code runs
+  // on.
   SimProcess* process() const { return training_->ranks_[rank_]; }
   void Violated(const char* what) const {
     training_->surroundings_.violated(absl::StrCat("rank ", rank_, " ", what));
@@ -223,8 +224,8 @@ void SimTraining::FinishStep() {
     }
   }
   if (shape_.ordered) CheckOrderedParts(parts);
-  // The step is over for this object before any rank hears of it: a rank joins the next one from
-  // its `done`, so `joiners_` must be empty by then.
+  // The step must be over for this object before any rank is told of it: a rank joins the next step
+  // from its `done`, so `joiners_` must be empty by then.
   const StepResult sum = SumUp(parts);
   const uint64_t most_held = MostHeld();
   std::vector<Joiner> joiners(shape_.ranks);
@@ -262,8 +263,8 @@ void SimTraining::FinishStep() {
       result.dense_squares = DenseSquares(shape_, static_cast<uint64_t>(step.step));
     }
     if (counts && joiners[rank].part != nullptr) {
-      // Nothing of a step that is not finite may reach a table, whether or not the trainer gives
-      // gradients. Half of these steps give some.
+      // If a step is not finite, none of its gradients may reach a table, whether or not the
+      // trainer returns gradients. In half of these steps it returns them.
       const bool gives = finite || counted_steps_ % 2 == 0;
       const uint64_t push = tables_.CountPush(rank, parts[rank], finite);
       if (gives) {
@@ -304,7 +305,7 @@ void SimTraining::See(const SimPart& part) {
   }
 }
 
-// Rank r has part r of the step's batch, which the parts make up in order.
+// Rank r must have part r of the step's batch, and the parts must make up the batch in order.
 void SimTraining::CheckOrderedParts(const std::vector<SimPart>& parts) {
   uint64_t samples = 0;
   for (int rank = 0; rank < shape_.ranks; ++rank) {

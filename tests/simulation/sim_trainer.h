@@ -1,6 +1,6 @@
 // The trainers of all ranks of one life of a world, with the collective between them. Gradients are
-// small integers, so the result of a step is known beforehand; everything that the protocol
-// promises about parts, rows and the order of things is checked as it happens.
+// small integers, so the result of a step is known beforehand. Everything that the protocol
+// promises about parts, rows and the order of events is checked while it happens.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -38,11 +38,11 @@ class SimTraining {
     // Rank 0 loads a cut into the tables of all PSs.
     std::function<void(const std::string& cut, std::function<void(absl::Status)> done)> restore;
   };
-  // How often each sample was in a step's part (counted or not) or was scored, by (stream, epoch or
-  // pass).
+  // How often each sample was seen. It is seen when a part of a step has it, whether or not the
+  // step counts, and when it is scored. The key is (stream, epoch or pass).
   using Seen = std::map<std::pair<int, uint32_t>, std::map<uint64_t, int>>;
-  // What a cut must hold, known without asking any engine. A life that begins from a cut begins
-  // with it, so that everything that is checked at the end is checked over all lives.
+  // The state that a cut must hold, known without asking any engine. A life that begins from a cut
+  // begins with the cut's state, so the checks at the end cover all lives.
   struct State {
     SimTables::Content tables;
     uint64_t steps = 0;
@@ -57,40 +57,41 @@ class SimTraining {
     std::vector<Validation> validations;  // state() leaves them out: observers have them
   };
 
-  // The trainers of one life, whose ranks are `ranks`; a dead one does nothing. `loop` and `ranks`
-  // are not owned. `from`: what the life begins with.
+  // The trainers of one life, whose ranks are `ranks`; a dead rank does nothing. `loop` and `ranks`
+  // are not owned. The life begins with the state `from`.
   SimTraining(const WorldShape& shape, SimLoop* loop, std::vector<SimProcess*> ranks,
               Surroundings surroundings, const State& from);
   ~SimTraining();
 
   StepTrainer* trainer(int rank);
 
-  // The tables of this life. In unordered worlds somebody must tell them what the embedding PSs
+  // The tables of this life. In unordered worlds they must be told which Updates the embedding PSs
   // apply.
   SimTables* tables() { return &tables_; }
   const SimTables& tables() const { return tables_; }
 
-  // What has happened so far.
+  // Counts of what has happened so far.
   uint64_t counted_steps() const { return counted_steps_; }
   uint64_t counted_samples() const { return counted_samples_; }
   uint64_t non_finite_steps() const { return non_finite_steps_; }  // by their gradients
-  // Counted steps when a rank's request to stop first came into an allreduce.
+  // The number of counted steps when a rank's request to stop first came into an allreduce.
   absl::optional<uint64_t> stop_step() const { return stop_step_; }
-  // The most counted steps that there may be if that request, or counted step `step`, ends
-  // training. Each part that a rank may hold then makes one more step.
+  // The most counted steps that are allowed if training ends because of a rank's request to stop,
+  // or because of counted step `step`: each part that a rank may then hold makes one more step.
   uint64_t most_after_stop() const { return most_after_stop_; }
   uint64_t most_after(uint64_t step) const { return most_after_[step - 1]; }
   const Seen& seen() const { return seen_; }
   const std::vector<float>& rates() const { return rates_; }  // factor of each counted step
-  // What a cut that is marked now must hold. REQUIRES: nothing is in flight: updates_due() is 0
+  // The state that a cut must hold if it is marked now. REQUIRES: nothing is in flight:
+  // updates_due() is 0
   State state() const;
   size_t updates_due() const { return tables_.updates_due(); }  // that a PS must still apply
-  // Whether another model than the last was loaded for the test.
+  // Whether a model other than the last one was loaded for the test.
   bool restored() const { return restored_; }
 
  private:
   class Trainer;
-  // A part, decoded when it was prepared.
+  // A part that was decoded when it was prepared.
   struct PreparedSimPart final : PreparedPart {
     uint64_t number = 0;  // of the rank's prepared parts
     PartInput input;
@@ -108,10 +109,10 @@ class SimTraining {
   void CheckSquares(int rank, double squares);
   void FinishStep();
   StepResult SumUp(const std::vector<SimPart>& parts);
-  // Parts that a rank may hold when it asks for one that is trained in the step after the counted
-  // ones.
+  // The number of parts that a rank may hold, this one included, when it requests a part for the
+  // next step.
   int Permits() const;
-  // The most parts that ranks may hold besides those of this step.
+  // The most parts that ranks may hold in addition to those of this step.
   uint64_t MostHeld() const;
   // Records the part's samples as seen. A part may be seen only once.
   void See(const SimPart& part);

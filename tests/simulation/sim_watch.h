@@ -1,6 +1,6 @@
-// Handlers in front of an engine that pass every call on and note what they see: how far the
+// Handlers in front of an engine that pass every call on and record what they see: how far the
 // loaders are, in which order an embedding PS applies Updates, and what the coordinator reports
-// about cuts and the end.
+// about cuts and the end of a generation.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -23,13 +23,13 @@ namespace satrap::simulation {
 
 class PutBatchWatch final : public rpc::Handler {
  public:
-  // `envelope` is the worker's. `worker` and `last_epochs` are not owned.
+  // `envelope` is that of the worker. `worker` and `last_epochs` are not owned.
   PutBatchWatch(rpc::Handler* worker, const Envelope& envelope,
                 std::map<Stream, uint32_t>* last_epochs)
       : worker_(worker), envelope_(envelope), last_epochs_(last_epochs) {}
 
-  // Raises the stream's entry of `last_epochs` to the epoch or pass of each PutBatch that is of the
-  // worker's own life.
+  // Raises the stream's entry of `last_epochs` to the epoch or pass of each PutBatch that belongs
+  // to the worker's own life.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
  private:
@@ -38,8 +38,8 @@ class PutBatchWatch final : public rpc::Handler {
   std::map<Stream, uint32_t>* const last_epochs_;
 };
 
-// An embedding PS of an unordered world answers an Update within the task that applied it, so the
-// order of first answers is the order of application.
+// Records the order in which an embedding PS of an unordered world applies Updates. The PS answers
+// an Update within the task that applied it, so this is the order of first answers.
 class UpdateWatch final : public rpc::Handler {
  public:
   using Applied = std::function<void(uint32_t rank, uint64_t number)>;
@@ -59,18 +59,19 @@ class UpdateWatch final : public rpc::Handler {
 class CoordinatorWatch final : public rpc::Handler {
  public:
   struct Events {
-    // Somebody may rely on the log from now on: `cut` is committed or, if `cut` is empty, the run
-    // has finished.
+    // Called when others may begin to rely on the log: `cut` is committed or, if `cut` is empty,
+    // the run has finished.
     std::function<void(const std::string& cut)> acknowledged;
     std::function<void(const std::string& cut)> abandoned;  // it is not in the log
     // Called once, when a member is told that the generation runs, so that it may train.
     std::function<void()> runs;
-    // Called once, when a member is told of the generation's end. The end is then in effect: in one
-    // thread no entry is being appended meanwhile.
+    // Called once, when a member is told of the generation's end. The end is then in effect: with
+    // only one thread, no entry is being appended at this moment.
     std::function<void()> ended;
   };
 
-  // Neither is owned. `process` is the coordinator's: what a dead one answers reaches nobody.
+  // Nothing is owned. `process` is that of the coordinator: if it is dead, its answers reach
+  // nobody.
   CoordinatorWatch(rpc::Handler* coordinator, SimProcess* process, Events events)
       : coordinator_(coordinator), process_(process), events_(std::move(events)) {}
 

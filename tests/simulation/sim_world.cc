@@ -24,8 +24,9 @@ namespace {
 constexpr int64_t kMaxEvents = 4000000;
 constexpr uint64_t kRunId = 0x5a7a95a7a95a7a95;
 constexpr char kRunDir[] = "/run";
-// A run that dies after every step may begin as often as it has steps, so only lives without
-// progress count. Without poison a world has a few ends; with it max_restarts is at most 4.
+// A run in which a process dies after every step may have as many lives as it has steps, so only
+// lives without progress count. Without poison, only a few lives of a world end early; with poison,
+// max_restarts is at most 4.
 constexpr int kMostLivesWithoutProgress = 20;
 
 class World {
@@ -50,13 +51,14 @@ class World {
             },
             [this](std::string what) { Violate(std::move(what)); }),
         other_command_(shape.seed, AroundOtherCommand()) {
-    // Real files, which the loaders of all lives read; only the disk of the run is simulated.
+    // Writes real files, which the loaders of all lives read. Only the disk of the run is
+    // simulated.
     WriteFiles(shape_, folder_, &files_);
     job_ = JobOf(shape_);
     for (const int64_t events : deaths_.cut_wishes) cut_wishes_.insert(events);
   }
 
-  // Queued tasks hold callbacks into the engines, so they go first.
+  // Queued tasks hold callbacks into the engines, so they are dropped first.
   ~World() { loop_.DropTasks(); }
 
   WorldResult Run() {
@@ -66,7 +68,8 @@ class World {
     BeginLife(/*resume=*/false, /*other_replicas=*/false);
     const auto ended = [this] {
       other_command_.Act(loop_.events());
-      // Between two lives there is nobody to drive; zombies and late messages go on.
+      // Between two lives there is nothing to drive, but processes of earlier lives and late
+      // messages still act.
       if (!next_life_due_) Drive();
       return !result_.violations.empty() || over_;
     };
@@ -88,7 +91,8 @@ class World {
     if (lives_.empty()) return result_;
     if (result_.violations.empty()) history_.CheckNewestAgain();
     result_.steps = life().training().counted_steps();
-    // The checks ask the PSs for their rows, and a dead one does not answer. Its cuts were checked.
+    // The checks ask the PSs for their rows, but a dead PS does not answer. In that case only the
+    // cuts were checked.
     if (result_.violations.empty() && life().finished() && !life().has_dead()) CheckEnd();
     return result_;
   }
@@ -111,14 +115,14 @@ class World {
     return job;
   }
 
-  // The shape with the job's numbers of replicas.
+  // The shape, with the numbers of replicas of the job.
   WorldShape ShapeOf(const JobConfig& job) const {
     WorldShape shape = shape_;
     shape.loaders = job.data_loader().replicas();
     shape.workers = job.embedding_worker().replicas();
     shape.ps = job.embedding_ps().replicas();
     shape.ranks = job.nn_worker().replicas();
-    // The rank that asks for a stop may not be there any more.
+    // With fewer ranks, the rank that asks for a stop might not exist.
     if (shape.stop_rank >= 0) shape.stop_rank %= shape.ranks;
     return shape;
   }
@@ -140,7 +144,7 @@ class World {
     CheckRestarts(log->entries());
   }
 
-  // Checks that a run that makes no cuts does not go on for ever.
+  // Checks that a run which takes no cuts does not restart for ever.
   void CheckRestarts(const std::vector<RunLogEntry>& entries) {
     int without_cut = 0;
     for (const RunLogEntry& entry : entries) {
@@ -148,8 +152,8 @@ class World {
         committed_step_ = entry.cut().step();
         lives_without_progress_ = 0;
       }
-      // The count begins anew when somebody resumes the run, having looked at it, and when a job
-      // that could not begin is dropped, because that is no loss.
+      // The count begins anew in two cases: when the run is resumed, because a person has looked at
+      // the run, and when a job that could not begin is dropped, because that loses no work.
       const bool is_resumed = entry.generation().began() == BEGAN_RESUME;
       if (entry.has_cut() || is_resumed || entry.has_dropped()) without_cut = 0;
       if (entry.has_generation()) ++without_cut;
@@ -184,19 +188,19 @@ class World {
 
   static bool CanBegin(const JobConfig& job) { return job.stop_seconds() != kCannotBegin; }
 
-  // Begins a life as a launcher starts a generation. `resume`: somebody continues a run that has
-  // ended.
+  // Begins a life as a launcher starts a generation. `resume`: the run had ended, and somebody
+  // resumes it.
   void BeginLife(bool resume, bool other_replicas) {
     if (++lives_without_progress_ > kMostLivesWithoutProgress) {
       return Violate(absl::StrCat("the run begins again and again from step ", committed_step_));
     }
     const int number = ++lives_begun_;
     ClaimRequest request;
-    // A job without train files is not valid, so nobody can resume with it.
+    // A job without train files is not valid, so the run cannot be resumed with it.
     if (files_.data().train_files_size() == 0) resume = other_replicas = false;
     request.job = JobOf(other_replicas ? shape_.WithOtherReplicas(number) : ShapeOf(job_));
-    // Otherwise the job is the one in the log, such as that of a scale, whatever job this launcher
-    // has.
+    // If false, the life uses the job in the log, such as that of a scale, whatever job this
+    // launcher has.
     request.next_job = number > 1 && (resume || other_replicas);
     if (request.next_job && deaths_.ResumesWithWrongJob(number)) {
       request.job.set_stop_seconds(kCannotBegin);
@@ -234,7 +238,7 @@ class World {
     };
     surroundings.violated = [this](std::string what) { Violate(std::move(what)); };
     life_began_at_event_ = loop_.events();
-    // From here on the life has to give a reason if it ends.
+    // From here on the life must not end without a reason.
     is_excused_ = false;
     lives_.push_back(std::make_unique<Life>(surroundings, std::move(start)));
     life().Begin();
@@ -261,7 +265,8 @@ class World {
   }
 
   void OnClaimFailed(const absl::Status& status, bool other_replicas) {
-    // Whoever resumes the run did not know that END had been linked.
+    // In this case the run had finished, but whoever resumed it did not know that END had been
+    // linked.
     if (absl::StrContains(status.message(), "has finished")) {
       TakeLog();
       over_ = history_.finished();
@@ -277,7 +282,7 @@ class World {
         over_ = true;  // see BeginLife
         return;
       }
-      // Only a disk that fails may keep everybody from a claim; then the launcher tries again.
+      // A claim may fail for everybody only if the disk fails; then the launcher tries again.
     } else if (disk_.counts().failed == 0) {
       return Violate(absl::StrCat("no generation can be claimed: ", status.ToString()));
     }
@@ -296,10 +301,10 @@ class World {
     });
   }
 
-  // Called before each event, so anything may happen at any of them.
+  // Called before each event, so that anything may happen at any event.
   void Drive() {
     if (lives_.empty() || over_) return;
-    // An exit comes first, because a member that exits takes its process along, which would look
+    // Handle an exit first: a member that exits ends its process, which would otherwise look
     // killed.
     if (life().exited().has_value()) return OnExit(*life().exited());
     if (life().has_dead()) return EndLife(/*resume=*/false);
@@ -307,8 +312,8 @@ class World {
       over_ = life().finished();
       return;
     }
-    // The victim dies at one of its next acts. Any other event now would hide which end the plan
-    // has drawn.
+    // The victim will die at one of its next acts. Until then nothing else is done to the life,
+    // because that would hide the end which the plan has drawn.
     if (victim_ != nullptr) return;
     const int64_t events = loop_.events() - life_began_at_event_;
     while (!cut_wishes_.empty() && *cut_wishes_.begin() <= loop_.events()) {
@@ -344,11 +349,11 @@ class World {
     switch (end.how) {
       case LifeEnd::kDeath:
         victim_ = life().processes()[end.victim % life().processes().size()].get();
-        // A life whose victim does too little to die finishes.
+        // If the victim acts too seldom to die, the life finishes.
         end.at_act > 0 ? victim_->KillAtAct(end.at_act) : victim_->Kill();
         return;
       case LifeEnd::kPower:
-        // Zombies of earlier lives run on the same machine.
+        // Zombies of earlier lives run on the same machine, so they die, too.
         for (const auto& any : lives_) {
           any->Doom();
           for (const auto& process : any->processes()) process->Kill();
@@ -356,13 +361,13 @@ class World {
         other_command_.Die();
         disk_.LosePower();
         history_.OnPowerLoss();
-        // The log is read at once, before a claim adds to it, so that the loss of an acknowledged
-        // entry shows here.
+        // Read the log at once, before a claim adds to it, so that the loss of an acknowledged
+        // entry is found here.
         TakeUnacknowledgedLog("after a loss of power");
         return;
       case LifeEnd::kOtherLauncher:
         end_->all_at_once = false;
-        // Two complete generations beside each other, as when a network was divided.
+        // Two complete generations may run at the same time, as when a network has been divided.
         end_->nobody_dies = end.seed % 4 != 0;
         return EndLife(/*resume=*/false);
       case LifeEnd::kFailedWrite:
@@ -395,14 +400,14 @@ class World {
       case Exit::kDone:
         return history_.finished() ? EndLife(false) : EndLife(/*resume=*/true);  // it has stopped
       case Exit::kStartAgain:
-        // Later lives meet messages and processes of earlier ones, which may end them. The first
-        // one meets only the network, and that must never end a generation.
+        // Messages and processes of earlier lives may end a later life. The first life meets only
+        // faults of the network, and these must never end a generation.
         if (!is_excused_ && CanBegin(job_) && lives_.size() == 1 && deaths_.kill_points.empty()) {
           Violate(absl::StrCat("life 1 is over without a cause: ", exited.why));
         }
         return EndLife(/*resume=*/false);
       case Exit::kFailed:
-        // A run may fail for good only by its disk, its poison, or a job that cannot begin.
+        // A run may fail for good only because of its disk, its poison, or a job that cannot begin.
         if (disk_.counts().failed == 0 && !IsOutOfRestarts(exited.why) && CanBegin(job_)) {
           Violate(absl::StrCat("the run fails: ", exited.why));
         }
@@ -423,8 +428,8 @@ class World {
     life().Doom();
     for (size_t i = 0; i < life().processes().size(); ++i) {
       SimProcess* process = life().processes()[i].get();
-      // All at once, as the local launcher does it. Otherwise each dies late or never, as where
-      // nobody can kill them all.
+      // All processes die at once if the local launcher kills them. Otherwise each dies late or
+      // never, as on machines where nobody can kill them all.
       if (end.all_at_once) process->Kill();
       const ProcessEnd fate = end.OfProcess(i);
       process->StandStill(fate.stands_still_us);
@@ -442,7 +447,8 @@ class World {
     result_.stopped_early = life().results()[0].stopped_early();
     result_.stopped_by_wish = training.stop_step().has_value();
     result_.restored = training.restored();
-    // This counts over all lives, because a life begins with what its cut has seen.
+    // Counts the samples of all lives, because a life begins with the samples that its cut has
+    // seen.
     for (const auto& [pass, seen] : training.seen()) {
       if (pass.first != TRAIN_STREAM) continue;
       for (const auto& [id, times] : seen) result_.trained_samples += times;

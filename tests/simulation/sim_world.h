@@ -1,11 +1,12 @@
-// A world: the real engines of all roles and the loaders' real reading of files, in one thread, on
-// one seed's network, with drawn samples and a simulated dense network. It runs until every rank
-// has finished and reports every promise that was broken.
+// A world has the real engines of all roles, loaders that read real files, drawn samples, a
+// simulated dense network, and a communication network whose faults follow from the seed. All of it
+// runs in one thread, until every rank has finished. The world reports every promise that was
+// broken.
 //
 // Deaths. With a DeathPlan a process dies at a drawn event, which ends the life of all roles
-// (sim_life.h): the others die at once, later, or never, and stand still in between, while the next
-// life begins at the same addresses. Nothing that processes or messages of an earlier life do may
-// disturb it: everything that is promised of a world without deaths is checked of the last life.
+// (sim_life.h). The other processes die at once, later, or never, and may be suspended in between,
+// while the next life begins at the same addresses. Processes and messages of an earlier life must
+// not disturb it: the last life is checked for everything that a world without deaths promises.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_WORLD_H_
 #define SATRAP_TESTS_SIMULATION_SIM_WORLD_H_
@@ -51,9 +52,9 @@ WorldResult RunWorld(const WorldShape& shape, const Fault* fault = nullptr,
 
 // One line that describes a world.
 std::string Describe(const WorldShape& shape);
-// The kinds that a world belongs to, for counting over many worlds.
+// The kinds that a world belongs to, so that worlds can be counted by kind.
 std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& result);
-// The command that runs the world of this seed alone.
+// The command that runs only the world of this seed.
 std::string ReplayCommand(uint64_t seed, bool with_deaths = false);
 
 }  // namespace satrap::simulation

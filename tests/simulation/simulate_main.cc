@@ -3,14 +3,15 @@
 //   bazel run //tests/simulation:simulate -- [--deaths] FIRST [LAST]
 //   bazel run //tests/simulation:simulate -- --faults [TEXT]
 //
-// With --deaths processes die, the power fails, writes fail, wishes come, and the run begins again.
-// The second form plants every fault that can be planted (or those whose description holds TEXT)
-// and prints, as the table in README.md, the first seed that finds each; exit code 1 if one is not
-// found.
+// With --deaths processes die, the power fails, writes fail, wishes come, and the run restarts. The
+// second form plants every fault that can be planted (or those whose description contains TEXT) and
+// prints the first seed that finds each, in the form of the table in README.md; exit code 1 if a
+// fault is not found.
 //
 // For each broken world it prints the shape, what broke, and the command that replays it alone, and
-// at the end how many worlds there were of each kind. More than one world runs in a child process,
-// so that a world that ends in a CHECK is named as well. Exit code 1 if a world broke a promise.
+// at the end how many worlds there were of each kind. Several worlds run in a child process, so
+// that the seed of a world whose CHECK fails is printed, too. Exit code 1 if a world broke a
+// promise.
 
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -43,7 +44,7 @@ DeathPlan DeathsOf(uint64_t seed, bool with_deaths) {
   return with_deaths ? DeathPlan::Draw(seed) : DeathPlan();
 }
 
-// `*running` is the seed of the world that runs. Returns the exit code.
+// Sets `*running` to the seed of the world that runs. Returns the exit code.
 int RunWorlds(uint64_t first, uint64_t last, bool with_deaths, volatile uint64_t* running) {
   unsigned long long broken = 0, steps = 0, samples = 0, events = 0;
   std::map<std::string, int> kinds;
@@ -88,10 +89,10 @@ int RunWorldsInChild(uint64_t first, uint64_t last, bool with_deaths) {
   return 1;
 }
 
-// Far more than any fault needs, so a fault is never missed for lack of worlds.
+// Far more seeds than any fault needs, so no fault is missed for lack of worlds.
 constexpr uint64_t kSeedsPerFault = 2000;
 
-// Prints the faults whose text holds `part`.
+// Prints the table of the faults whose description contains `part`.
 int PrintFaultTable(absl::string_view part) {
   bool all_found = true;
   std::printf("| fault | seed |\n|---|---|\n");
@@ -133,7 +134,7 @@ int main(int argc, char** argv) {
     return satrap::kExitWrongCommandLine;
   }
   if (first != last) return satrap::simulation::RunWorldsInChild(first, last, with_deaths);
-  // One world runs in this process, which a debugger follows more easily.
+  // A single world runs in this process, because a debugger can follow that more easily.
   uint64_t running = 0;
   return satrap::simulation::RunWorlds(first, last, with_deaths, &running);
 }

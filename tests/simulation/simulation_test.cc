@@ -14,7 +14,8 @@
 namespace satrap::simulation {
 namespace {
 
-// If a CHECK ends the test, the seed is not printed; `simulate` over the same seeds names it.
+// If a CHECK ends the test, the seed is not printed. Then run `simulate` over the same seeds,
+// because it names the seed.
 void ExpectAsPromised(uint64_t first_seed, uint64_t last_seed, bool with_deaths = false) {
   for (uint64_t seed = first_seed; seed <= last_seed; ++seed) {
     const WorldShape shape = WorldShape::Draw(seed);
@@ -46,7 +47,8 @@ TEST(SimulationWithDeaths, NothingIsLostAndNothingCountsTwiceUnderSeeds1501To200
   ExpectAsPromised(1501, 2000, /*with_deaths=*/true);
 }
 
-// This world can end only by the limit on lives without progress.
+// A process dies after the first event of every life, so only the limit on lives without progress
+// can end this world.
 TEST(SimulationWithDeaths, FindsARunThatBeginsAgainForEver) {
   DeathPlan deaths;
   deaths.poison_after_events = 1;
@@ -110,12 +112,12 @@ TEST(Simulation, TheSeedsReachEveryKindOfWorld) {
     const WorldShape shape = WorldShape::Draw(seed);
     for (const std::string& kind : KindsOf(shape, RunWorld(shape))) seen.insert(kind);
   }
-  // Two modes; one to three ranks, loaders up to 2, embedding workers up to 3 and PSs up to 2;
-  // staleness and lanes of three values; and seventeen more.
+  // The kinds are two modes; one to three ranks, up to 2 loaders, 3 embedding workers and 2 PSs;
+  // three values each of staleness and lanes; and seventeen other kinds.
   EXPECT_EQ(seen.size(), 2u + 3 + 2 + 3 + 2 + 3 + 3 + 17) << absl::StrJoin(seen, ", ");
 }
 
-// Every planted fault is found, and soon.
+// Each planted fault must be found.
 class PlantedFault : public testing::TestWithParam<Fault> {};
 
 TEST_P(PlantedFault, IsFoundWithin2000Seeds) {
@@ -197,8 +199,8 @@ TEST(SimOracle, TrainsABatchAsWorkedOutByHand) {
   const OracleResult result = TrainOracle(shape, 100);
   EXPECT_EQ(result.steps, 1u);
   ASSERT_EQ(result.rows.size(), 1u);
-  // Values begin at 1, the weight cancels, and one sample of a batch of 4 is a quarter of a step:
-  // 1 - 0.5 * (drawn + 0.25 * 1) / 4.
+  // Values begin at 1, and the weight cancels. In a batch of 4, one sample makes a quarter of a
+  // step: 1 - 0.5 * (drawn + 0.25 * 1) / 4.
   ASSERT_EQ(shape.global_batch_size, 4);
   const double drawn = SampleGradient(sample, 0, 2, 0, 0) / sample.weight;
   EXPECT_NEAR(result.rows.at(SingleKey(sample.single)).values[2], 1 - 0.125 * (drawn + 0.25), 1e-6);

@@ -44,8 +44,8 @@ absl::optional<LastMessage> LastMessageOf(const ProvenanceRange& range) {
   return LastMessage{range.last_offset(), range.last_hash()};
 }
 
-// Compaction may have removed the message that was last when the block was read before, so the one
-// with the highest offset counts.
+// Keeps the one of the two messages that has the higher offset: compaction may have removed the
+// message that was the block's last one when the block was read before.
 void Keep(const absl::optional<LastMessage>& seen, absl::optional<LastMessage>* kept) {
   if (seen.has_value() && (!kept->has_value() || seen->offset > (*kept)->offset)) *kept = seen;
 }
@@ -151,7 +151,7 @@ std::string ConsumedSplit::RefusalOfEnd(const ProvenanceRange& end) const {
   if (has_end()) return "the split's end was consumed before";
   if (!is_topic_) {
     if (end.split_rows() >= rows_) return "";
-    return absl::StrCat("it names ", Counted(end.split_rows(), "record"), ", and ", rows_,
+    return absl::StrCat("it names ", Counted(end.split_rows(), "record"), ", but ", rows_,
                         rows_ == 1 ? " was" : " were", " consumed");
   }
   const bool leaves_done = !done_blocks_.empty() && (done_blocks_.first() < end.block() ||
@@ -160,7 +160,7 @@ std::string ConsumedSplit::RefusalOfEnd(const ProvenanceRange& end) const {
                                                 blocks_.rbegin()->second.end > end.block_end());
   if (!leaves_done && !leaves_open) return "";
   return absl::StrCat("it names the offsets ", TextOf({end.block(), end.block_end()}),
-                      ", and others were consumed");
+                      ", but other offsets were consumed");
 }
 
 std::string ConsumedSplit::RefusalOfBlock(const ProvenanceRange& range) const {
@@ -181,13 +181,14 @@ std::string ConsumedSplit::RefusalOfBlock(const ProvenanceRange& range) const {
   const Block& block = next->second;
   if (block.size != SizeOf(range)) {
     return absl::StrCat("the block has ", Counted(SizeOf(range), is_topic_ ? "slot" : "record"),
-                        ", and ", block.size, " by an earlier range");
+                        ", but ", block.size, " according to an earlier range");
   }
   if (Overlaps(RangeOf(range), block.consumed)) return "trained twice";
   if (block.last_message.has_value() && range.has_last_offset() &&
       block.last_message->offset == range.last_offset() &&
       block.last_message->hash != range.last_hash()) {
-    return absl::StrCat("the message at offset ", range.last_offset(), " was another one before");
+    return absl::StrCat("the message at offset ", range.last_offset(),
+                        " differs from the earlier one at that offset");
   }
   return "";
 }
@@ -325,7 +326,7 @@ std::vector<ConsumedSplit::Offsets> ConsumedSplit::DoneBlocks(uint64_t from) con
 
 size_t ConsumedSplit::PiecesBehind() const {
   size_t pieces = 0;
-  uint64_t reached = 0;  // all from the last piece's beginning to here is consumed
+  uint64_t reached = 0;  // everything from the last piece's beginning to here is consumed
   const auto begin_piece = [&](uint64_t from) { pieces += pieces == 0 || from != reached ? 1 : 0; };
   auto done = done_blocks_.begin();
   const auto pass_done_before = [&](uint64_t number) {
@@ -384,7 +385,7 @@ absl::Status ConsumedSplit::ReadBlock(const BlockLedger& state) {
     return absl::DataLossError("has a block without ranges or with half a range");
   }
   if (state.lines_size() != 0 && state.lines_size() != places) {
-    return absl::DataLossError("has lines for some of its slots");
+    return absl::DataLossError("has a number of lines that differs from that of its positions");
   }
   ProvenanceRange range;
   range.set_block(state.block());
@@ -437,8 +438,9 @@ absl::Status ConsumedSplit::CheckRows() const {
 
 absl::StatusOr<ConsumedSplit> ConsumedSplit::FromState(const SplitLedger& state) {
   ConsumedSplit split;
-  // Tells a topic partition from a file even if only whole blocks are left: a partition's blocks
-  // with records have a last message, and every whole block of a file has a record.
+  // Distinguishes a topic partition from a file even if only whole blocks are left. Then a
+  // partition either has a last message, because a block with records has one, or it has no
+  // records; but every whole block of a file has a record.
   split.is_topic_ = state.has_first_offset() || state.has_last_offset() ||
                     (state.blocks_size() > 0 && state.blocks(0).has_block_end()) ||
                     (state.rows() == 0 && state.done_blocks_size() > 0);

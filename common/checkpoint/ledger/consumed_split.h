@@ -27,8 +27,8 @@ namespace satrap {
 
 class ConsumedSplit {
  public:
-  // Records [from, to) of a block's permuted order. For a partition, from line from_line of slot
-  // `from` to before line to_line of slot `to`.
+  // Records [from, to) of a block's permuted order. For a partition, the range begins at line
+  // from_line of slot `from` and ends before line to_line of slot `to`.
   struct Range {
     uint32_t from;
     uint32_t to;
@@ -57,17 +57,17 @@ class ConsumedSplit {
   std::string Refusal(const ProvenanceRange& range) const;
   // REQUIRES: Refusal(range).empty()
   void Add(const ProvenanceRange& range);
-  // Adds everything that `other` holds. If it cannot, returns the reason, and this object is
-  // useless.
+  // Adds everything that `other` holds. If that is impossible, returns the reason; this object must
+  // then no longer be used.
   std::string Merge(const ConsumedSplit& other);
 
-  // Whether all records, or offsets, and the end are consumed.
+  // Whether all records (of a partition, all offsets) and the end of the split are consumed.
   bool is_done() const;
   bool has_end() const { return split_rows_.has_value() || bounds_.has_value(); }
   uint64_t rows() const { return rows_; }
   // The number of all records of the split; absent unless it is a file whose end is consumed.
   absl::optional<uint64_t> split_rows() const { return split_rows_; }
-  // As the functions of Ledger with the same names (ledger.h).
+  // These do the same as the functions of Ledger with the same names (ledger.h).
   bool IsBlockBegun(uint64_t block) const;
   std::vector<Range> Consumed(uint64_t block, uint32_t size) const;
   std::vector<Offsets> OpenBlocks() const;

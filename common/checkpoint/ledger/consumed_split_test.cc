@@ -32,8 +32,8 @@ ProvenanceRange EndAfter(uint64_t rows) {
   range.set_split_rows(rows);
   return range;
 }
-// The whole block of offsets [block, end), or its places from `from` to before `to` (slot and
-// line).
+// A range of the block with offsets [block, end). It begins at the place `from` and ends before the
+// place `to`. A place is a pair of a slot and a line.
 ProvenanceRange Messages(uint64_t block, uint64_t end, std::pair<uint32_t, uint32_t> from,
                          std::pair<uint32_t, uint32_t> to) {
   ProvenanceRange range;
@@ -163,7 +163,7 @@ TEST(ConsumedSplit, RefusesWhatWouldBeTrainedTwiceOrCannotBe) {
   EXPECT_EQ(split.Refusal(Records(0, 1, 2, 4)), "the block is consumed whole");
   EXPECT_EQ(split.Refusal(Records(1, 2, 5, 8)), "trained twice");
   EXPECT_EQ(split.Refusal(Records(1, 0, 1, 9)),
-            "the block has 9 records, and 8 by an earlier range");
+            "the block has 9 records, but 8 according to an earlier range");
   EXPECT_EQ(split.Refusal(Records(2, 3, 3, 8)), "the block has 8 records");
   EXPECT_EQ(split.Refusal(Records(2, 0, 9, 8)), "the block has 8 records");
   EXPECT_EQ(split.Refusal(Records(2, 0, 7, 8)), "the split has 12 records");
@@ -171,7 +171,7 @@ TEST(ConsumedSplit, RefusesWhatWouldBeTrainedTwiceOrCannotBe) {
   EXPECT_THAT(split.Refusal(Messages(5, 9)), HasSubstr("not both"));
   EXPECT_EQ(split.Refusal(Records(1, 3, 8, 8)), "") << "what is left is taken";
   EXPECT_EQ(Of({Records(0, 0, 4, 4)}).Refusal(EndAfter(3)),
-            "it names 3 records, and 4 were consumed");
+            "it names 3 records, but 4 were consumed");
 }
 
 TEST(ConsumedSplit, RefusesOffsetsThatOverlapOrLeaveTheirPartition) {
@@ -183,7 +183,8 @@ TEST(ConsumedSplit, RefusesOffsetsThatOverlapOrLeaveTheirPartition) {
   EXPECT_EQ(split.Refusal(Messages(55, 65)), "the split has the offsets [10, 60)");
   ProvenanceRange other = Messages(30, 40, {1, 0}, {2, 0});
   other.set_last_hash(1);
-  EXPECT_EQ(split.Refusal(other), "the message at offset 39 was another one before");
+  EXPECT_EQ(split.Refusal(other),
+            "the message at offset 39 differs from the earlier one at that offset");
   ProvenanceRange elsewhere = Messages(40, 50);
   elsewhere.set_last_offset(50);
   EXPECT_EQ(split.Refusal(elsewhere), "the block's last message is not in the block");
@@ -193,7 +194,7 @@ TEST(ConsumedSplit, RefusesOffsetsThatOverlapOrLeaveTheirPartition) {
   empty.set_records(0);
   EXPECT_EQ(split.Refusal(empty), "");
   EXPECT_EQ(Of({Messages(10, 20)}).Refusal(Bounds(12, 20)),
-            "it names the offsets [12, 20), and others were consumed");
+            "it names the offsets [12, 20), but other offsets were consumed");
   EXPECT_EQ(ConsumedSplit().Refusal(Bounds(12, 10)), "it ends before it begins");
 }
 

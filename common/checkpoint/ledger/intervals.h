@@ -74,7 +74,7 @@ class Intervals {
     for (int i = 0; i < field.size(); i += 2) {
       const uint64_t first = field.Get(i);
       const uint64_t last = field.Get(i + 1);
-      // Neighbours would have been one pair.
+      // Adjacent pairs would have been written as one pair.
       const bool ascends = pairs_.empty() || (first > this->last() && first - this->last() > 1);
       if (last < first || !ascends) return absl::DataLossError("has pairs that do not ascend");
       pairs_.emplace_hint(pairs_.end(), first, last);

@@ -16,8 +16,8 @@ absl::Status Refused(absl::string_view what, uint32_t split, uint32_t epoch,
 }  // namespace
 
 std::string Ledger::Refusal(uint32_t epoch_number, const ProvenanceRange& range) const {
-  // A range can be wrong in itself even if its split has no entry. It must then be refused without
-  // making one: the ledger stays as it was.
+  // A range of a split without an entry is checked against this empty split, because a range can be
+  // wrong in itself. Making an entry would change the ledger even if the range is refused.
   static const ConsumedSplit* const nothing = new ConsumedSplit();
   const auto found = epochs_.find(epoch_number);
   if (found == epochs_.end()) return nothing->Refusal(range);
@@ -227,7 +227,8 @@ absl::Status Ledger::ReadEpoch(const EpochLedger& state, Epoch* epoch) {
     epoch->splits.emplace(saved.split(), *std::move(split));
     rows += saved.rows();
   }
-  // Whole splits have no entry, so the total can be checked exactly only if there are none.
+  // Whole splits have no entry, so the total can be checked exactly only if there are no such
+  // splits.
   const bool sums_up = epoch->done_splits.empty() && !epoch->is_closed() ? rows == state.rows()
                                                                          : rows <= state.rows();
   return sums_up

@@ -1,18 +1,19 @@
 // A Ledger says which samples of the train stream are consumed: by epoch, split, block and the
 // range within the block's permuted order (ProvenanceRange, proto/hot.proto). It stores whole
-// splits, whole blocks and ranges, so its size depends on what is under way and not on what was
-// read.
+// splits, whole blocks and ranges, so its size depends on the amount of data in progress, not on
+// the amount that was read.
 //
 // A split is a piece of a file or a topic partition. A block of a partition is named by its first
 // offset, and places in it are slots with the line within the slot (consumed_split.h).
 //
-// Every rank collects the provenance of the parts it has released and hands it to rank 0 at each
-// cut, which merges it (docs/consistency.md, "Cuts"). A loader skips what the ledger of its cut
-// holds. Consuming a record twice is an error: the ledger is there to rule it out.
+// Every rank collects the provenance of the parts that it has released. At each cut it hands this
+// to rank 0, which merges it (docs/consistency.md, "Cuts"). A loader skips the samples that the
+// ledger of its cut holds. Consuming a record twice is an error: the ledger is there to rule it
+// out.
 //
-// A split of a file is done when the range that ends it was consumed and also as many records as
-// that range names; a topic partition is done when all its offsets are consumed as well. A closed
-// epoch is consumed whole, whatever splits it had.
+// A split of a file is done when the range that ends it is consumed and the number of consumed
+// records is the one that this range states. A topic partition must also have all its offsets
+// consumed. A closed epoch is consumed whole, whatever splits it had.
 //
 // Add takes a microsecond or less, so that a rank can call it for each part that it releases.
 //
@@ -39,7 +40,7 @@ namespace satrap {
 
 class Ledger {
  public:
-  // Places in a block, offsets, and a partition's last message: consumed_split.h.
+  // consumed_split.h explains places in a block, offsets, and a partition's last message.
   using Range = ConsumedSplit::Range;
   using OpenBlock = ConsumedSplit::Offsets;
   using LastMessage = ConsumedSplit::LastMessage;
@@ -56,14 +57,15 @@ class Ledger {
   // Equal ledgers give equal states, in whatever order their ranges were added.
   LedgerState ToState() const;
 
-  // Consumes a range. INTERNAL, with nothing changed, if a record of it is consumed already, if it
-  // is out of its block, if it contradicts what the ledger knows of the block or the split, or if
-  // the epoch is closed.
+  // Consumes a range. INTERNAL, with nothing changed, if a record of the range is consumed already,
+  // if the range is not within its block, if it contradicts what the ledger knows of the block or
+  // the split, or if the epoch is closed.
   absl::Status Add(uint32_t epoch, const ProvenanceRange& range);
-  // Adds everything that `other` holds. INTERNAL as Add; the ledger is then useless.
+  // Adds everything that `other` holds. Fails with INTERNAL where Add would; the ledger must then
+  // no longer be used.
   absl::Status Merge(const Ledger& other);
-  // The error that Add(epoch, range) would return, without changing anything. A caller that reads
-  // the records can name their file.
+  // The error that Add(epoch, range) would return. Changes nothing. For a caller that has read the
+  // records itself, and so can name their file in its own error.
   absl::Status Check(uint32_t epoch, const ProvenanceRange& range) const;
   // Keeps only the totals of epochs before `epoch`. REQUIRES: they are over
   void CloseEpochsBefore(uint32_t epoch);
@@ -72,9 +74,9 @@ class Ledger {
   bool IsSplitDone(uint32_t epoch, uint32_t split) const;
   // Whether the range that ends the split is consumed.
   bool IsSplitEndConsumed(uint32_t epoch, uint32_t split) const;
-  // Whether the first record or slot, in the permuted order, of the block that holds `block` is
-  // consumed. The block's counts of bad records and empty lines are consumed with it. For a
-  // partition, `block` may be any offset.
+  // Whether the block that holds `block` is begun: whether the first record or slot of its permuted
+  // order is consumed. The block's counts of bad records and empty lines are consumed with that
+  // record or slot. For a partition, `block` may be any offset.
   bool IsBlockBegun(uint32_t epoch, uint32_t split, uint64_t block) const;
   // The consumed ranges of a block: ascending, disjoint and not touching. A block that is consumed
   // whole gives one range. REQUIRES: `size` is the block's number of records, or of slots
@@ -88,21 +90,25 @@ class Ledger {
   Totals OfEpoch(uint32_t epoch) const;
   Totals OfAll() const;
 
-  // For topic partitions; offsets are [first, end). Nothing is known of a split that is done.
-  // OpenBlocks returns the blocks that are consumed in part, ascending.
+  // This function and the next three are for topic partitions. Offsets are intervals [first, end).
+  // Nothing is known of a split that is done.
+  //
+  // OpenBlocks returns the blocks of which only a part is consumed, ascending.
   std::vector<OpenBlock> OpenBlocks(uint32_t epoch, uint32_t split) const;
-  // The offsets from `from` on that whole blocks cover: ascending, not touching.
+  // The intervals of offsets, from `from` on, that are covered by whole blocks: ascending, not
+  // touching.
   std::vector<OpenBlock> DoneBlocks(uint32_t epoch, uint32_t split, uint64_t from) const;
-  // The first offset from `start` on that no whole block covers: reading begins there, and a
-  // consumer group commits it. REQUIRES: the split is not done
+  // The first offset, at or after `start`, that is not covered by a whole block. Reading begins at
+  // this offset, and a consumer group commits it. REQUIRES: the split is not done
   uint64_t ContiguousEnd(uint32_t epoch, uint32_t split, uint64_t start) const;
   // The last message of the highest whole block that has one.
   absl::optional<LastMessage> LastMessageOf(uint32_t epoch, uint32_t split) const;
 
-  // Counts stretches of consumed records that come after something unconsumed of their split, in
-  // all splits that are not done. The size of a ledger depends on them. Ranges and whole blocks
-  // that touch are one stretch, and the first of a split counts as its contiguous beginning, so
-  // there are never more stretches than open blocks and parts in flight.
+  // Counts the stretches of consumed records that follow unconsumed records of the same split, in
+  // all splits that are not done. The size of a ledger depends on this number. Ranges and whole
+  // blocks that touch form one stretch. A split's first stretch is not counted, because it is taken
+  // as the split's contiguous beginning. So the result is never more than the number of open blocks
+  // and parts in flight.
   size_t PiecesBehind() const;
 
  private:

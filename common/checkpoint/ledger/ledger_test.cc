@@ -41,7 +41,9 @@ void AddAll(uint32_t epoch, const std::vector<ProvenanceRange>& ranges, Ledger* 
   }
 }
 
-// All ranges of `splits` splits with blocks of 1 to 9 records, cut at random, and the splits' ends.
+// The ranges, in random order, that consume all records of `splits` splits and the end of each
+// split. A split has up to 4 blocks of 1 to 9 records each, and each block is cut into ranges at
+// random places.
 std::vector<ProvenanceRange> RandomEpoch(uint32_t splits, std::mt19937* random) {
   const auto below = [&](uint32_t limit) {
     return std::uniform_int_distribution<uint32_t>(0, limit - 1)(*random);
@@ -162,8 +164,9 @@ TEST(LedgerTest, ARangeThatContradictsWhatIsKnownIsRefused) {
   }
   EXPECT_TRUE(ledger.empty()) << "a refused range leaves no trace";
   AddAll(0, {RecordsOf(0, 0, 0, 2, 5)}, &ledger);
-  EXPECT_NE(ledger.Add(0, RecordsOf(0, 0, 2, 4, 6)).message().find("5 by an earlier range"),
-            std::string::npos);
+  EXPECT_NE(
+      ledger.Add(0, RecordsOf(0, 0, 2, 4, 6)).message().find("5 according to an earlier range"),
+      std::string::npos);
   EXPECT_FALSE(ledger.Add(0, EndOf(0, 1)).ok()) << "fewer than were consumed";
   AddAll(0, {EndOf(0, 4)}, &ledger);
   EXPECT_FALSE(ledger.Add(0, RecordsOf(0, 0, 2, 5, 5)).ok()) << "more than the split has";

@@ -23,7 +23,7 @@ struct Place {
   uint32_t line = 0;
 };
 
-// What lies between two places of the block of offsets [first, end). Offset end - 1 has the last
+// The range between two places of the block with offsets [first, end). Offset end - 1 has the last
 // message.
 ProvenanceRange Slots(uint64_t first, uint64_t end, Place from, Place to, uint32_t records,
                       uint32_t split = 0) {
@@ -71,7 +71,7 @@ void AddAll(const std::vector<ProvenanceRange>& ranges, Ledger* ledger) {
 }
 
 // A partition from offset `start` on, in blocks of 1 to 6 offsets. Each offset has up to two lines.
-// Its blocks are cut into ranges at records.
+// The blocks are divided into ranges, which begin and end at records.
 struct Partition {
   static constexpr uint32_t kLines = 3;  // places of a slot: its lines, and the place after them
 
@@ -112,7 +112,8 @@ struct Partition {
   std::vector<ProvenanceRange> ranges;
 };
 
-// Knows place by place what is consumed of a partition.
+// A reference implementation: a separate flag for each place of a partition says whether it is
+// consumed.
 class NaiveLedger {
  public:
   explicit NaiveLedger(const Partition& partition) : partition_(partition) {}

@@ -1,5 +1,5 @@
-// Checks what other tests rely on: MemoryFileSystem behaves like the machine's own disk
-// (file_system_test.cc), reports its operations, and makes those fail that its hook refuses.
+// Tests what other tests rely on: MemoryFileSystem behaves like the machine's own disk
+// (file_system_test.cc), reports its operations, and fails those that its hook refuses.
 
 #include "common/file/testing/memory_file_system.h"
 

@@ -1,4 +1,4 @@
-// A disk for tests on which one operation fails.
+// A disk for tests, on which a chosen operation fails.
 
 #ifndef SATRAP_COMMON_FILE_TESTING_FAILING_FILE_SYSTEM_H_
 #define SATRAP_COMMON_FILE_TESTING_FAILING_FILE_SYSTEM_H_
@@ -13,11 +13,11 @@
 
 namespace satrap {
 
-// The machine's disk, except that the `failing`-th operation that changes something (from 1) fails
-// as on a full disk. Remove is not counted.
+// The machine's disk, except that the `failing`-th operation that changes something (counted from
+// 1) fails as if the disk were full. Remove is not counted.
 class FailingFileSystem final : public ForwardingFileSystem {
  public:
-  // Without `syncs` nothing is synced: that would take most of a long test's time.
+  // With `syncs` false nothing is synced, because syncing would take most of a long test's time.
   explicit FailingFileSystem(bool syncs = true) : syncs_(syncs) {}
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {

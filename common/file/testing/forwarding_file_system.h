@@ -1,4 +1,4 @@
-// A disk and a file that pass every operation on, for tests that change one or two of them.
+// A disk and a file that forward every operation, for tests that change one or two operations.
 
 #ifndef SATRAP_COMMON_FILE_TESTING_FORWARDING_FILE_SYSTEM_H_
 #define SATRAP_COMMON_FILE_TESTING_FORWARDING_FILE_SYSTEM_H_
@@ -22,7 +22,7 @@ class ForwardingFile : public WritableFile {
   const std::unique_ptr<WritableFile> file_;
 };
 
-// As thread-safe as the disk that it passes operations to.
+// As thread-safe as the disk to which it forwards.
 class ForwardingFileSystem : public FileSystem {
  public:
   // Owns `disk`.
@@ -62,8 +62,8 @@ class ForwardingFileSystem : public FileSystem {
 
  protected:
   FileSystem* disk() const { return disk_; }
-  // Called before each operation but those of locks; the operation goes to the disk that it
-  // returns.
+  // Called before each operation except TryLock and LockHolders. The operation goes to the disk
+  // that this returns.
   virtual FileSystem* Next() { return disk_; }
 
  private:

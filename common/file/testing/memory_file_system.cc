@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -34,6 +35,22 @@ absl::Status NoSuchFile(const std::string& path) {
 }
 
 std::string FolderOf(const std::string& path) { return path.substr(0, path.rfind('/')); }
+
+bool IsAtOrBelow(const std::string& path, const std::string& folder) {
+  return path == folder || absl::StartsWith(path, folder + "/");
+}
+
+// `path` after the folder `from` has become `to`.
+std::string MovedPath(const std::string& path, const std::string& from, const std::string& to) {
+  return IsAtOrBelow(path, from) ? to + path.substr(from.size()) : path;
+}
+
+template <typename ByPath>
+void MoveBelow(const std::string& from, const std::string& to, ByPath* by_path) {
+  ByPath moved;
+  for (auto& [path, content] : *by_path) moved[MovedPath(path, from, to)] = std::move(content);
+  *by_path = std::move(moved);
+}
 
 }  // namespace
 
@@ -113,7 +130,13 @@ absl::Status MemoryFileSystem::Rename(const std::string& from, const std::string
     links_[to] = link.mapped();
     return absl::OkStatus();
   }
-  return NoSuchFile(from);
+  if (folders_.count(from) == 0) return NoSuchFile(from);
+  MoveBelow(from, to, &files_);
+  MoveBelow(from, to, &links_);
+  std::set<std::string> folders;
+  for (const std::string& path : folders_) folders.insert(MovedPath(path, from, to));
+  folders_ = std::move(folders);
+  return absl::OkStatus();
 }
 
 absl::Status MemoryFileSystem::HardLink(const std::string& from, const std::string& to) {
@@ -140,9 +163,7 @@ absl::Status MemoryFileSystem::CreateFolders(const std::string& path) {
 
 absl::Status MemoryFileSystem::Remove(const std::string& path) {
   RETURN_IF_ERROR(Begin("remove " + path));
-  const auto below = [&path](const std::string& name) {
-    return name == path || absl::StartsWith(name, path + "/");
-  };
+  const auto below = [&path](const std::string& name) { return IsAtOrBelow(name, path); };
   std::erase_if(files_, [&below](const auto& file) { return below(file.first); });
   std::erase_if(links_, [&below](const auto& link) { return below(link.first); });
   std::erase_if(folders_, below);

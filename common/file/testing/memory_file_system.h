@@ -1,8 +1,8 @@
 // A FileSystem in memory for tests. A test sees the order of the operations. Its hook, which runs
 // before each of them, can make it fail, or do what another process might do at that moment.
 //
-// It keeps everything, synced or not. The simulation's disk models power failures
-// (tests/simulation). Not thread-safe.
+// It keeps everything, synced or not, so it does not model power failures; the simulation's disk
+// does (tests/simulation). Not thread-safe.
 
 #ifndef SATRAP_COMMON_FILE_TESTING_MEMORY_FILE_SYSTEM_H_
 #define SATRAP_COMMON_FILE_TESTING_MEMORY_FILE_SYSTEM_H_
@@ -34,7 +34,8 @@ class MemoryFileSystem final : public FileSystem {
   void SetOpenHook(std::function<absl::Status(const std::string& path)> hook) {
     open_hook_ = std::move(hook);
   }
-  // What the hook was called with, or would have been, since the start or the last call of this.
+  // The texts of all operations that change something, since the start or the last call of this
+  // function.
   std::vector<std::string> TakeOperations();
 
   // Sets a file's content, making the file and its folders if needed. Does not count as an

@@ -66,7 +66,8 @@ std::vector<std::string> SetsOf(const DeepFmFlags& options) {
     sets.push_back("data.criteo_tsv=");
     sets.push_back(absl::StrCat("data.kafka.brokers=", options.brokers));
     sets.push_back(absl::StrCat("data.kafka.topics=", options.from_topic));
-    // Trains repeatedly on what the topic holds now, as with a file.
+    // Let an epoch consist of what the topic holds at the start, so that the next epoch can read
+    // the same messages again, as from a file.
     sets.push_back("data.kafka.end.at=AT_START");
     sets.push_back("epochs=1000000");
   }
@@ -138,7 +139,7 @@ absl::StatusOr<int> BenchDeepFm(const CommandCall& call) {
   DeepFmFlags options;
   RETURN_IF_ERROR(ParseOnlyFlags(call.args, options.Table()));
   RETURN_IF_ERROR(options.Check());
-  // Write them as the job's enums and the printed line do.
+  // In upper case, as in the job's enums and in the printed line.
   for (std::string* dtype : {&options.wire, &options.precision}) absl::AsciiStrToUpper(dtype);
   const bool has_records = !options.from_file.empty() || !options.from_topic.empty();
   const std::string file = has_records ? "bench_criteo" : "bench_deepfm";
@@ -154,7 +155,7 @@ absl::StatusOr<int> BenchDeepFm(const CommandCall& call) {
   if (meter.num_windows() == 0) return absl::AbortedError("the run ended during the warm-up");
   absl::StatusOr<std::vector<ProductsLine>> products = std::vector<ProductsLine>();
   if (MeasuresProducts(job)) products = MeasureProducts(run.run_dir);
-  // The measured training is worth printing even without the figure to compare it with.
+  // If the products cannot be measured, the training's figures are still worth printing.
   if (!products.ok()) PrintError(products.status());
   PrintDeepFm(options, meter, products.ok() ? *products : std::vector<ProductsLine>(), run.run_dir);
   return 0;
@@ -200,7 +201,7 @@ int BenchCommand(const CommandCall& call) {
   std::vector<std::string> names;
   for (const auto& [program, path] : kPrograms) names.push_back(program);
   for (const auto& [run_name, bench] : kRuns) names.push_back(run_name);
-  // Flags may precede the name, and their values are not names.
+  // Search all arguments for the name, because flags may precede it. No flag's value equals a name.
   const auto at =
       std::find_first_of(call.args.begin(), call.args.end(), names.begin(), names.end());
   if (at == call.args.end() && (call.args.empty() || absl::StartsWith(call.args[0], "--"))) {
@@ -221,7 +222,7 @@ int BenchCommand(const CommandCall& call) {
     if (name == program) return PrintError(ExecBenchmark(path, rest.args));
   }
   return PrintError(
-      absl::NotFoundError(absl::StrCat("there is no benchmark '", name, "', but ",
+      absl::NotFoundError(absl::StrCat("there is no benchmark '", name, "'; there are ",
                                        absl::StrJoin(names, ", "), DidYouMean(name, names))));
 }
 

@@ -19,7 +19,7 @@ void SetRows(int64_t rows, JobConfig* job) {
   for (int i = 1; i <= n; ++i) sum += std::pow(i, -1.5);
   int64_t left = rows;
   for (int i = n; i > 1; --i) {
-    // One id for each feature, and a share of the remaining ids.
+    // Each feature gets one id and a share of the remaining ids.
     const double share = std::pow(i, -1.5) / sum * static_cast<double>(rows - n);
     const int64_t size = 1 + static_cast<int64_t>(share);
     sizes->Set(i - 1, size);

@@ -1,4 +1,4 @@
-// What the benchmarks of whole runs share: the job that they train.
+// The job that the benchmarks of whole runs train.
 //
 // Thread-safe: functions of their arguments.
 
@@ -15,12 +15,13 @@
 namespace satrap {
 
 // Whether the CPU's matrix products limit the job, so that bench deepfm measures them afterwards.
-// Not true for training on a device: for its large batches the CPU would take minutes.
+// False for training on a device: its batches are so large that the CPU would take minutes.
 bool MeasuresProducts(const JobConfig& job);
 
-// Gives the job's synthetic log vocabularies with `rows` ids in total, the i-th proportional to 1 /
-// i^1.5 and with at least one id, and makes rows for all of them before training begins. REQUIRES:
-// rows >= the number of features; features and vocabularies are the same, in one table
+// Sets the vocabulary sizes of the job's synthetic log: `rows` ids in total, at least one for each
+// feature, and for the i-th feature a share proportional to 1 / i^1.5. All rows are made before
+// training begins. REQUIRES: rows >= the number of features; there is one vocabulary for each
+// feature, and all features use one table
 void SetRows(int64_t rows, JobConfig* job);
 
 // The job deploy/jobs/bench_deepfm.textproto with two processes of each role, no sample used twice,

@@ -1,6 +1,6 @@
-// Benchmarks of whole runs that take cuts: how soon a run goes on after a death, and what cuts
-// cost. Each takes its flags from the call (command_flags.h), prints one JSON line and returns the
-// exit code.
+// Benchmarks of whole runs that take cuts: how soon a run trains again after a process has died,
+// and what cuts cost. Each takes its flags from the call (command_flags.h), prints one JSON line
+// and returns the exit code.
 //
 // REQUIRES: the main thread; no gRPC has been used in this process yet
 
@@ -13,7 +13,7 @@
 namespace satrap {
 
 // Kills (or, with --stop 1, stops) one process after another, each after a cut, and measures the
-// time to the next step that counts.
+// time to the first step of the next generation.
 absl::StatusOr<int> BenchRecovery(const CommandCall& call);
 
 // Trains without cuts and with them, in turn.

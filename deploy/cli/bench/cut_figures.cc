@@ -8,8 +8,8 @@
 namespace satrap {
 namespace {
 
-// Reads the line into `*event` if it has that name. False for others, and for a line that is not
-// whole, because the run may just be writing it.
+// Parses the line into `*event` if it is an event of that name. Returns false for other events, and
+// for an incomplete line: the run may be writing it just now.
 template <typename Line>
 bool Read(const std::string& line, absl::string_view name, Line* event) {
   EventLine first;

@@ -1,4 +1,5 @@
-// What cuts cost a training, from the lines of its metrics.jsonl (docs/formats.md).
+// Computes how much cuts slow a training down, from the lines of its metrics.jsonl
+// (docs/formats.md).
 //
 // Thread-safe: functions of their arguments.
 
@@ -12,22 +13,22 @@
 namespace satrap {
 
 struct CutFigures {
-  double seconds = 0;  // of training
+  double seconds = 0;  // seconds of training that were measured
   double samples_per_second = 0;
-  // One element for each cut that paused the training that was measured.
+  // One element for each cut that paused the measured part of the training.
   struct Pause {
-    double seconds = 0;        // the gap between the counted steps around it, less a usual step
-    double usual_seconds = 0;  // of a step
+    double seconds = 0;        // time between the steps around it, less a usual step
+    double usual_seconds = 0;  // the usual time of a step
   };
   std::vector<Pause> pauses;
-  // One value for each cut that ended while training was measured.
+  // One value for each cut that ended within the measured part of the training.
   std::vector<double> writing_seconds;
   std::vector<double> copied_bytes;
   int abandoned = 0;
 };
 
-// The figures of `seconds` of training that follow the first `warmup_seconds`, or of as much as
-// there is.
+// The figures of the `seconds` of training that follow the first `warmup_seconds`, or of fewer if
+// the training is shorter.
 CutFigures ReadCutFigures(const std::string& metrics, double warmup_seconds, double seconds);
 
 }  // namespace satrap

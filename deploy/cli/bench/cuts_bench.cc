@@ -47,7 +47,7 @@ absl::StatusOr<int> Train(const std::string& install_dir, const CutsFlags& optio
         return ReadCutFigures(metrics, options.warmup_seconds, options.seconds).seconds <
                options.seconds;
       }));
-  // A run that somebody has stopped keeps its cuts: its last message says how to go on with them.
+  // If somebody stopped the run, keep its cuts: PrintEnd says how to resume from them.
   const int code = PrintEnd(run.end);
   if (code != 0) return code;
   if (run.end.kind != RunEnd::DISMISSED) {
@@ -76,7 +76,7 @@ absl::StatusOr<CutFigures> Measure(const std::string& install_dir, const CutsFla
     return PrintError(FileError("write", "a pipe"));
   });
   close(report[1]);
-  // A path is shorter than a pipe's capacity, so the child could write it and end.
+  // The child could write its path and end before this read, because a pipe holds more than a path.
   std::string run_dir(4096, '\0');
   const ssize_t size = trained.ok() ? read(report[0], run_dir.data(), run_dir.size()) : 0;
   close(report[0]);
@@ -127,8 +127,8 @@ absl::StatusOr<int> BenchCuts(const CommandCall& call) {
   std::vector<CutFigures> with_cuts;
   for (int pair = 0; pair < options.pairs; ++pair) {
     ASSIGN_OR_RETURN(const CutFigures without, Measure(call.install_dir, options, 0));
-    // Cuts are taken by steps, because cuts by time keep a distance of four times the time that
-    // their writing takes.
+    // Schedule cuts by steps: a schedule by time would leave at least four times a cut's writing
+    // time between two cuts.
     const double step_seconds =
         static_cast<double>(job.global_batch_size()) / without.samples_per_second;
     const auto every_steps =

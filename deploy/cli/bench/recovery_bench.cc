@@ -1,4 +1,4 @@
-// bench recovery: kills processes of a run and measures how soon it goes on.
+// bench recovery: kills processes of a run and measures how soon the run trains again.
 
 #include <algorithm>
 #include <csignal>
@@ -33,7 +33,7 @@ constexpr Role kVictims[] = {NN_WORKER, EMBEDDING_PS, COORDINATOR, DATA_LOADER, 
 struct Death {
   Role role = COORDINATOR;
   int index = 0;
-  uint64_t generation = 0;  // in which it died
+  uint64_t generation = 0;  // the generation in which the process died
   int64_t unix_ms = 0;
 };
 
@@ -42,10 +42,10 @@ class Killer {
  public:
   explicit Killer(const RecoveryFlags& options) : options_(options) {}
 
-  // False once the generation after the last death trains.
+  // Returns false, which ends the run, once the generation that follows the last death trains.
   bool Watch(const StatusAnswer& status, Launcher* launcher) {
-    // A process dies while nothing is written, so that each recovery begins at the same point, and
-    // after a cut, so that no restart has to pause.
+    // Kill only while no cut is being written, so that each recovery begins at the same point, and
+    // only after a cut is committed, so that no restart has to pause.
     const bool is_quiet = status.state() == RUNNING && status.cuts().committed() > 0 &&
                           !status.cuts().writing() && status.train().samples_per_second() > 0;
     if (!is_quiet || (!deaths_.empty() && status.generation() <= deaths_.back().generation)) {

@@ -1,5 +1,5 @@
-// How the time between the death of a process and the next step that counts was spent, from the
-// logs of the next generation's processes.
+// Finds how the time between the death of a process and the first step of the next generation was
+// spent. The times come from the logs of that generation's processes.
 //
 // Thread-safe: functions of their arguments.
 
@@ -21,27 +21,28 @@ namespace satrap {
 // The phases of a recovery, in this order, each with the event that ends it.
 enum RecoveryPhase : size_t {
   kSeen,        // the launcher sees that the generation is over
-  kEnded,       // all its processes are gone
-  kStarted,     // those of the next one are started
+  kEnded,       // all processes of the old generation have ended
+  kStarted,     // the processes of the next generation are started
   kClaimed,     // the coordinator has claimed the generation, and serves
   kRegistered,  // all roles have registered
   kLoaded,      // all embedding PSs have loaded their rows
   kReady,       // all ranks know that every role is ready
   kTraining,    // ranks are connected and have loaded the dense network
-  kFirstStep,   // the first step that counts
+  kFirstStep,   // all ranks have made their first step
   kNumRecoveryPhases,
 };
 
-// "death seen", "processes ended", ...: what the time of each phase was spent on.
+// "death seen", "processes ended", ...: the names of the phases.
 extern const std::array<const char*, kNumRecoveryPhases> kRecoveryPhaseNames;
 
-// The milliseconds of each phase, from the end of the one before; the first phase begins with the
-// death. A phase that ended before the one before it did took 0. Their sum is the recovery.
+// The duration of each phase in milliseconds, from the end of the previous phase; the first phase
+// begins with the death. A phase that ended before the previous one did has the duration 0. The sum
+// is the duration of the recovery.
 using RecoveryTimes = std::array<int64_t, kNumRecoveryPhases>;
 
-// `logs` are the logs of all processes, as role and file content; `generation` is the one after the
-// death at `death_unix_ms`, and `restart` is what the launcher says about its beginning. NOT_FOUND
-// names a moment that the logs lack.
+// `logs` holds the role and the log file's content of each process. `generation` is the one that
+// follows the death at `death_unix_ms`, and `restart` holds the times that the launcher measured
+// when it started that generation. NOT_FOUND names a moment that the logs do not show.
 absl::StatusOr<RecoveryTimes> ReadRecoveryTimes(
     const std::vector<std::pair<Role, std::string>>& logs, uint64_t generation,
     int64_t death_unix_ms, const RestartTimes& restart);

@@ -13,7 +13,7 @@
 namespace satrap {
 namespace {
 
-// User and system time of a process, in seconds; 0 if it is gone.
+// User and system time of a process, in seconds; 0 if the process does not exist.
 double ProcessCpuSeconds(int64_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
@@ -42,7 +42,7 @@ std::map<std::string, double> ThroughputMeter::CpuSeconds(const StatusAnswer& st
 
 bool ThroughputMeter::Add(const StatusAnswer& status, double now_seconds) {
   const TrainProgress& train = status.train();
-  // Statuses come more often than the rank's reports: skip those without news.
+  // Statuses come more often than the rank's reports: skip a status without a new report.
   if (train.step() == 0 || (started_ && train.samples() == last_samples_)) return true;
   if (!started_) {
     started_ = true;
@@ -67,8 +67,8 @@ bool ThroughputMeter::Add(const StatusAnswer& status, double now_seconds) {
   return now_seconds - first_seconds_ < seconds_;
 }
 
-// The rate of the rank's own window. If its epochs are too short for a window, the rate between the
-// last two statuses.
+// The rate in the rank's last window, or between the last two statuses if the rank's epochs are too
+// short for a window.
 double ThroughputMeter::RateOf(const TrainProgress& train, double now_seconds) const {
   if (train.samples_per_second() > 0 || now_seconds <= last_seconds_) {
     return train.samples_per_second();

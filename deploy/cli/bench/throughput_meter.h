@@ -25,13 +25,13 @@ class ThroughputMeter {
   // Takes the status at `now_seconds` of a monotonic clock. False once enough has been measured.
   bool Add(const StatusAnswer& status, double now_seconds);
 
-  // Windows are as the rank reports them, about one a second.
+  // The rank reports about one window a second.
   size_t num_windows() const { return rates_.size(); }
   double MedianRate() const;  // samples a second; 0 without windows
   double MeanRate() const;    // all samples divided by the whole time
   uint64_t samples() const { return last_samples_ - first_samples_; }
   double seconds() const { return last_seconds_ - first_seconds_; }
-  double first_loss() const { return first_loss_; }  // of the very first window, warm-up included
+  double first_loss() const { return first_loss_; }  // of the first window, even during warm-up
   double last_loss() const { return last_loss_; }
   // Microseconds of processor time, summed over a role's processes.
   std::map<std::string, double> CpuPerSampleUs() const;

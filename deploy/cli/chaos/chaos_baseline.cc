@@ -32,7 +32,7 @@ absl::StatusOr<RunResult> TrainUndisturbed(const std::string& install_dir, const
     return 1;
   }));
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
-  // It was stopped with `satrap stop`.
+  // A run that ended without a result was stopped with `satrap stop`.
   if (!progress.result.has_value()) return absl::AbortedError(name + " did not finish");
   return *progress.result;
 }

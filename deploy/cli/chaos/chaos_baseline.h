@@ -14,9 +14,10 @@
 
 namespace satrap {
 
-// Trains a job as `satrap train JOB` with these overrides does, into `run_dir`, in a child process.
-// Its output goes where this process's does. ABORTED if it does not finish, and errors as
-// RunInChild (child_run.h); then nothing of it is left running.
+// Trains a job in a child process, as `satrap train JOB` with these overrides would, in the folder
+// `run_dir`. The child prints to this process's stdout and stderr. ABORTED if the training does not
+// finish; other errors are those of RunInChild (child_run.h). After an error no process of the run
+// is left.
 absl::StatusOr<RunResult> TrainUndisturbed(const std::string& install_dir, const std::string& job,
                                            const std::vector<std::string>& sets,
                                            const std::string& run_dir);

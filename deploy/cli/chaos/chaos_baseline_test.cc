@@ -15,8 +15,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// What this program does instead of `satrap train JOB`, because TrainUndisturbed starts the program
-// that it is part of. The job says what happens: the exit code, or one of the names below.
+// TrainUndisturbed starts the running program again, which in this test is the test itself. That
+// second process then does what the job asks for instead of training: it exits with a given code,
+// or behaves as one of the names below says.
 constexpr char kKilled[] = "killed";
 constexpr char kInterrupting[] = "interrupting";  // a signal comes while the run finishes
 

@@ -37,18 +37,18 @@
 namespace satrap {
 namespace {
 
-// How long the next generation may take to run after a long stop.
+// After a long stop, the next generation must be running within this time.
 constexpr double kRestartSeconds = 60;
 
 // On a terminal the progress line is still open, so end it first.
 const char* LineEnd() { return isatty(STDERR_FILENO) == 1 ? "\n" : ""; }
 
-// Carries out the events while the run goes on.
+// Carries out the events during the run.
 class Chaos {
  public:
   explicit Chaos(std::vector<ChaosEvent> events) : events_(std::move(events)) {}
 
-  // Looks at the run, and does what is due. Always returns true, so that the run goes on.
+  // Carries out what is due. Always returns true, so that the run continues.
   bool Watch(const StatusAnswer& status, Launcher* launcher) {
     if (stopped_) {
       WatchStopped(status, launcher);
@@ -60,7 +60,7 @@ class Chaos {
 
   // Whether all events have been carried out.
   bool IsDone() const { return next_ == events_.size() && !stopped_; }
-  // What did not happen as it should have; empty if everything did.
+  // Descriptions of what went wrong; empty if nothing did.
   const std::string& problems() const { return problems_; }
   int kills() const { return kills_; }
   // How many times the newest cut was verified after a kill.
@@ -69,7 +69,7 @@ class Chaos {
  private:
   const ChaosEvent& Current() const { return events_[next_ - 1]; }
 
-  // An event waits for a generation that trains, so that each costs one restart.
+  // Events wait for a generation that trains, so each of them costs one restart.
   bool IsDue(const StatusAnswer& status) const {
     return status.state() == RUNNING && status.generation() != ended_generation_ &&
            ProgressFraction(status) >= events_[next_].fraction;
@@ -78,7 +78,7 @@ class Chaos {
   void Begin(const StatusAnswer& status, Launcher* launcher) {
     const ChaosEvent& event = events_[next_];
     const bool is_kill = event.stop_seconds == 0;
-    // The process may have ended by itself a moment ago: then the event is tried again later.
+    // Signal fails if the process has just ended by itself; the event is then tried again later.
     if (!launcher->Signal(event.role, event.index, is_kill ? SIGKILL : SIGSTOP).ok()) return;
     ++next_;
     fprintf(stderr, "%ssatrap: chaos: at %.0f %%, in generation %llu: %s\n", LineEnd(),
@@ -111,10 +111,11 @@ class Chaos {
     }
     if (!continued_ && seconds >= event.stop_seconds) {
       continued_ = true;
-      // A process that was killed meanwhile does not need it.
+      // If the process was killed meanwhile, the error does not matter.
       launcher->Signal(event.role, event.index, SIGCONT).IgnoreError();
     }
-    // If the run has waited for the process, two heartbeats later it has heard from it again.
+    // After two more heartbeats the coordinator has heard from the process again, unless it has
+    // restarted the run.
     if (!must_restart && seconds >= event.stop_seconds + 2) stopped_ = false;
     if (must_restart && seconds >= event.stop_seconds + kRestartSeconds) {
       Problem(absl::StrCat("the run was not restarted although ",
@@ -124,9 +125,9 @@ class Chaos {
     }
   }
 
-  // The cut that the next generation begins from must be whole, at whatever moment the kill came.
-  // If a commit removes this cut (checkpoint.keep) before it is pinned, the next generation begins
-  // from a newer one, so look again.
+  // The cut that the next generation will begin from must be undamaged at any moment, so also right
+  // after the kill. If a commit removes this cut (checkpoint.keep) before it is pinned, the next
+  // generation begins from a newer cut: then read the log again.
   void VerifyNewestCut(const std::string& run_dir) {
     for (int reads = 1;; ++reads) {
       const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());
@@ -147,7 +148,7 @@ class Chaos {
   size_t next_ = 0;
   int kills_ = 0;
   int verified_cuts_ = 0;
-  uint64_t ended_generation_ = 0;  // the one that the last kill has ended
+  uint64_t ended_generation_ = 0;  // the generation that the last kill has ended
   bool stopped_ = false;           // the last event is a stop that is not over
   bool continued_ = false;
   uint64_t stopped_generation_ = 0;
@@ -228,7 +229,7 @@ std::vector<std::string> UndisturbedDirs(const JobConfig& job, const ChaosFlags&
   return dirs;
 }
 
-// Checks everything that will be written after hours of training.
+// Checks, before hours of training, that every output file can be written at the end.
 absl::Status CheckAllOutputs(const JobConfig& job, const std::string& job_path,
                              const ChaosFlags& flags, std::vector<std::string> run_dirs) {
   RETURN_IF_ERROR(CheckOutputs(job, job_path, {flags.run.report}));

@@ -22,15 +22,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// How often it checks for the processes and cuts that it waits for.
+// The interval at which the killer looks for processes and cuts.
 constexpr int64_t kPollMs = 20;
 
 std::string LogName(const ChaosEvent& event) {
   return absl::StrCat(RoleName(event.role), "_", event.index);
 }
 
-// The name of the process, found by the log that is its standard output; empty if it is none of the
-// run's.
+// The name of process `pid`, taken from the log file that is its standard output; empty if it is
+// not a process of the run.
 std::string NameOf(const std::string& logs_dir, const std::string& pid) {
   std::error_code error;
   const fs::path output = fs::read_symlink(absl::StrCat("/proc/", pid, "/fd/1"), error);
@@ -38,8 +38,8 @@ std::string NameOf(const std::string& logs_dir, const std::string& pid) {
   return output.stem().string();
 }
 
-// Sends SIGKILL if the process is still the one that was found: its number may belong to another
-// one by now.
+// Sends SIGKILL, but only if the process is still the one that was found: its pid may have been
+// reused.
 bool Kill(const std::string& logs_dir, const RunProcess& process) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, process.pid, 0));
   if (fd < 0) return false;
@@ -109,8 +109,8 @@ void ChaosKiller::Run() {
   });
   if (!has_cut) return;
   for (const ChaosEvent& event : options_.kills) {
-    // The launcher may pause before the next life. That time does not count as waiting, or every
-    // kill would come right after the start.
+    // The launcher may pause before it starts the next processes. The wait begins after that pause,
+    // because otherwise every kill would come right after the start.
     if (!WaitUntil([this] { return HasNextLife(); }) || !Wait(event.wait_seconds)) return;
     // In a run that has finished, the processes end by themselves, so there is nothing to kill.
     const absl::StatusOr<RunProgress> progress = ReadRunProgress(options_.run_dir);
@@ -145,8 +145,8 @@ bool ChaosKiller::KillOne(const ChaosEvent& event) {
 void ChaosKiller::Verify() {
   std::string cut;
   absl::Status status;
-  // A cut may be removed when the next one is committed (checkpoint.keep): then the next one
-  // counts.
+  // If the cut cannot be verified because the commit of a newer one removed it (checkpoint.keep),
+  // verify the newer one.
   while (true) {
     const absl::StatusOr<RunProgress> progress = ReadRunProgress(options_.run_dir);
     if (!progress.ok() || !progress->cut.has_value()) {

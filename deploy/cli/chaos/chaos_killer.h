@@ -1,9 +1,9 @@
 // Kills processes of a run at random moments, whether it is starting, loading, training, taking a
 // cut or already failing.
 //
-// It works from a thread of its own and finds the processes by the log files that they write to, so
-// it needs neither a coordinator that answers nor the launcher, which is for the main thread alone.
-// Linux only (/proc).
+// It works from a thread of its own and finds the processes by the log files that they write to. So
+// it does not need a coordinator that answers. Nor does it need the launcher, which is for the main
+// thread alone. Linux only (/proc).
 //
 // Thread-compatible. The destructor calls Stop.
 
@@ -24,7 +24,7 @@
 
 namespace satrap {
 
-// A process of a run at one moment, with a name such as "embedding_ps_1".
+// A process of the run and its name, such as "embedding_ps_1".
 struct RunProcess {
   std::string name;
   pid_t pid = 0;
@@ -35,16 +35,16 @@ class ChaosKiller {
  public:
   struct Options {
     std::string run_dir;
-    std::vector<ChaosEvent> kills;  // PlanRandomKills
-    // Reads through the cut in a folder. DATA_LOSS if it is damaged.
+    std::vector<ChaosEvent> kills;  // as PlanRandomKills returns them
+    // Reads a cut's files in `cut_folder` completely. DATA_LOSS if the cut is damaged.
     std::function<absl::Status(const std::string& cut_folder)> verify;
-    // Gets a line for each kill.
+    // Receives a line of text for each kill.
     std::function<void(const std::string& line)> tell;
   };
 
-  // Begins. The first kill waits for the first cut, so that there is one to verify after each kill.
-  // Each kill waits for a process of a later life than the one that the previous kill ended, and
-  // then for `wait_seconds`, so it costs one restart.
+  // Starts the thread. The first kill waits for the first cut, so that there is a cut to verify
+  // after every kill. Each later kill waits until the launcher has started new processes after the
+  // previous kill, and then for `wait_seconds`. So each kill costs one restart.
   explicit ChaosKiller(Options options);
   ~ChaosKiller();
   ChaosKiller(const ChaosKiller&) = delete;
@@ -55,16 +55,16 @@ class ChaosKiller {
 
   // REQUIRES: after Stop
   int kills() const { return kills_; }
-  // How many times the newest committed cut was read through after a kill and was whole.
+  // How many times the newest committed cut was read after a kill and was undamaged.
   int verified_cuts() const { return verified_cuts_; }
   // Cuts that were damaged; empty if none was.
   const std::string& problems() const { return problems_; }
 
  private:
   void Run();
-  // Whether there is a process of a later life than the one that the last kill ended.
+  // Whether the launcher has started new processes since the last kill.
   bool HasNextLife() const;
-  // False if no process of that name lives, or none yet.
+  // False if no process of that name lives, for example because it has not been started yet.
   bool KillOne(const ChaosEvent& event);
   void Verify();
   // The next two return false if Stop was called meanwhile.
@@ -72,7 +72,7 @@ class ChaosKiller {
   bool Wait(double seconds);
 
   const Options options_;
-  std::set<pid_t> ended_;  // the processes of the life that the last kill ended
+  std::set<pid_t> ended_;  // the run's processes at the time of the last kill
   int kills_ = 0;
   int verified_cuts_ = 0;
   std::string problems_;

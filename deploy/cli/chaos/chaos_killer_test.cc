@@ -126,7 +126,8 @@ TEST_F(ChaosKillerTest, KillsOneProcessOfEachLifeAndVerifiesTheNewestCut) {
   EXPECT_EQ(AwaitDeath(), "embedding_ps_1");
   AwaitVerified(1);
   AppendCut("cut_0001_000002");
-  // The coordinator of the first life is spared because the launcher would end it.
+  // The coordinator is not killed yet: the kill waits until the launcher has replaced all
+  // processes.
   EXPECT_EQ(waitpid(-1, nullptr, WNOHANG), 0);
   EndLife();
   StartLife({"coordinator_0", "embedding_ps_0"});

@@ -11,10 +11,10 @@ namespace satrap {
 namespace {
 
 constexpr Role kRoles[] = {COORDINATOR, DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
-// What remains of the run after the last event must be long enough to recover in and be observed.
+// The rest of the run after the last event must be long enough to recover and to be observed.
 constexpr double kLastFraction = 0.9;
 
-// Draws the process that the event hits; the coordinator as often as any other role.
+// Draws the process that the event affects. The coordinator is as likely as any other role.
 void DrawProcess(const JobConfig& job, size_t first_role, std::mt19937_64* random,
                  ChaosEvent* event) {
   event->role = kRoles[first_role + (*random)() % (std::size(kRoles) - first_role)];
@@ -25,7 +25,8 @@ void DrawProcess(const JobConfig& job, size_t first_role, std::mt19937_64* rando
 }  // namespace
 
 std::vector<ChaosEvent> PlanChaos(const JobConfig& job, int kills, uint64_t seed) {
-  // The generator's numbers are fixed by the standard; its distributions' are not.
+  // The standard specifies the numbers of this generator exactly, but not those of the standard
+  // library's distributions.
   std::mt19937_64 random(seed);
   std::vector<ChaosEvent> events(static_cast<size_t>(kills) + 2);
   events[0].stop_seconds = kShortStopSeconds;

@@ -17,24 +17,28 @@ namespace satrap {
 
 struct ChaosEvent {
   double fraction = 0;  // PlanChaos: the fraction of the training at which it is due
-  // PlanRandomKills: the wait after the start of the processes that follow the previous kill.
+  // For PlanRandomKills: how long to wait once the launcher has started new processes after the
+  // previous kill.
   double wait_seconds = 0;
   Role role = COORDINATOR;
   int index = 0;
   double stop_seconds = 0;  // SIGSTOP, and SIGCONT after this long; 0: SIGKILL
 };
 
-// The run waits for a process that is stopped for the short time; after the long time it is lost.
+// The run waits for a process that is stopped for the short time. A process that is stopped for the
+// long time counts as lost.
 inline constexpr double kShortStopSeconds = 5;
 inline constexpr double kLongStopSeconds = 20;
 
-// `kills` kills, one short stop and one long one, in an order and on processes that `seed` draws,
-// at ascending fractions below 0.9. A kill may hit every process of the job, the coordinator as
-// often as any other role; stops hit the other roles. Equal arguments give equal events.
+// Plans `kills` kills, one short stop and one long stop, at ascending fractions below 0.9. `seed`
+// decides their order and their processes. A kill may hit any process of the job, and is as likely
+// to hit the coordinator as any other role; a stop never hits the coordinator. Equal arguments give
+// equal events.
 std::vector<ChaosEvent> PlanChaos(const JobConfig& job, int kills, uint64_t seed);
 
-// `kills` kills whose waits have an exponential distribution with mean `every_seconds`, so every
-// moment of a life is equally likely, the first ones included. Processes and determinism as above.
+// Plans `kills` kills. Their waits have an exponential distribution with mean `every_seconds`, so
+// every moment after a start is equally likely, even the first ones. As in PlanChaos, `seed`
+// decides the processes, and equal arguments give equal events.
 std::vector<ChaosEvent> PlanRandomKills(const JobConfig& job, int kills, double every_seconds,
                                         uint64_t seed);
 

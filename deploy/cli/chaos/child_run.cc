@@ -25,7 +25,7 @@ constexpr int kTickMs = 100;
   close(signals.fd());
   // If the parent died before prctl, the kernel will never send the signal; getppid shows that.
   if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
-  // Signals end the child until it launches its run, which then handles them.
+  // From here on a signal kills the child, until it launches its run, which handles signals itself.
   sigprocmask(SIG_SETMASK, &signals.before(), nullptr);
   _exit(body());
 }
@@ -44,7 +44,7 @@ class ChildrenCanBeReaped {
   struct sigaction before_ = {};
 };
 
-// As waitpid, but continues after a signal that some handler takes.
+// As waitpid, but tries again when a signal handler interrupts it.
 bool Reap(pid_t child, int* status) {
   pid_t reaped;
   do {
@@ -57,7 +57,7 @@ bool Reap(pid_t child, int* status) {
 
 absl::Status RunInChild(absl::string_view name, absl::FunctionRef<int()> body) {
   const ChildrenCanBeReaped reaped;
-  // Before the fork, so that no signal can end this process alone.
+  // Construct this before the fork, so that no signal can end this process but not its child.
   StopSignals signals;
   const pid_t parent = getpid();
   const pid_t child = fork();
@@ -73,15 +73,16 @@ absl::Status RunInChild(absl::string_view name, absl::FunctionRef<int()> body) {
   }
   pollfd waited[] = {{ended, POLLIN, 0}, {signals.fd(), POLLIN, 0}};
   while (waited[0].revents == 0) {
-    // Take must often find no signal waiting, to distinguish a second request from a repeat of the
-    // first.
+    // Call Take in each tick, even if no signal has come. Take counts a signal as a repeat of the
+    // first one, and not as a second request, unless an earlier call found no signal waiting
+    // (stop_signals.h).
     poll(waited, 2, kTickMs);
     while (const int signal = signals.Take()) kill(child, signal);
   }
   close(ended);
   if (!Reap(child, &status)) return FileError("learn the end of", name);
-  // Takes a signal that has come since the child's end, too: the command has more to do, but must
-  // stop.
+  // A signal may have come since the child ended. Take it, too, because this command would
+  // otherwise do more work although it must stop.
   signals.Take();
   if (signals.first() != 0) {
     const char* const signal = strsignal(signals.first());
@@ -89,7 +90,7 @@ absl::Status RunInChild(absl::string_view name, absl::FunctionRef<int()> body) {
         status == 0 ? absl::StrCat("stopped by ", signal, " after ", name, " had ended")
                     : absl::StrCat(name, " was stopped by ", signal));
   }
-  // After this nobody reads signals, so they have their usual effect.
+  // Nobody reads signals from here on, so restore their usual effect.
   signals.LeaveUnread();
   if (status == 0) return absl::OkStatus();
   if (WIFEXITED(status) && WEXITSTATUS(status) == 1) {

@@ -41,7 +41,7 @@ TEST(RunInChild, AChildThatCannotBeWatchedIsEndedAndTold) {
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   const int next = dup(0);
   close(next);
-  // Only one more file may be opened: the one for the signals.
+  // Allow only one more open file, which the signals will use.
   const rlimit limit = {static_cast<rlim_t>(next) + 1, before.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &limit), 0);
   const absl::Status status = RunInChild(kName, [] {
@@ -91,7 +91,7 @@ TEST(RunInChild, ASecondSignalIsPassedOnToo) {
     sigset_t terms;
     sigemptyset(&terms);
     sigaddset(&terms, SIGTERM);
-    // Within a second the signal would be a repeat of the first.
+    // Wait more than a second: before that, a second signal would count as a repeat of the first.
     const timespec pause = {1, 500000000};
     if (sigtimedwait(&terms, nullptr, &pause) != -1) return 3;
     return AwaitSignal() == SIGTERM ? 0 : 4;

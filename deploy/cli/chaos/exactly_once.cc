@@ -47,7 +47,7 @@ absl::StatusOr<LastCut> FindLastCut(const std::string& run_dir) {
   return LastCut{*progress.job, *progress.result, FolderOfCut(run_dir, progress.cut->cut())};
 }
 
-// The feature whose ids are counted in the table kTallyTable; null if the job has none.
+// The feature whose ids are counted in the table kTallyTable; null if no feature uses that table.
 const FeatureConfig* TallyFeature(const JobConfig& job) {
   for (const FeatureConfig& feature : job.data().features()) {
     if (feature.table() == kTallyTable) return &feature;
@@ -74,7 +74,7 @@ absl::Status ReadRows(const std::string& path, const PartOfFile& where, uint64_t
   }
   const size_t row_bytes = NumberAt<uint32_t>(file, kFloatsAt) * sizeof(float);
   size_t at = kHeaderBytes;
-  // A block without rows is the end.
+  // A block without rows marks the end.
   while (at + kBlockHeaderBytes <= file.size() && NumberAt<uint32_t>(file, at) > 0) {
     const size_t rows = NumberAt<uint32_t>(file, at);
     const size_t block_bytes = kBlockHeaderBytes + rows * (sizeof(uint64_t) + row_bytes);
@@ -98,7 +98,7 @@ absl::Status ReadRows(const std::string& path, const PartOfFile& where, uint64_t
 // The value of each record's row; NaN for a record without one.
 struct Counts {
   std::vector<float> of_record;
-  int64_t strange_rows = 0;  // of no record, or a second row of the same one
+  int64_t strange_rows = 0;  // rows without a record, or second rows of one
 };
 
 absl::StatusOr<Counts> ReadCounts(const LastCut& cut, const FeatureConfig& feature,
@@ -176,7 +176,7 @@ absl::StatusOr<std::string> CheckTally(const std::string& run_dir) {
   if (wrong > 0 || counts.strange_rows > 0) {
     return absl::DataLossError(absl::StrCat(
         wrong, " of ", records, " records were not trained ", times, " times, and ",
-        counts.strange_rows, " rows are of no record\n  ", absl::StrJoin(told, "\n  ")));
+        counts.strange_rows, " rows belong to no record\n  ", absl::StrJoin(told, "\n  ")));
   }
   return absl::StrCat("table '", kTallyTable, "' proves that each of ",
                       CountText(static_cast<uint64_t>(records)), " records was trained ", times,

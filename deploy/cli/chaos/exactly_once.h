@@ -16,15 +16,15 @@ namespace satrap {
 // The table whose rows count how often each record was trained (TallyConfig, proto/model.proto).
 inline constexpr char kTallyTable[] = "tally";
 
-// Checks the ledger of the run's last cut: every epoch holds as many records as the first one, and
-// the result's samples are their sum. (A ledger refuses a record that is consumed twice.) Returns a
-// line that says what was found; DATA_LOSS says what is wrong.
+// Checks the ledger of the run's last cut: every epoch must have as many records as the first, and
+// their sum must be the number of samples in the result. (A ledger refuses a record that is
+// consumed twice.) Returns a line that says what was found. DATA_LOSS says what is wrong.
 absl::StatusOr<std::string> CheckLedger(const std::string& run_dir);
 
-// Checks the rows of the table kTallyTable in the run's last cut: there is a row for each record of
-// the synthetic log, numbered from 0, and no other, and each row's value is the number of epochs.
-// FAILED_PRECONDITION if the job has no such table or reads other data; else as CheckLedger.
-// DATA_LOSS names the first wrong records and their counts.
+// Checks the rows of the table kTallyTable in the run's last cut: there must be exactly one row for
+// each record of the synthetic log (records are numbered from 0), and its value must be the number
+// of epochs. FAILED_PRECONDITION if the job has no such table or reads other data. Otherwise like
+// CheckLedger. DATA_LOSS names the first wrong records and their counts.
 absl::StatusOr<std::string> CheckTally(const std::string& run_dir);
 
 }  // namespace satrap

@@ -19,17 +19,17 @@ namespace {
 constexpr char kBrokerLog[] = "kafka_broker";
 constexpr char kToolsLog[] = "kafka_tools";
 constexpr char kProducerLog[] = "kafka_producer";
-// The broker script's exit code if something is not installed.
+// The exit code of the broker's script if it lacks a program that it needs.
 constexpr int kNotInstalled = 3;
 constexpr int kPeriodMs = 50;
 constexpr int kRetryMs = 200;
-// Enough for Java on a machine that is building at the same time.
+// Long enough for Java to start while a build uses the machine.
 constexpr int64_t kStartMs = 120000;
 constexpr int64_t kTopicMs = 60000;
 constexpr int64_t kProduceMs = 300000;
 
-// Blocks the signals that ask to stop for as long as it lives, so that the demo's folder and
-// processes are tidied up before this process ends.
+// While an object of this class lives, the signals that ask to stop are blocked, so that the demo's
+// folder and processes are cleaned up before this process ends.
 class HeldSignals {
  public:
   HeldSignals() {
@@ -54,14 +54,14 @@ class HeldSignals {
   sigset_t before_;
 };
 
-// Ends the process and what it has started itself: the broker's script runs a program before it
-// becomes the broker.
+// Kills the process and its children: the broker's script runs another program before it turns into
+// the broker.
 void End(ChildProcess* process) {
   if (!process->HasEnded()) kill(-process->pid(), SIGKILL);
   while (!process->HasEnded()) poll(nullptr, 0, 5);
 }
 
-// How a process that ended by itself has ended, and what its log says.
+// Describes the exit of a process that ended by itself, with the last error in its log.
 std::string EndText(const std::string& name, const ChildProcess& process, const std::string& log) {
   const std::string error = LastErrorOf(log);
   return absl::StrCat(name, " ", DescribeExit(process.wait_status()),
@@ -150,7 +150,7 @@ absl::Status KafkaDemoBroker::MakeTopic(const std::string& topic, int partitions
   for (;;) {
     const absl::Status made =
         Run({"topics", topic, absl::StrCat("--make=", partitions)}, deadline_ms);
-    // Each attempt waits for a broker that is starting, but the broker may still refuse.
+    // Each attempt itself waits for a broker that is starting, but such a broker may also refuse.
     if (!absl::IsUnavailable(made) || MonotonicMs() > deadline_ms) return made;
     poll(nullptr, 0, kRetryMs);
   }

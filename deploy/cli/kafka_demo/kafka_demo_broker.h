@@ -1,6 +1,6 @@
 // The Kafka broker of `satrap demo --kafka` and the process that writes its topic. Both are
-// separate programs with their files in the run's folder, and end with this object, or with this
-// process.
+// separate programs with their files in the run's folder. They end when this object or this process
+// ends.
 //
 //   RUN/kafka                        the broker's data and log; a broker started there again
 //                                    (tests/kafka/broker RUN/kafka) has the same address
@@ -28,24 +28,25 @@ class KafkaDemoBroker {
   // Starts the broker and waits until it has chosen its address. `properties` ("NAME=VALUE")
   // override its settings. FAILED_PRECONDITION if Java or the jars are missing; ABORTED if the
   // broker ends; CANCELLED, "stopped by Interrupt", if a signal asks to stop. `folder` must outlive
-  // this object. REQUIRES: the main thread, and no other one
+  // this object. REQUIRES: called on the main thread, and no other thread exists
   static absl::StatusOr<std::unique_ptr<KafkaDemoBroker>> Start(
       const RunFolder& folder, const std::string& install_dir,
       const std::vector<std::string>& properties);
-  // Ends producer and broker, and waits for them.
+  // Ends the producer and the broker, and waits until both have ended.
   ~KafkaDemoBroker();
 
   const std::string& address() const { return address_; }  // HOST:PORT
 
-  // Makes a topic. Retries for a minute while the broker is starting. Errors as Start, and as
-  // `satrap topics` reports them.
+  // Makes a topic. Retries for a minute while the broker is starting. Errors are those of Start and
+  // of `satrap topics`.
   absl::Status MakeTopic(const std::string& topic, int partitions);
-  // Each runs `satrap produce ARGS --brokers ...`: Produce until it ends, StartProducing in the
-  // background. Errors as Start.
+  // Both run `satrap produce ARGS --brokers ...`. Produce waits until it ends; StartProducing
+  // leaves it in the background. Errors are those of Start.
   absl::Status Produce(const std::vector<std::string>& args);
   absl::Status StartProducing(const std::vector<std::string>& args);
 
-  // Why the run cannot go on: the broker has ended, or the producer has failed; empty if it can.
+  // The reason why the run cannot continue: the broker has ended, or the producer has failed. Empty
+  // if it can.
   std::string Problem();
   pid_t pid() const { return broker_.pid(); }
 

@@ -1,4 +1,4 @@
-// Uses scripts instead of the real broker's, which only `satrap demo --kafka` starts.
+// Uses scripts in place of the broker's script. Only `satrap demo --kafka` starts a real broker.
 
 #include "deploy/cli/kafka_demo/kafka_demo_broker.h"
 
@@ -22,9 +22,13 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr char kServes[] = "mkdir -p \"$1\"; echo 127.0.0.1:7 >\"$1/bootstrap\"; exec sleep 1000";
+// The start of a script that makes its address known. It renames the file into place, as the real
+// script does, so that no reader sees an empty file.
+constexpr char kGivesAddress[] =
+    "mkdir -p \"$1\"; echo 127.0.0.1:7 >\"$1/new\"; mv \"$1/new\" \"$1/bootstrap\"; ";
+std::string Serves() { return absl::StrCat(kGivesAddress, "exec sleep 1000"); }
 
-// Whether a process has ended, reaped or not.
+// Whether a process has ended; it may still be a zombie.
 bool IsGone(pid_t pid) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/stat"));
   std::string text;
@@ -62,7 +66,7 @@ class KafkaDemoBrokerTest : public ::testing::Test {
 TEST_F(KafkaDemoBrokerTest, ABrokerServesUntilTheObjectIsGone) {
   pid_t pid = 0;
   {
-    const auto broker = Start(kServes);
+    const auto broker = Start(Serves());
     ASSERT_TRUE(broker.ok()) << broker.status();
     EXPECT_EQ((*broker)->address(), "127.0.0.1:7");
     EXPECT_EQ((*broker)->Problem(), "");
@@ -73,7 +77,7 @@ TEST_F(KafkaDemoBrokerTest, ABrokerServesUntilTheObjectIsGone) {
 }
 
 TEST_F(KafkaDemoBrokerTest, ItsPropertiesAreThoseOfTheDemo) {
-  const auto broker = Start(std::string("echo \"$2\" >") + dir_ + "/properties; " + kServes);
+  const auto broker = Start(std::string("echo \"$2\" >") + dir_ + "/properties; " + Serves());
   ASSERT_TRUE(broker.ok()) << broker.status();
   std::string properties;
   std::getline(std::ifstream(dir_ + "/properties"), properties);
@@ -95,7 +99,7 @@ TEST_F(KafkaDemoBrokerTest, ABrokerThatEndsSaysWhyByItsLog) {
 }
 
 TEST_F(KafkaDemoBrokerTest, ABrokerThatIsKilledWhileTheRunTrainsIsAProblem) {
-  const auto broker = Start(kServes);
+  const auto broker = Start(Serves());
   ASSERT_TRUE(broker.ok()) << broker.status();
   kill((*broker)->pid(), SIGKILL);
   while ((*broker)->Problem().empty()) poll(nullptr, 0, 5);
@@ -103,8 +107,7 @@ TEST_F(KafkaDemoBrokerTest, ABrokerThatIsKilledWhileTheRunTrainsIsAProblem) {
 }
 
 TEST_F(KafkaDemoBrokerTest, WhatTheBrokersScriptHasStartedEndsWithIt) {
-  const std::string script = "sleep 1000 & echo $! >" + dir_ + "/pid; mkdir -p \"$1\"; " +
-                             "echo 127.0.0.1:7 >\"$1/bootstrap\"; wait";
+  const std::string script = "sleep 1000 & echo $! >" + dir_ + "/pid; " + kGivesAddress + "wait";
   pid_t pid = 0;
   {
     const auto broker = Start(script);
@@ -113,7 +116,7 @@ TEST_F(KafkaDemoBrokerTest, WhatTheBrokersScriptHasStartedEndsWithIt) {
     ASSERT_GT(pid, 0);
     EXPECT_EQ(kill(pid, 0), 0);
   }
-  // The process that has become its parent must reap it.
+  // The process is gone only when its new parent has reaped it.
   const int64_t deadline_ms = MonotonicMs() + 10000;
   while (!IsGone(pid) && MonotonicMs() < deadline_ms) poll(nullptr, 0, 5);
   EXPECT_TRUE(IsGone(pid));

@@ -35,18 +35,18 @@ namespace {
 constexpr char kJob[] = "kafka_demo";
 constexpr char kLog[] = "demo";  // the job whose synthetic log is written
 constexpr int64_t kLookMs = 2000;
-// A short demo is measured more often, so that its halves have enough looks to compare.
+// A short demo is measured more often, so that each half has enough measurements (looks).
 constexpr double kLooksOfAShortDemo = 30;
 
-// Bounds for an endless topic, which must not fill the disk. A reader may still be minutes behind
-// before it loses messages.
+// The topic has no end but must not fill the disk, so the broker deletes old messages. A reader can
+// still be minutes behind before it loses any.
 const char* const kBounds[] = {
     "log.segment.bytes=67108864",
     "log.retention.bytes=268435456",
     "log.retention.check.interval.ms=10000",
 };
 
-// Looks at the run while it trains, and stops it when its time is over.
+// Measures the run while it trains, and stops it when its time is over.
 class Watch {
  public:
   Watch(KafkaDemoBroker* broker, std::string coordinator, double minutes)
@@ -71,7 +71,7 @@ class Watch {
     if (minutes_ > 0 && seconds >= minutes_ * 60) Stop(status);
     return true;
   }
-  // Why this has ended the run; empty if it has not.
+  // The reason if this object has ended the run; empty otherwise.
   const std::string& problem() const { return problem_; }
   const KafkaDemoSeries& series() const { return series_; }
 
@@ -91,7 +91,7 @@ class Watch {
     }
     series_.Add(std::move(look));
   }
-  // The memory of a PS's tables; absent if its metrics do not answer.
+  // The bytes of a PS's tables; absent if its metrics cannot be read.
   static absl::optional<uint64_t> RowBytes(const std::string& metrics_address) {
     const auto page = ReadMetricsPage(metrics_address, kMetricsMs);
     if (!page.ok()) return absl::nullopt;
@@ -99,7 +99,8 @@ class Watch {
     if (!bytes.has_value()) return absl::nullopt;
     return static_cast<uint64_t>(*bytes);
   }
-  // As `satrap stop`. Asks again in the next generation if this one ends before it has stopped.
+  // Asks the run to stop, as `satrap stop` does. Asks again in the next generation if this one ends
+  // before the run has stopped.
   void Stop(const StatusAnswer& status) {
     if (status.generation() == stopped_generation_) return;
     auto channel = rpc::GrpcChannel::Create(coordinator_, rpc::EndpointOptions());
@@ -112,7 +113,7 @@ class Watch {
   }
 
   static constexpr int64_t kWishMs = 2000;
-  static constexpr int64_t kMetricsMs = 200;  // the progress line waits for it
+  static constexpr int64_t kMetricsMs = 200;  // short, because the progress line waits for it
   KafkaDemoBroker* const broker_;
   const std::string coordinator_;
   const double minutes_;
@@ -129,7 +130,7 @@ absl::StatusOr<std::unique_ptr<RunFolder>> MakeFolder(const RunFlags& flags) {
   return RunFolder::CreateUnder(kRunsDir, kJob, /*is_latest=*/true);
 }
 
-// Makes both topics, writes the test stream's, and starts to write the train stream's.
+// Creates both topics, writes the whole test topic, and starts to write the train topic.
 absl::Status WriteTopics(double rate, const JobConfig& job, uint64_t records,
                          KafkaDemoBroker* broker) {
   const std::string& train = job.data().kafka().topics(0);
@@ -142,7 +143,8 @@ absl::Status WriteTopics(double rate, const JobConfig& job, uint64_t records,
                                  absl::StrCat("--rate=", rate)});
 }
 
-// The best AUC is known, because the log is synthetic, but the job knows only its topic.
+// The synthetic log's best possible AUC can be computed, but not from the job, which names only a
+// topic.
 void AddBayesAuc(const SyntheticFormat& log, JobRun* run) {
   if (!run->report.has_value() || !run->report->result.has_test()) return;
   run->report->bayes_auc = ComputeBayesAuc(log).of_test_labels;

@@ -12,20 +12,21 @@
 namespace satrap {
 namespace {
 
-// Fewer looks than this in one half mean nothing.
+// A half with fewer measurements (looks) than this is too short to compare.
 constexpr size_t kFewestLooks = 3;
 
-// Mean memory of a process. Absent if a sample lacks the process, or no sample knows its rows.
+// The mean memory of a process over the measurements of a half. There is none if a measurement
+// lacks the process, or if no measurement knows the memory of the process's rows.
 struct MeanMemory {
-  double others = 0;  // without the rows
+  double others = 0;  // all memory except the rows
   double rows = 0;
 };
 
-// The looks of one half.
+// The measurements in one half of the time.
 struct Half {
   std::vector<const KafkaDemoLook*> looks;
 
-  // Absent if a look does not know the lag.
+  // Absent if the lag is missing in one of the measurements.
   absl::optional<double> MeanLag() const {
     double sum = 0;
     for (const KafkaDemoLook* look : looks) {
@@ -42,7 +43,8 @@ struct Half {
       if (at == look->memory.end()) return absl::nullopt;
       const ProcessMemory& memory = at->second;
       if (!memory.rows.has_value()) continue;
-      // Rows count a page before the kernel has committed it, so they may exceed the whole.
+      // The PS counts pages of rows that the kernel has not committed yet, so `rows` may exceed the
+      // process's resident memory.
       sum.others += static_cast<double>(memory.resident - std::min(memory.resident, *memory.rows));
       sum.rows += static_cast<double>(*memory.rows);
       ++known;

@@ -35,17 +35,17 @@ class KafkaDemoSeries {
   void Add(KafkaDemoLook look) { looks_.push_back(std::move(look)); }
 
   // Compares the two halves of the time after the warm-up, which is the first third: the rate, the
-  // mean lag, and the mean memory of each process that is present in all looks. One line each,
-  // for people. Tables grow with the ids that are seen, so embedding rows have their own line and
-  // are subtracted from their process's; looks that do not know them are left out of both lines.
-  // If the series is too short, one line that says so.
+  // mean lag, and the mean memory of each process that every measurement includes. One line each,
+  // for people. Tables grow with the ids that are seen, so embedding rows have a line of their own
+  // and are subtracted from their process's memory. A measurement that lacks the rows of a process
+  // is left out of both lines of that process. If the series is too short, one line that says so.
   std::string Text() const;
 
  private:
   std::vector<KafkaDemoLook> looks_;
 };
 
-// The resident memory of a process; absent if it does not run.
+// The resident memory of a process; absent if there is no such process.
 absl::optional<uint64_t> ResidentBytes(pid_t pid);
 
 }  // namespace satrap

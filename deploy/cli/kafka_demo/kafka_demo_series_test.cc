@@ -12,7 +12,7 @@ using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// A look at the given second of a run that trains 100 samples a second.
+// The measurement at the given second of a run that trains 100 samples a second.
 KafkaDemoLook Look(int second, uint64_t lag, uint64_t bytes) {
   KafkaDemoLook look;
   look.seconds = second;
@@ -24,7 +24,7 @@ KafkaDemoLook Look(int second, uint64_t lag, uint64_t bytes) {
 
 TEST(KafkaDemoSeries, ComparesTheHalvesBehindTheWarmUp) {
   KafkaDemoSeries series;
-  // The first 10 of 30 seconds, in which memory and lag grow, do not count.
+  // Memory and lag grow only in the first 10 of the 30 seconds, which are the warm-up.
   for (int second = 0; second <= 30; ++second) {
     series.Add(second < 10   ? Look(second, 1000000, 1000000)
                : second < 20 ? Look(second, 2000, 100000000)
@@ -51,13 +51,13 @@ TEST(KafkaDemoSeries, AProcessThatWasStartedAnewIsLeftOut) {
 
 TEST(KafkaDemoSeries, EmbeddingRowsStandApartFromTheRestOfTheirProcess) {
   KafkaDemoSeries series;
-  // The process grows by 30 MB, of which its rows are 20 MB.
+  // The process's memory grows by 30 MB, 20 MB of it in its rows.
   for (int second = 0; second <= 30; ++second) {
     KafkaDemoLook look = Look(second, 1, 1000);
     ProcessMemory& ps = look.memory["embedding_ps 0"];
     ps.resident = second < 20 ? 160000000 : 190000000;
     ps.rows = second < 20 ? 60000000 : 80000000;
-    // At two of the looks the metrics of the process did not answer.
+    // The metrics of the PS cannot be read in two of the measurements.
     if (second == 15 || second == 25) ps.rows.reset();
     series.Add(look);
   }

@@ -64,8 +64,8 @@ std::string SegmentsText(const TableConfig& table) {
   return absl::StrJoin(segments, ", ");
 }
 
-// The rows of a table are in many files: one for each range of partitions of each PS that saved it,
-// or parts of files that it shares.
+// Describes a saved table. Its rows are in many files, one for each range of partitions of each PS
+// that saved it; tables may also share files and have a part of each.
 std::string TableText(const SavedTable& table, const CheckpointManifest& manifest,
                       const JobConfig* job) {
   uint64_t bytes = 0;
@@ -87,7 +87,7 @@ std::string TableText(const SavedTable& table, const CheckpointManifest& manifes
   return text;
 }
 
-// The number of values in ascending pairs [first, last].
+// The number of values that ascending ranges [first, last] contain.
 uint64_t CountOfPairs(const google::protobuf::RepeatedField<uint32_t>& pairs) {
   uint64_t count = 0;
   for (int i = 0; i + 1 < pairs.size(); i += 2) count += pairs[i + 1] - pairs[i] + uint64_t{1};
@@ -107,7 +107,7 @@ std::string LedgerText(const LedgerState& ledger) {
   return text.empty() ? "ledger       no sample is consumed\n" : text;
 }
 
-// The checksum of the next bytes of a file.
+// The checksum of the next `bytes` bytes of a file.
 absl::StatusOr<uint32_t> CrcOfNext(uint64_t bytes, ReadableFile* file) {
   // In blocks, because a file of rows may be larger than the memory.
   std::vector<char> block(1 << 20);
@@ -140,12 +140,12 @@ std::string ProblemOf(const FileOfCut& expected, FileSystem* file_system) {
   return "";
 }
 
-// The cuts that retention has not removed: the newest ones, and those that links name. `resume
-// --set` may have changed how many are kept, and the smallest number counts.
+// The cuts that retention does not remove: the newest ones, and those that links name. `resume
+// --set` may have changed how many are kept; the smallest number ever set counts.
 std::set<std::string> CutsThatOughtToBe(const RunLog& log, const std::string& run_dir) {
   int keep = std::numeric_limits<int>::max();
   for (const RunLogEntry& entry : log.entries()) {
-    // A compacted log has the jobs of the cuts that still exist.
+    // Only some entries have a job: a compacted log has the jobs of the cuts that still exist.
     if (!entry.has_generation() || !entry.generation().has_job()) continue;
     keep = std::min(keep, std::max(1, entry.generation().job().checkpoint().keep()));
   }
@@ -164,8 +164,8 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
   ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(run_dir, DiskFileSystem()));
   std::set<std::string> uncommitted = CutFolders(run_dir);
   const std::set<std::string> expected = CutsThatOughtToBe(log, run_dir);
-  // The links, not the log, say which cut is the best: a run may have been taken back to a cut
-  // before the newest best one.
+  // Read the best cut from the links, not from the log: a run that was set back to an earlier cut
+  // no longer has the best cut that the log names last.
   const std::string best = TargetOf(run_dir, "best");
   const std::string latest = TargetOf(run_dir, "latest");
   uint64_t removed = log.left_out_cuts();
@@ -173,7 +173,7 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
   for (const RunLogEntry& entry : log.entries()) {
     if (!entry.has_cut()) continue;
     const CutEntry& cut = entry.cut();
-    // A cut that is being removed loses its manifest first.
+    // Removing a cut deletes its manifest first.
     std::error_code error;
     const bool is_there = fs::exists(FolderOfCut(run_dir, cut.cut()) + "/manifest", error);
     uncommitted.erase(cut.cut());
@@ -193,7 +193,7 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
                           CountText(cut.step()), BytesText(cut.bytes()), DurationText(age_seconds),
                           absl::StrJoin(marks, " "));
   }
-  // A cut of a generation that still runs may be committed later.
+  // These folders include a cut that a running generation may still commit.
   for (const std::string& name : uncommitted) {
     absl::StrAppendFormat(&text, kRowFormat, name, "", "", "", "", "not committed");
   }
@@ -243,7 +243,7 @@ absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* fil
                    ReadManifest(folder, file_system, &manifest_crc32c));
   std::vector<std::string> problems;
   if (log != nullptr) {
-    // Whole files prove nothing if they belong to another cut.
+    // Undamaged files are not enough: they must be those of the committed cut.
     const absl::Status identity = CheckCutIdentity(*log, folder, manifest, manifest_crc32c);
     if (absl::IsFailedPrecondition(identity)) return identity;
     if (!identity.ok()) problems.emplace_back(identity.message());
@@ -270,8 +270,7 @@ absl::StatusOr<CutEntry> FindCutOfRun(const std::string& run_dir, const std::str
       absl::StrCat("; `satrap checkpoint list ", run_dir, "` lists those to go on from");
   const absl::StatusOr<std::string> name = NameOfCut(log, run_dir, typed);
   if (!name.ok()) {
-    // The user may have typed a path to another run's cut, which needs more words than a wrong
-    // name.
+    // If the user typed a path to another run's cut, this error explains more than "no such cut".
     if (absl::StrContains(typed, "/")) return name.status();
     return absl::NotFoundError(absl::StrCat("run ", run_dir, " has no cut '", typed, "'", hint));
   }
@@ -284,7 +283,7 @@ absl::StatusOr<CutEntry> FindCutOfRun(const std::string& run_dir, const std::str
 
 absl::StatusOr<std::string> FindCutFolder(const std::string& typed) {
   std::error_code error;
-  // A cut's folder may be anywhere, because somebody may have copied it out of its run.
+  // Accept a cut's folder outside a run, because somebody may have copied it out of its run.
   for (const std::string& folder : {typed, CheckpointsDir(typed) + "/latest"}) {
     if (fs::is_regular_file(folder + "/manifest", error)) {
       return fs::canonical(folder, error).string();
@@ -294,7 +293,7 @@ absl::StatusOr<std::string> FindCutFolder(const std::string& typed) {
   return absl::NotFoundError(
       absl::StrCat("no cut in ", typed,
                    ": a cut is a folder with a manifest, RUN/checkpoints/"
-                   "NAME; `satrap checkpoint list RUN` lists those of a run"));
+                   "NAME; `satrap checkpoint list RUN` lists the cuts of a run"));
 }
 
 }  // namespace satrap

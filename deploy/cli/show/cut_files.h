@@ -1,4 +1,4 @@
-// The saved cuts of a run, as the command line shows and checks them.
+// Shows and checks the saved cuts of a run for the command line.
 //
 // Thread-safe: functions of their arguments and of the files.
 
@@ -19,31 +19,32 @@
 namespace satrap {
 
 // A table of the cuts in RUN/checkpoints, the oldest first: name, generation, step, bytes, age at
-// `now_unix_ms`, marks (best, latest, last); and the folders that no entry of the log commits. A
-// cut that is not there as it was committed is marked with what is wrong (cut_check.h), and so is a
-// missing cut that should be there. DATA_LOSS as RunLog::Open.
+// `now_unix_ms`, marks (best, latest, last); then the folders that no entry of the log commits. A
+// cut that is damaged, or missing although it should exist, is marked with what is wrong
+// (cut_check.h). DATA_LOSS as RunLog::Open returns it.
 absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_unix_ms);
 
-// What a cut holds, as text; every line ends with a line feed. `job`, if not null, adds segments
-// and optimizers of the tables.
+// Describes the contents of a cut; every line ends with a line feed. With `job`, if it is not null,
+// the text includes the segments and optimizers of the tables.
 std::string DescribeCut(const std::string& folder, const CheckpointManifest& manifest,
                         const JobConfig* job);
 
-// Reads every file that the manifest of the cut in `folder` names, and pins the cut meanwhile.
-// Returns a line that says how many and how much. NOT_FOUND if there is no manifest, or it
-// disappears. DATA_LOSS with a line for each file that is missing, or has another size or checksum
-// than when it was written, and one if the cut is not the one that `log`, if given, commits under
-// the folder's name. FAILED_PRECONDITION if the log commits no cut of that name.
+// Reads every file that the manifest of the cut in `folder` names. The cut is pinned during that
+// time. Returns a line with the number of files and bytes. NOT_FOUND if there is no manifest, or if
+// the cut disappears meanwhile. DATA_LOSS with a line for each file that is missing or does not
+// have the size and checksum with which it was written. If `log` is given and commits another cut
+// under the folder's name, this has a line, too. FAILED_PRECONDITION if the log commits no cut of
+// that name.
 absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* file_system,
                                       const RunLog* log = nullptr);
 
-// The committed cut of the run that a user means by `typed` (NameOfCut in
-// common/checkpoint/cut_identity.h). NOT_FOUND if the run has no such cut, DATA_LOSS if it is not
-// there as it was committed. The message is one line.
+// The committed cut that a user refers to by `typed` (NameOfCut in
+// common/checkpoint/cut_identity.h). NOT_FOUND if the run has no such cut, DATA_LOSS if the cut is
+// missing or not as it was committed. The message is one line.
 absl::StatusOr<CutEntry> FindCutOfRun(const std::string& run_dir, const std::string& typed);
 
-// The folder of a cut that a user names: a cut's own folder, or a link to it, or a run's folder,
-// which means the run's newest cut. NOT_FOUND if it is none of these.
+// The folder of a cut that a user names. `typed` is a cut's own folder, a link to one, or a run's
+// folder, which stands for the run's newest cut. NOT_FOUND if it is none of these.
 absl::StatusOr<std::string> FindCutFolder(const std::string& typed);
 
 }  // namespace satrap

@@ -25,7 +25,7 @@ using ::testing::Not;
 class CutFilesTest : public LoggedRunTest {
  protected:
   std::string CutDir(const std::string& name) const { return CheckpointsDir(dir_) + "/" + name; }
-  // Writes a cut with two files of rows and the dense network, not in the log.
+  // Writes a cut with two files of rows and the dense network, but no entry in the log.
   CheckpointManifest WriteCut(const std::string& folder) {
     fs::create_directories(folder);
     CheckpointManifest manifest;
@@ -40,7 +40,8 @@ class CutFilesTest : public LoggedRunTest {
                     .ok());
     manifest.set_version(kManifestVersion);
     manifest.set_order_fingerprint(7);
-    // A cut outside RUN/checkpoints remains number 4 of generation 2.
+    // Take generation and number from the folder's name if it is a cut's name. Otherwise the
+    // defaults remain: number 4 of generation 2.
     const auto id = ParseCutName(fs::path(folder).filename().string());
     if (id.has_value()) {
       manifest.set_generation(id->generation);
@@ -167,7 +168,7 @@ TEST_F(CutFilesTest, SaysWhatIsWrongWithACutThatIsNotWhole) {
   EXPECT_THAT(text, HasSubstr("  damaged: " + CutDir("cut_0001_000003") +
                               "/a.rows has 18 bytes, but was written with 14\n"));
   EXPECT_THAT(text, HasSubstr("(1 older cut is removed: checkpoint.keep)\n"));
-  // Retention removes the manifest first.
+  // A folder without a manifest is a cut that retention is removing: it removes the manifest first.
   fs::create_directories(CutDir("cut_0001_000001"));
   EXPECT_EQ(ListCuts(dir_, 0).value_or(""), text) << "it is being removed";
   fs::remove_all(CutDir("cut_0002_000004"));

@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// "423,280": counts have up to 15 digits, which nobody can read without commas.
+// Formats a count as "423,280": without commas nobody can read its up to 15 digits.
 std::string Grouped(int64_t number) {
   const std::string digits = absl::StrCat(number);
   std::string text;

@@ -15,7 +15,7 @@
 
 namespace satrap {
 
-// The rows of one table, as far as they are counted.
+// A table, with the number of values in each of its rows.
 struct TableSize {
   std::string name;
   int64_t row_values = 0;
@@ -24,9 +24,9 @@ struct TableSize {
 // The models of the zoo, each with the comment at the top of its file.
 std::string ZooText();
 
-// The table of layers, sums of parameters and operations, and the graph as a tree. `rows` is the
-// number of rows of each table; 0: they are not counted. INVALID_ARGUMENT if the model does not fit
-// its inputs.
+// The table of layers, the total parameters and operations, and the graph as a tree. `rows` is the
+// number of rows of each table; with 0, rows are not counted. INVALID_ARGUMENT if the model does
+// not fit its inputs.
 absl::StatusOr<std::string> ModelText(const ModelConfig& model, const GraphInputs& inputs,
                                       const std::vector<TableSize>& tables, int64_t rows);
 

@@ -85,8 +85,8 @@ std::string TopicsText(const StatusAnswer& status) {
   return text;
 }
 
-// Why generations began. Failures, which are a reason to worry, are separate from what somebody
-// asked for.
+// Says why generations began. Lists failures, which need attention, apart from what somebody asked
+// for.
 template <typename Restarts>
 std::string RestartsText(const Restarts& restarts) {
   std::string failures;
@@ -113,8 +113,8 @@ std::string DroppedText(const RunProgress& progress) {
   return text;
 }
 
-// The result in the log, for a run whose report was not written or was removed, or that ended with
-// an older build, which wrote the report for programs only.
+// The result from the log, for a run without report.txt: it was not written, was removed, or an
+// older build ended the run and wrote only report.json.
 std::string ResultText(const RunResult& result) {
   std::string text = absl::StrCat("trained ", Counted(result.samples(), "sample"), " in ",
                                   Counted(result.steps(), "step"));
@@ -123,7 +123,7 @@ std::string ResultText(const RunResult& result) {
   return text + "\n";
 }
 
-// How to proceed with a run that has failed. Runs of older builds have only the text.
+// What to do about a run that has failed. An older build has left only the text in `failure`.
 Ending::Advice AdviceOf(const std::string& run_dir, const std::string& failure) {
   const absl::optional<Ending> ending = ReadEnding(run_dir + kEndingOfRun);
   return ending.has_value() ? ending->advice() : AdviceOfOldFailure(failure);
@@ -160,13 +160,11 @@ absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now
                         report.ok() ? *report : ResultText(*progress.result), history, logs);
   }
   const auto failure = ReadFile(run_dir + "/failure.txt", DiskFileSystem());
-  std::string text =
-      failure.ok()
-          ? absl::StrCat("run ", run_dir, " has failed: ", *failure)
-          : absl::StrCat(
-                "run ", run_dir,
-                " does not run: it was stopped, interrupted or killed before its end, or failed "
-                "where failure.txt could not be written\n");
+  std::string text = failure.ok() ? absl::StrCat("run ", run_dir, " has failed: ", *failure)
+                                  : absl::StrCat("run ", run_dir,
+                                                 " is not running: it was stopped, interrupted or "
+                                                 "killed before its end, or it failed and "
+                                                 "failure.txt could not be written\n");
   absl::StrAppend(&text, history);
   if (failure.ok() && AdviceOf(run_dir, *failure) == Ending::RESUME_FROM_ANOTHER_CUT) {
     absl::StrAppend(&text, "`satrap checkpoint list ", run_dir, "` lists the cuts to go on from\n");

@@ -1,4 +1,4 @@
-// What `satrap status` says about a run.
+// The text that `satrap status` prints about a run.
 //
 // Thread-safe: functions of their arguments and of the run's folder.
 
@@ -17,9 +17,9 @@ namespace satrap {
 // process. Every line ends with a line feed.
 std::string RunningRunText(const std::string& run_dir, const StatusAnswer& status);
 
-// The text for a run that no process runs: how it ended, its last cut, why generations began, and
-// how to continue it. It is read from the log, report.txt and failure.txt. DATA_LOSS as
-// RunLog::Open.
+// The text for a run without processes: how it ended, its last cut, why its generations began, and
+// how to continue it. Reads the log, report.txt and failure.txt. DATA_LOSS as RunLog::Open returns
+// it.
 absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now_unix_ms);
 
 }  // namespace satrap

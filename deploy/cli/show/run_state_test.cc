@@ -52,7 +52,7 @@ TEST_F(RunStateTest, ARunWithoutProcessesIsToldFromItsLog) {
   EXPECT_EQ(
       Text(),
       "run " + dir_ +
-          " does not run: it was stopped, interrupted or killed before its end, or failed where "
+          " is not running: it was stopped, interrupted or killed before its end, or it failed and "
           "failure.txt could not be written\n" +
           kHistory + "`satrap resume " + dir_ + "` goes on from step 800 (cut_0001_000001)\n" +
           "its logs are in " + dir_ + "/logs\n");

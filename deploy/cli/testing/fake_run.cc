@@ -92,7 +92,7 @@ void FakeRunTest::AnswerWish(const rpc::Message& request, rpc::Callback respond)
       return;
     }
   }
-  // A copy, because the function may replace on_wish_.
+  // Copy the function, because calling it may replace on_wish_.
   const auto answer_of = on_wish_;
   const absl::StatusOr<uint64_t> number = answer_of(wish);
   if (!number.ok()) return respond(number.status());

@@ -1,5 +1,5 @@
-// Test support: a run in progress that does nothing. The test's process holds the run's folder, as
-// a launcher does, and is also the coordinator, which answers as the test has scripted it.
+// Test support: a run that seems to be in progress but does nothing. The test's process locks the
+// run's folder as a launcher does, and is also the coordinator, whose answers the test scripts.
 
 #ifndef SATRAP_DEPLOY_CLI_TESTING_FAKE_RUN_H_
 #define SATRAP_DEPLOY_CLI_TESTING_FAKE_RUN_H_
@@ -20,9 +20,9 @@
 
 namespace satrap {
 
-// Given instead of a status: the call is never answered.
+// In place of a status in Script: the call is never answered.
 inline constexpr char kSilent[] = "silent";
-// As kSilent, and the process that runs the run ends.
+// As kSilent, and the folder is released, as if the run's process had ended.
 inline constexpr char kGone[] = "gone";
 
 // The folder of the run is dir_.
@@ -30,26 +30,27 @@ class FakeRunTest : public LoggedRunTest, private rpc::Handler {
  protected:
   static constexpr uint64_t kRunId = 77;
 
-  // Begins with a coordinator that serves, and with status RUNNING of generation 1.
+  // Starts the coordinator's server, with the status RUNNING in generation 1.
   void SetUp() override;
   void TearDown() override;
 
   // The answers of the next calls of Status, in text format, one each; the last is repeated.
   void Script(std::vector<std::string> statuses);
-  // Answers the calls of Wish, one at a time, with the wish's number or a refusal. It may call
-  // Script, and change the run's log. By default a wish gets number 1.
+  // Answers each call of Wish with the wish's number or a refusal; calls come one at a time. The
+  // function may call Script and change the run's log. By default a wish gets number 1.
   std::function<absl::StatusOr<uint64_t>(const WishRequest& wish)> on_wish_;
-  // How many wishes, from the first on, are never answered.
+  // This many of the first wishes are never answered.
   int silent_wishes_ = 0;
-  // Whether the run's launcher releases the run as soon as the coordinator has said STOPPED.
+  // Whether the folder is released, as a launcher would do, once the coordinator has answered
+  // STOPPED.
   bool is_released_ = true;
-  // The wishes that have come, and the number of calls of Status.
+  // The wishes received so far; then the number of calls of Status.
   std::vector<WishRequest> Wishes();
   int StatusCalls();
 
   void StartCoordinator();
   void EndCoordinator() { server_.reset(); }
-  // Releases the run's folder, as if the process that runs the run were gone.
+  // Releases the run's folder, as if the process that runs the run had ended.
   void Release() { folder_.reset(); }
 
  private:

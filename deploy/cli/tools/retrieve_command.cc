@@ -35,7 +35,7 @@ int RetrieveCommand(const CommandCall& call) {
   for (const std::string& warning : RetrievalWarnings(*result)) {
     fprintf(stderr, "satrap: warning: %s\n", warning.c_str());
   }
-  // Lists and metrics on one stream could not be told apart.
+  // If the lists go to stdout, print the metrics to stderr so that they stay apart.
   FILE* const to = flags.output_file == "/dev/stdout" ? stderr : stdout;
   fprintf(to, "%s", (flags.json ? RetrievalJson(*result) : RetrievalTable(*result)).c_str());
   return 0;

@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// NOT_FOUND if the newest cut does not exist, or no longer does.
+// NOT_FOUND if the newest cut does not exist, or not any more.
 absl::StatusOr<std::map<Stream, StreamOfRun>> ReadStreams(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(run_dir, DiskFileSystem()));
   std::map<Stream, StreamOfRun> streams;
@@ -31,8 +31,7 @@ absl::StatusOr<std::map<Stream, StreamOfRun>> ReadStreams(const std::string& run
 
 }  // namespace
 
-// Retries, because a run in training may replace its newest cut between the reading of its log and
-// of that cut.
+// Tries again if the newest cut is gone: a run in training may replace it after its log was read.
 absl::StatusOr<std::map<Stream, StreamOfRun>> StreamsOfRun(const std::string& run_dir) {
   for (int reads = 1;; ++reads) {
     absl::StatusOr<std::map<Stream, StreamOfRun>> streams = ReadStreams(run_dir);

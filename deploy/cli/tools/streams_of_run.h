@@ -1,5 +1,5 @@
-// What `satrap topics RUN` knows without the coordinator: the topic partitions that the run reads,
-// according to its log, and how far its newest cut has come.
+// The part of `satrap topics RUN` that needs no coordinator: the topic partitions that the run
+// reads according to its log, and how much of them its newest cut has consumed.
 
 #ifndef SATRAP_DEPLOY_CLI_TOOLS_STREAMS_OF_RUN_H_
 #define SATRAP_DEPLOY_CLI_TOOLS_STREAMS_OF_RUN_H_
@@ -13,9 +13,10 @@
 
 namespace satrap {
 
-// The streams that read topics, without a status; streams whose partitions are not in the log yet
-// are left out. The newest cut is the one that the next generation would begin from; without a cut
-// nothing is consumed. DATA_LOSS as RunLog::Open; errors of ReadManifest name the cut.
+// The streams that read topics; their `status` is not set. Leaves out streams whose partitions are
+// not in the log yet. The newest cut is the one that the next generation would begin from; if there
+// is none, nothing is consumed. DATA_LOSS as RunLog::Open returns it; errors of ReadManifest name
+// the cut.
 absl::StatusOr<std::map<Stream, StreamOfRun>> StreamsOfRun(const std::string& run_dir);
 
 }  // namespace satrap

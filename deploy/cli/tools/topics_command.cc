@@ -1,4 +1,4 @@
-// topics: the Kafka topics of a run, or of a cluster.
+// topics: shows the Kafka topics of a run, or of a cluster.
 
 #include <algorithm>
 #include <cstdio>
@@ -24,7 +24,7 @@
 namespace satrap {
 namespace {
 
-// The status of a run in progress; absent if the run does not run, or its coordinator does not
+// The status of a run in progress; absent if the run has no processes or its coordinator does not
 // answer.
 absl::optional<StatusAnswer> StatusOf(const std::string& run_dir) {
   const auto connection = RunConnection::Open(run_dir);

@@ -14,8 +14,8 @@
 namespace satrap {
 namespace {
 
-// Turns an error about a file into the error of a cut that is not whole. The code of the original
-// error would be mistaken for one about the request.
+// Turns an error about a file into the error for a damaged cut. Callers would mistake the original
+// code for an error about the request.
 absl::Status NotWhole(const absl::Status& error) { return absl::DataLossError(error.message()); }
 
 absl::Status CheckFile(const std::string& path, uint64_t bytes, FileSystem* file_system) {
@@ -28,7 +28,7 @@ absl::Status CheckFile(const std::string& path, uint64_t bytes, FileSystem* file
   if (!file.ok()) return NotWhole(file.status());
   if ((*file)->size_bytes() == bytes) return absl::OkStatus();
   return absl::DataLossError(absl::StrCat(path, " has ", (*file)->size_bytes(),
-                                          " bytes, and the cut's manifest says ", bytes));
+                                          " bytes, but the cut's manifest says ", bytes));
 }
 
 std::set<std::string> CommittedCuts(const RunLog& log) {
@@ -44,11 +44,11 @@ std::set<std::string> CommittedCuts(const RunLog& log) {
 absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
   const absl::optional<CutId> id = ParseCutName(name);
   if (!id.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat("cut: '", name, "' is no name of a cut"));
+    return absl::InvalidArgumentError(absl::StrCat("cut: '", name, "' is not the name of a cut"));
   }
   const std::string folder = absl::StrCat(Dir(), "/", name);
   const absl::Status another_generation = absl::FailedPreconditionError(absl::StrCat(
-      "the cut in ", folder, " is of another generation, the coordinator's is ", generation_));
+      "the cut in ", folder, " is not of the coordinator's generation, ", generation_));
   if (id->generation != generation_) return another_generation;
   uint32_t manifest_crc32c = 0;
   const auto manifest = ReadManifest(folder, file_system_, &manifest_crc32c);
@@ -76,13 +76,13 @@ absl::StatusOr<CutEntry> CutFolders::Check(const std::string& name) const {
 absl::Status CutFolders::MoveLink(const std::string& link, const std::string& cut) {
   const std::string path = absl::StrCat(Dir(), "/", link);
   const std::string draft = path + ".partial";
-  RETURN_IF_ERROR(file_system_->Remove(draft));  // of a coordinator that died here
+  RETURN_IF_ERROR(file_system_->Remove(draft));  // left by a coordinator that died here
   RETURN_IF_ERROR(file_system_->CreateLink(cut, draft));
   return file_system_->Rename(draft, path);
 }
 
-// The best cut so far according to `cut`; empty if there was none. The log's newest best cut may be
-// another one: a run may have been taken back to a cut before that.
+// The best cut that `cut` records; empty if it records none. This may differ from the best cut that
+// the log names last: the run may have been set back to a cut before that one.
 absl::StatusOr<std::string> CutFolders::BestOf(const std::string& cut) const {
   ASSIGN_OR_RETURN(const CheckpointManifest manifest,
                    ReadManifest(FolderOfCut(run_dir_, cut), file_system_));
@@ -105,10 +105,11 @@ absl::Status CutFolders::MoveLinks(const RunLog& log) {
 absl::Status CutFolders::RemoveCut(const std::string& name) {
   const std::string folder = absl::StrCat(Dir(), "/", name);
   ASSIGN_OR_RETURN(std::unique_ptr<FileLock> nobody_reads, LockToRemoveCut(folder, file_system_));
-  // Remove the manifest first: a folder that is removed in part must not look whole.
+  // Remove the manifest first: a folder that is only partly removed must not look like a whole cut.
   RETURN_IF_ERROR(file_system_->Remove(folder + "/manifest"));
-  // Without a manifest nobody can pin the cut any more, so release the lock. On NFS a file that is
-  // open keeps a name in its folder, which then could not be removed.
+  // Without its manifest nobody can pin the cut any more, so the lock on the manifest is no longer
+  // needed. Release it now: on NFS a file that is open keeps a name in its folder, so the folder
+  // could not be removed.
   nobody_reads.reset();
   return file_system_->Remove(folder);
 }
@@ -130,14 +131,15 @@ absl::Status CutFolders::RemoveOld(const RunLog& log, int keep,
   std::set<std::string> kept;
   int newest = 0;
   for (auto entry = log.entries().rbegin(); entry != log.entries().rend(); ++entry) {
-    // The newest is where the next generation begins.
+    // Keep at least the newest cut, because the next generation begins from it.
     if (!entry->has_cut() || newest >= std::max(keep, 1)) continue;
     kept.insert(entry->cut().cut());
     ++newest;
-    // If a run continues from this cut, its test pass uses the best cut that this one records.
+    // Also keep the best cut that this cut records: a run that continues from this cut needs the
+    // best one for its test pass.
     const absl::StatusOr<std::string> best = BestOf(entry->cut().cut());
     if (absl::IsNotFound(best.status())) continue;  // no run can continue from it any more
-    // As long as this cut cannot be read, nobody knows which other cut it needs.
+    // If the cut cannot be read now, it is not known which best cut it needs, so remove nothing.
     RETURN_IF_ERROR(best.status());
     kept.insert(*best);
   }

@@ -21,7 +21,7 @@ class CutFoldersTest : public testing::Test {
   std::string At(uint64_t cut, const std::string& file = "") const {
     return FolderOfCut(kRun, CutName(2, cut)) + file;
   }
-  // A whole cut of generation 2 that names `best` as the best.
+  // Makes a whole cut of generation 2 that records `best` as the best cut.
   void MakeCut(uint64_t cut, const std::string& best = "") {
     CheckpointManifest manifest;
     manifest.set_version(kManifestVersion);
@@ -122,7 +122,7 @@ TEST_F(CutFoldersTest, LinksNameTheNewestCutAndItsBest) {
   EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/latest"), "cut_0002_000002");
   EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/best"), "cut_0002_000001");
   Commit(3, /*is_best=*/true);
-  // A coordinator died between the two operations of a link.
+  // A link is moved in two operations. Set up the disk as if a coordinator died between them.
   ASSERT_TRUE(disk_.CreateLink("x", "/runs/a/checkpoints/latest.partial").ok());
   ASSERT_TRUE(cuts_.MoveLinks(Log()).ok());
   EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/latest"), "cut_0002_000003");
@@ -133,7 +133,7 @@ TEST_F(CutFoldersTest, LinksForgetTheBestOfABranchThatWasGivenUp) {
   Commit(1);
   Commit(2, /*is_best=*/true);
   ASSERT_TRUE(cuts_.MoveLinks(Log()).ok());
-  // The run was taken back to cut 1, and goes on.
+  // The run was set back to cut 1 and then took cut 3, which records no best cut.
   Commit(3);
   ASSERT_TRUE(cuts_.MoveLinks(Log()).ok());
   EXPECT_EQ(disk_.TargetOf("/runs/a/checkpoints/latest"), "cut_0002_000003");

@@ -27,13 +27,14 @@ namespace {
 
 constexpr size_t kCausesShown = 5;
 
-// Whether the coordinator of the old size has announced this generation, and none has begun it yet.
+// Whether the last generation in the log is only announced: the run changes its size, and no
+// coordinator has begun that generation yet.
 bool FollowsScale(const RunLog& log) {
   return !log.entries().empty() && log.entries().back().has_generation() &&
          log.entries().back().generation().began() == BEGAN_SCALE_ANNOUNCED;
 }
 
-// Says in the log that the job of its newest generation is dropped.
+// Appends an entry that drops the job of the log's newest generation.
 absl::Status AppendDropped(const ClaimRequest& request, RunLog* log) {
   const GenerationEntry* last = log->last_generation();
   const JobConfig* before = last == nullptr ? nullptr : JobToGoBackTo(log->entries(), last->job());
@@ -47,14 +48,15 @@ absl::Status AppendDropped(const ClaimRequest& request, RunLog* log) {
 }
 
 absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
-  // The limit does not apply after a dropped change of the job: the earlier job may still run.
+  // The limit of restarts does not apply after a changed job was dropped, because the earlier job
+  // may still run.
   if (log.has_left() || DroppedChange(log.entries()) != nullptr ||
       log.restarts_without_cut() < job.max_restarts()) {
     return absl::OkStatus();
   }
-  std::string message = absl::StrCat("the run may restart ",
-                                     Counted(static_cast<uint64_t>(job.max_restarts()), "time"),
-                                     " without a cut between (max_restarts), and has done so");
+  std::string message = absl::StrCat(
+      "the run has restarted ", Counted(static_cast<uint64_t>(job.max_restarts()), "time"),
+      " without a cut in between, and may not restart more often (max_restarts)");
   const std::string causes = RecentCauses(log);
   if (!causes.empty()) absl::StrAppend(&message, ": ", causes);
   return absl::FailedPreconditionError(
@@ -87,7 +89,7 @@ absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const Run
     return entry;
   }
   *entry.mutable_job() = *JobOfNext(log.entries());
-  // The folder may have been moved since.
+  // The run's folder may have been moved since the job was written.
   entry.mutable_job()->set_run_dir(request.job.run_dir());
   if (FollowsScale(log)) {
     entry.set_began(BEGAN_SCALED);
@@ -102,7 +104,7 @@ absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const Run
   return entry;
 }
 
-// The manifest of the cut in `folder`. An error unless it is the one that the log names and a run
+// The manifest of the cut in `folder`. Fails unless this is the cut that the log names, and a run
 // can continue from it.
 absl::StatusOr<CheckpointManifest> ReadStartCut(const RunLog& log, const std::string& folder,
                                                 FileSystem* file_system) {
@@ -131,7 +133,7 @@ JobConfig JobOfCut(const RunLog& log, const std::string& cut) {
   return job;
 }
 
-// Fills in what the generation begins from: the cut that `entry` names.
+// Reads the cut that `entry` names, and sets what the generation takes from it.
 absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& entry,
                           FileSystem* file_system, ClaimedGeneration* claimed) {
   const RunLog& log = claimed->log;
@@ -155,7 +157,8 @@ absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& en
                           claimed->ledger);
 }
 
-// After an error the log can't be appended to, or it isn't known whether it can.
+// If this returns an error, the log cannot be appended to, or it is not known whether it can. A
+// compaction that fails but leaves the log usable is only a warning.
 absl::Status CompactIfDue(const ClaimRequest& request, ClaimedGeneration* claimed) {
   RunLog& log = claimed->log;
   if (log.number() - log.compacted_number() < request.compact_after) return absl::OkStatus();
@@ -184,7 +187,7 @@ std::string RecentCauses(const RunLog& log) {
   for (auto entry = log.entries().rbegin();
        entry != log.entries().rend() && left > 0 && causes.size() < kCausesShown; ++entry) {
     if (!entry->has_generation()) continue;
-    // The entry says how the generation before it ended.
+    // A generation's entry says how the previous generation ended.
     causes.push_back(absl::StrCat("generation ", entry->generation().generation() - 1, ": ",
                                   CauseText(entry->generation())));
     --left;
@@ -214,7 +217,7 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
   const std::string& run_dir = request.job.run_dir();
   ASSIGN_OR_RETURN(RunLog log, RunLog::Open(run_dir, file_system, request.writer));
   if (log.end() == nullptr && request.check_storage) RETURN_IF_ERROR(request.check_storage());
-  // If another process has dropped it already, the log's job is another one.
+  // Skip this if another process has already dropped the job: then the log's job is another one.
   if (request.drops_change && log.end() == nullptr && DroppedChange(log.entries()) == nullptr) {
     RETURN_IF_ERROR(AppendDropped(request, &log));
   }

@@ -1,7 +1,7 @@
-// The claim of a generation: the first thing that a coordinator does, before it serves anybody. It
-// reads the log of the run (common/checkpoint/run_log.h), chooses the job and the cut that the
-// generation begins from, and appends a GENERATION entry. Of several coordinators that claim at
-// once one gets the generation.
+// Claims a generation, which is the first thing that a coordinator does, before it serves anybody.
+// The claim reads the log of the run (common/checkpoint/run_log.h), chooses the job and the cut
+// that the generation begins from, and appends a GENERATION entry. If several coordinators claim at
+// the same time, only one of them gets the generation.
 //
 // Blocking. Not thread-safe.
 
@@ -25,32 +25,32 @@
 
 namespace satrap {
 
-// 1,000 entries are half a day at a cut every 45 s, and are read in a tenth of a second.
+// With a cut every 45 s, 1,000 entries are half a day. Reading them takes a tenth of a second.
 inline constexpr size_t kCompactAfter = 1000;
-// How many files of the log are removed at a time: a log from an older build may have many, and
-// claiming must not wait until all are gone.
+// At most this many files of the log are removed by one claim. A log from an older build may have
+// many files, and a claim must not wait until all are removed.
 inline constexpr size_t kRemoveAtOnce = 2000;
 
 struct ClaimRequest {
-  // run_dir is the run's folder, absolute. The rest is the job of a new run; a run that goes on has
-  // its job in the log.
+  // run_dir is the absolute path of the run's folder. All other fields are the job of a new run; a
+  // run that continues has its job in the log.
   JobConfig job;
-  // Somebody resumes the run: `job` becomes the next generation's job, and it begins from the cut
-  // named `from`, which the log must have (NameOfCut, common/checkpoint/cut_identity.h). Empty
-  // `from`: the newest cut.
+  // Whether somebody resumes the run. Then `job` becomes the next generation's job, and that
+  // generation begins from the cut named `from`, which the log must have (NameOfCut,
+  // common/checkpoint/cut_identity.h), or from the newest cut if `from` is empty.
   bool next_job = false;
   std::string from;
-  // The newest generation's job cannot be started on this machine, for the reason in `ended`. The
-  // claim drops the job, as a coordinator does that meets such a cause (job_trial.h). REQUIRES: not
-  // next_job
+  // Whether the newest generation's job cannot be started on this machine, for the reason in
+  // `ended`. Then the claim drops the job, as a coordinator does for a failure of that kind
+  // (job_trial.h). REQUIRES: not next_job
   bool drops_change = false;
-  // How the generation before ended, if it was lost or has failed. May be empty.
+  // How the previous generation ended, if it was lost or failed. May be empty.
   Ending ended;
-  uint64_t writer = 0;  // random, of this process: names the drafts of its log entries
-  uint64_t run_id = 0;  // random, != 0: the id if a run begins
-  int64_t unix_ms = 0;  // now
-  // Called before the first thing is written, unless the run has finished; an error is returned as
-  // it is. May be null.
+  uint64_t writer = 0;  // random id of this process; part of its drafts' names
+  uint64_t run_id = 0;  // random, not 0; the run's id if the run is new
+  int64_t unix_ms = 0;  // the current time
+  // Called before anything is written, unless the run has finished. Its errors are returned
+  // unchanged. May be null.
   std::function<absl::Status()> check_storage;
   // The log is compacted once it has this many entries since the last compaction.
   size_t compact_after = kCompactAfter;
@@ -65,38 +65,38 @@ struct ClaimedGeneration {
   JobConfig job;
   // The cut that all roles begin from; empty if there is none.
   std::string cut_folder;
-  RunPosition position;  // the cut's, for this job (start_position.h)
+  RunPosition position;  // that of the cut, adapted to this job (start_position.h)
   LedgerState ledger;
-  absl::optional<uint64_t> order_fingerprint;  // the cut's
+  absl::optional<uint64_t> order_fingerprint;  // that of the cut
   std::string judged_anew;  // the text that BeginFrom (start_position.h) returned; may be empty
-  // What could not be tidied up. It only costs disk space.
+  // Left-over files that could not be removed. They only cost disk space.
   std::vector<std::string> warnings;
 };
 
 // The job in the file `config`, which a launcher has written, with its run_dir made absolute. If
-// the run's log is empty, this is the run's job and is validated. Otherwise the log has the run's
-// job, which was valid for the build that began it. INVALID_ARGUMENT, NOT_FOUND; others as
-// RunLog::Open.
+// the run's log is empty, this is the run's job, and it is validated. Otherwise the run's job is in
+// the log, and it was valid for the build that began the run. INVALID_ARGUMENT, NOT_FOUND; other
+// errors are those of RunLog::Open.
 absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system);
 
 // Claims the next generation. If the run has finished (log.end() != null), claims none and returns
-// the last one. Then removes what earlier generations have left without committing it (folders of
-// cuts, drafts), and compacts the log if that is due. The job is the request's if a run begins or
-// is resumed, otherwise the log's (JobOfNext in job_of_run.h). Errors, with nothing claimed:
+// the last one. Then removes what earlier generations have left uncommitted (folders of cuts,
+// drafts), and compacts the log if that is due. The job is the request's if a run begins or is
+// resumed, and otherwise the log's (JobOfNext in job_of_run.h). Errors, with nothing claimed:
 //   ALREADY_EXISTS, ABORTED  another coordinator has claimed at the same time: start again
 //   FAILED_PRECONDITION   more than max_restarts restarts without a cut between them; a resume of a
 //                         finished run; the log has no cut `from`
 //   INVALID_ARGUMENT      next_job changes what must not change (common/config/job_change.h), or
 //                         moves the end of training to where training already is (start_position.h)
-//   DATA_LOSS             the log or the cut is damaged or missing, or the folder holds another cut
-//                         than the one that the log names
-//   that of check_storage
-//   others as FileSystem  (after one of these the generation may be claimed; it is then over)
+//   DATA_LOSS             the log or the cut is damaged or missing, or the folder does not hold the
+//                         cut that the log names
+//   errors of check_storage
+//   others as FileSystem  (after one of these the generation may be claimed; if so, it is over)
 absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
                                                   FileSystem* file_system);
 
 // "generation 3: embedding_ps 1 was killed; generation 4: ...": the causes of the last restarts
-// without a cut between; at most five.
+// without a cut between them; at most five.
 std::string RecentCauses(const RunLog& log);
 
 }  // namespace satrap

@@ -56,7 +56,7 @@ class GenerationClaimTest : public testing::Test {
     manifest.mutable_position()->set_step(10 * cut);
     return manifest;
   }
-  // The cut's folder with its manifest.
+  // Makes the cut's folder with its manifest.
   void MakeCut(const CheckpointManifest& manifest) {
     const std::string folder = FolderOfCut(kRun, CutName(manifest.generation(), manifest.cut()));
     ASSERT_TRUE(disk_.CreateFolders(folder).ok());
@@ -155,7 +155,7 @@ TEST_F(GenerationClaimTest, ACutWithoutAnOrderOfSamplesSaysNothingOfIt) {
 TEST_F(GenerationClaimTest, ALedgerThatContradictsItselfIsDamage) {
   ASSERT_TRUE(Claim().ok());
   CheckpointManifest manifest = ManifestOf(1, 1);
-  manifest.mutable_ledger()->add_epochs()->add_done_splits(3);  // half a pair
+  manifest.mutable_ledger()->add_epochs()->add_done_splits(3);  // an incomplete pair
   Commit(manifest);
   const absl::Status status = Claim("x").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
@@ -265,7 +265,8 @@ TEST_F(GenerationClaimTest, AResumeTakesOnlyCutsThatTheLogNames) {
 TEST_F(GenerationClaimTest, AFolderWithAnotherCutThanTheLogNamesIsRefusedAndTold) {
   ASSERT_TRUE(Claim().ok());
   Commit(1, 1);
-  // Like a copy from another run that has used the same names.
+  // Replace the cut by one with the same name but another checksum, such as a copy from another
+  // run.
   CheckpointManifest other = ManifestOf(1, 1);
   other.add_table_files()->set_crc32c(5);
   ASSERT_TRUE(WriteManifest("/runs/a/checkpoints/cut_0001_000001", other, &disk_).ok());
@@ -278,7 +279,7 @@ TEST_F(GenerationClaimTest, AFolderWithAnotherCutThanTheLogNamesIsRefusedAndTold
   EXPECT_EQ(Log().entries().size(), 2u);
 }
 
-// The run's cut says that training is over, after 2 epochs.
+// The run's newest cut says that training ended after 2 epochs.
 TEST_F(GenerationClaimTest, AResumeThatAsksForMoreEpochsTrainsOnInThisAndLaterGenerations) {
   request_.job.set_epochs(2);
   ASSERT_TRUE(Claim().ok());
@@ -304,7 +305,7 @@ TEST_F(GenerationClaimTest, AResumeWithAnotherMetricJudgesAnewUntilACutOfItsOwn)
   for (const auto& claimed : {Resume(), Claim("x")}) {
     ASSERT_TRUE(claimed.ok()) << claimed.status();
     EXPECT_FALSE(claimed->position.has_best());
-    EXPECT_THAT(claimed->judged_anew, HasSubstr("LOGLOSS from now on, and were by AUC"));
+    EXPECT_THAT(claimed->judged_anew, HasSubstr("LOGLOSS from now on, but were judged by AUC"));
   }
   manifest = ManifestOf(4, 1);
   manifest.mutable_position()->mutable_best()->set_cut("cut_0004_000001");
@@ -356,7 +357,8 @@ TEST_F(GenerationClaimTest, TheSizeThatWasAnnouncedIsTakenOverAndIsNoRestart) {
   EXPECT_FALSE(Claim("a PS was killed").ok()) << "now a death counts";
 }
 
-// The ranks left for another size, but that size could not be announced.
+// The ranks took a last cut and left in order to change the run's size, but the new size could not
+// be written to the log.
 TEST_F(GenerationClaimTest, ACutToLeaveIsNoFailureSoOneMoreGenerationMayFollowIt) {
   request_.job.set_max_restarts(0);
   ASSERT_TRUE(Claim().ok());
@@ -435,7 +437,7 @@ TEST_F(GenerationClaimTest, TheJobOfARunThatBeginsIsValidatedAndThatOfAnEarlierB
   write(30);
   EXPECT_THAT(std::string(ReadJobToClaim(config, &disk_).status().message()),
               HasSubstr("preload_ids: must be 0"));
-  // An earlier build accepted this job.
+  // The job in the log is not validated again, because an earlier build accepted it.
   ASSERT_TRUE(Claim().ok());
   const auto again = ReadJobToClaim(config, &disk_);
   ASSERT_TRUE(again.ok()) << again.status();

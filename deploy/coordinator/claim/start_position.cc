@@ -7,8 +7,8 @@
 namespace satrap {
 namespace {
 
-// The criterion of validations: "AUC", or "RMSE of task 'rating'". A job that does not name its
-// task means the first.
+// The criterion by which validations are judged: "AUC", or "RMSE of task 'rating'". A job that
+// names no task uses its first.
 std::string ChooserOf(const JobConfig& job) {
   const EvaluationConfig& evaluation = job.evaluation();
   std::string judge = Metric_Name(evaluation.metric());
@@ -18,7 +18,8 @@ std::string ChooserOf(const JobConfig& job) {
   return judge;
 }
 
-// Without this check a typing error would end the run for good in its first step.
+// Without this check, a typing error in the new limit would end training in its first step, and the
+// run could not be continued.
 absl::Status CheckNotPassed(const JobConfig& before, const JobConfig& job,
                             const RunPosition& position) {
   const auto max_steps = static_cast<uint64_t>(job.max_steps());
@@ -32,10 +33,11 @@ absl::Status CheckNotPassed(const JobConfig& before, const JobConfig& job,
   const uint32_t in_vain = position.validations_without_best();
   if (job.evaluation().patience() != before.evaluation().patience() && patience > 0 &&
       patience < in_vain) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "evaluation.patience: must be at least ", in_vain,
-        ", the validations without a new best in the cut that the run goes on from, or 0 (no ",
-        "limit), got ", patience));
+    return absl::InvalidArgumentError(absl::StrCat("evaluation.patience: must be at least ",
+                                                   in_vain,
+                                                   ", the number of validations since the best one "
+                                                   "in the cut that the run goes on from, or 0 ",
+                                                   "(no limit), got ", patience));
   }
   return absl::OkStatus();
 }
@@ -58,7 +60,7 @@ std::string WhyTrainingIsOver(const JobConfig& job, const RunPosition& position)
   if (max_steps > 0 && position.step() >= max_steps) {
     return absl::StrCat("step ", position.step(), " reaches max_steps (", max_steps, ")");
   }
-  // `stopped_early` is not used here: it is not set if the epochs ended in the same step.
+  // Do not use `stopped_early`: it is not set if the epochs ended in the same step.
   const uint32_t patience = static_cast<uint32_t>(job.evaluation().patience());
   if (patience > 0 && position.validations_without_best() >= patience) {
     return absl::StrCat("evaluation.patience (", patience, ") has run out");
@@ -70,8 +72,8 @@ void ContinueTraining(const JobConfig& job_of_cut, const JobConfig& job, RunPosi
   if (position->next() != RunPosition::FINISH) return;
   if (WhyTrainingIsOver(job_of_cut, *position).empty()) return;
   if (!WhyTrainingIsOver(job, *position).empty()) return;
-  // The position already says where to continue: a cut at the end of an epoch names the next one,
-  // and a cut within an epoch says what is left of it.
+  // The position already says where to continue: at the end of an epoch it names the next epoch,
+  // and within an epoch it says what remains.
   position->set_next(RunPosition::RESUME);
   position->clear_stopped_early();
 }
@@ -83,8 +85,8 @@ std::string BeginFrom(const JobConfig& job_of_cut, const JobConfig& job, RunPosi
     ContinueTraining(job_of_cut, job, position);
     return "";
   }
-  // Decide whether training is over from the position without the old judgements: patience that has
-  // run out by another metric has not run out by this one.
+  // Decide without the old judgements whether training is over: that patience has run out by the
+  // old metric says nothing about the new one.
   RunPosition anew = *position;
   ForgetJudgements(&anew);
   if (position->next() == RunPosition::FINISH) {
@@ -94,8 +96,8 @@ std::string BeginFrom(const JobConfig& job_of_cut, const JobConfig& job, RunPosi
     anew.clear_stopped_early();
   }
   *position = std::move(anew);
-  return absl::StrCat("validations are judged by ", now, " from now on, and were by ", before,
-                      " at the cut of step ", position->step(),
+  return absl::StrCat("validations are judged by ", now, " from now on, but were judged by ",
+                      before, " at the cut of step ", position->step(),
                       ": the best validation and patience begin anew");
 }
 
@@ -117,8 +119,8 @@ absl::Status CheckTrainingEnd(const JobConfig& before, const JobConfig& job,
   return absl::InvalidArgumentError(absl::StrCat(
       "training is over in the cut that the run goes on from, at step ", position.step(),
       why.empty() ? "" : ": ", why,
-      ". Change epochs, max_steps and evaluation.patience so that training goes on, or "
-      "none of them, and only the test pass is done"));
+      ". Change epochs, max_steps or evaluation.patience so that training goes on; or change "
+      "none of them, so that only the test pass is done"));
 }
 
 absl::Status CheckScaleKeepsTraining(const JobConfig& before, const JobConfig& job, uint32_t epoch,

@@ -1,7 +1,7 @@
-// Whether training continues from a cut according to the job of the generation that begins there,
-// and what that generation compares its validations with. The cut says whether training was over
-// according to the job at the time; since then `resume --set` and `scale` may have changed epochs,
-// max_steps, patience, or the metric.
+// Decides whether training continues from a cut, and what the generation that begins there compares
+// its validations with. The cut says whether training was over according to the job of that time;
+// since then `resume --set` and `scale` may have changed epochs, max_steps, patience, or the
+// metric.
 //
 // Thread-safe: functions of their arguments.
 
@@ -17,30 +17,31 @@
 
 namespace satrap {
 
-// Why `job` asks for no more training at `position`, such as "epoch 3 of 3 is trained"; empty if it
-// asks for more.
+// The reason why training is over at `position` according to `job`, such as "epoch 3 of 3 is
+// trained"; empty if it is not over.
 std::string WhyTrainingIsOver(const JobConfig& job, const RunPosition& position);
 
-// If training was over according to `job_of_cut` but `job` asks for more, sets `position`, the
-// cut's, to RESUME. Training that ended for another reason than its job stays over.
+// `position` is that of a cut. If training was over there according to `job_of_cut`, but is not
+// according to `job`, sets `position` to RESUME. Training that ended for a reason outside its job
+// stays over.
 void ContinueTraining(const JobConfig& job_of_cut, const JobConfig& job, RunPosition* position);
 
 // If `job` judges validations by another metric or task than `job_of_cut`, their values cannot be
-// compared: removes from `position` the best validation and the counts of patience and plateau, but
-// leaves the rates where reductions have put them. Then calls ContinueTraining. Returns what has
-// happened, for the log; empty if nothing. A training that stays over keeps its best, because
-// nothing will be compared with it.
+// compared. In this case removes from `position` the best validation and the counts of patience and
+// plateau, but keeps the learning rates that reductions have set. After that does the same as
+// ContinueTraining. If training is still over then, keeps the best validation, because nothing will
+// be compared with it. Returns what has happened, for the log; empty if nothing.
 std::string BeginFrom(const JobConfig& job_of_cut, const JobConfig& job, RunPosition* position);
 
-// Whether a run may be resumed with `job` instead of `before` from `position`, after
-// ContinueTraining, and `ledger`. INVALID_ARGUMENT if `job` changes when training ends, but an
-// epoch that it leaves out has begun, training is already past the new end, or training is over all
-// the same.
+// Checks whether a run may be resumed with `job` instead of `before`, from `ledger` and from
+// `position` as ContinueTraining has set it. INVALID_ARGUMENT if `job` changes when training ends
+// and one of these holds: an epoch beyond the new end has begun, training is already past the new
+// end, or training is still over.
 absl::Status CheckTrainingEnd(const JobConfig& before, const JobConfig& job,
                               const RunPosition& position, const LedgerState& ledger);
 
-// Whether a run in training may change its size with `job` instead of `before` in epoch `epoch`,
-// from 0, at step `step`. INVALID_ARGUMENT if that would end training.
+// Checks whether a run in training may change its size with `job` instead of `before`, at step
+// `step` of epoch `epoch` (counted from 0). INVALID_ARGUMENT if that would end training.
 absl::Status CheckScaleKeepsTraining(const JobConfig& before, const JobConfig& job, uint32_t epoch,
                                      uint64_t step);
 

@@ -16,7 +16,7 @@ JobConfig JobOf(int epochs, int max_steps = 0, int patience = 0) {
   return job;
 }
 
-// The position of a cut that says FINISH.
+// The position of a cut at which training is over (FINISH).
 RunPosition OverAt(uint32_t epoch, uint64_t step, uint32_t without_best = 0) {
   RunPosition position;
   position.set_epoch(epoch);
@@ -74,8 +74,8 @@ JobConfig JudgedBy(Metric metric, const char* task = "", int patience = 3) {
   return job;
 }
 
-// The position at step 40: two of three validations without a best, and rates that were lowered
-// once.
+// The position at step 40, after two validations without a new best (patience is three) and one
+// reduction of the learning rates.
 RunPosition JudgedAt40() {
   RunPosition position = OverAt(1, 40, 2);
   position.set_next(RunPosition::RESUME);
@@ -91,7 +91,7 @@ TEST(StartPosition, ValuesOfAnotherMetricOrTaskAreNotComparedWith) {
   for (const JobConfig& job : {JudgedBy(LOGLOSS), JudgedBy(AUC, "rating")}) {
     RunPosition position = JudgedAt40();
     const std::string told = BeginFrom(JudgedBy(AUC, "ctr"), job, &position);
-    EXPECT_THAT(told, HasSubstr("and were by AUC of task 'ctr' at the cut of step 40"));
+    EXPECT_THAT(told, HasSubstr("but were judged by AUC of task 'ctr' at the cut of step 40"));
     EXPECT_THAT(told, HasSubstr("begin anew"));
     EXPECT_FALSE(position.has_best());
     EXPECT_EQ(position.validations_without_best(), 0u);

@@ -18,7 +18,7 @@ constexpr size_t kDigestDigits = 16;
 
 std::string SplitsDir(const JobConfig& job) { return job.run_dir() + "/splits"; }
 
-// The lists in the folder, by name; drafts have other names.
+// All lists in the folder, in the order of their names. Drafts have names of another form.
 absl::StatusOr<std::vector<SplitList>> ReadLists(const std::string& dir, FileSystem* file_system) {
   std::vector<SplitList> lists;
   auto names = file_system->List(dir);
@@ -40,7 +40,7 @@ absl::Status WriteList(const JobConfig& job, const SplitList& list, uint64_t wri
   RETURN_IF_ERROR(file_system->CreateFolders(dir));
   RETURN_IF_ERROR(file_system->SyncFolder(job.run_dir()));
   const std::string path = absl::StrCat(dir, "/", SplitListDigest(list));
-  // A name of this process's own: another coordinator may write the same list.
+  // The name contains `writer`, because another coordinator may write the same list.
   const std::string draft =
       absl::StrCat(path, ".", absl::Hex(writer, absl::kZeroPad16), ".partial");
   RETURN_IF_ERROR(WriteCheckedText(draft, list, file_system));
@@ -94,7 +94,7 @@ std::string FirstDifference(const SplitList& a, const SplitList& b) {
       const FileIdentity& mine = ours.files(f);
       const FileIdentity& other = theirs.files(f);
       if (mine.path() != other.path()) {
-        return absl::StrCat("the file ", other.path(), " in the place of ", mine.path());
+        return absl::StrCat("the file ", other.path(), " instead of ", mine.path());
       }
       if (mine.bytes() != other.bytes()) {
         return absl::StrCat(other.bytes(), " bytes in ", other.path(), ", not ", mine.bytes());

@@ -1,6 +1,7 @@
-// The list of a run's files, RUN/splits/DIGEST: written once, by the first generation, and read by
-// all. DIGEST is the XXH64 of the list, so two coordinators that write at the same time write
-// either the same file or two different ones. Text with a checksum, like the log.
+// The list of a run's files, RUN/splits/DIGEST. The first generation writes it once, and all
+// generations read it. DIGEST is the XXH64 of the list, so two coordinators that write at the same
+// time write either the same file or two different ones. The file is text with a checksum, like the
+// log.
 //
 // Blocking. Thread-safe: functions of their arguments.
 
@@ -20,23 +21,25 @@
 
 namespace satrap {
 
-// The list of the run in job.run_dir(): the list that gives, with `topics`, the order fingerprint
-// `cut_order` (of the cut that the generation begins from); else `proposed` if the folder holds it;
-// else the first by name. If the folder holds none, `proposed` is written and is durable when this
-// returns. `writer` is random and names the draft. DATA_LOSS, naming the file, for a damaged list.
+// The list of the run in job.run_dir(). If the generation begins from a cut, this is the one of the
+// folder's lists whose order fingerprint, computed with `topics`, equals `cut_order`, which is that
+// of the cut. Without a cut, or if no list has that fingerprint, it is `proposed` if the folder has
+// that list, and otherwise the first list by name. If the folder has no list, writes `proposed`,
+// which is durable when this returns. `writer` is random and names the draft. DATA_LOSS, naming the
+// file, for a damaged list.
 absl::StatusOr<SplitList> FixSplitList(const JobConfig& job, const SplitList& proposed,
                                        const std::vector<StreamTopics>& topics,
                                        absl::optional<uint64_t> cut_order, uint64_t writer,
                                        FileSystem* file_system);
 
-// A list with the files of `files` and with `topics`.
+// A list with the files of `files`, and with `topics`.
 SplitList WithTopics(SplitList files, const std::vector<StreamTopics>& topics);
 
-// The file name of the list: 16 hexadecimal digits.
+// The name of the list's file: 16 hexadecimal digits.
 std::string SplitListDigest(const SplitList& splits);
 
-// "the file a.csv has 7 bytes", "... 3 train files, not 4": the first way in which `b` differs
-// from `a`, to follow "sees". Empty if they are equal.
+// The first difference of `b` from `a`, as a text that can follow "sees": "the file a.csv has 7
+// bytes", "... 3 train files, not 4". Empty if they are equal.
 std::string FirstDifference(const SplitList& a, const SplitList& b);
 
 }  // namespace satrap

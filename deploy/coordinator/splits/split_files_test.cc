@@ -25,8 +25,8 @@ class SplitFilesTest : public testing::Test {
     EXPECT_TRUE(disk_.CreateFolders("/run").ok());
     job_.set_run_dir("/run");
   }
-  // Proposes a list whose file has `bytes` bytes. Returns the file's size in the list that the run
-  // then has.
+  // Proposes a list with one file of `bytes` bytes. Returns the size of the file in the list that
+  // FixSplitList chooses.
   uint64_t Fix(uint64_t bytes, absl::optional<uint64_t> cut_order = absl::nullopt) {
     const auto list = FixSplitList(job_, ListOf("a", bytes), {}, cut_order, 5, &disk_);
     EXPECT_TRUE(list.ok()) << list.status();
@@ -78,7 +78,7 @@ TEST_F(SplitFilesTest, ADamagedListIsNamed) {
 
 TEST(FirstDifference, NamesTheFile) {
   EXPECT_EQ(FirstDifference(ListOf("a", 1), ListOf("a", 1)), "");
-  EXPECT_EQ(FirstDifference(ListOf("a", 1), ListOf("b", 1)), "the file b in the place of a");
+  EXPECT_EQ(FirstDifference(ListOf("a", 1), ListOf("b", 1)), "the file b instead of a");
   EXPECT_EQ(FirstDifference(ListOf("a", 1), ListOf("a", 2)), "2 bytes in a, not 1");
   EXPECT_EQ(FirstDifference(ListOf("a", 1, 1), ListOf("a", 1, 2)), "another content of a");
   SplitList two = ListOf("a", 1);

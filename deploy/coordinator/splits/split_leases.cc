@@ -11,7 +11,7 @@ absl::StatusOr<absl::optional<uint32_t>> SplitLeases::Lease(uint32_t epoch, uint
   if (dealt.num_splits != num_splits) {
     return absl::InvalidArgumentError(absl::StrCat(
         "this loader counts ", Counted(num_splits, "split"), " in epoch ", epoch,
-        ", another one counted ", dealt.num_splits, ": do all loaders see the same files?"));
+        ", but another one counted ", dealt.num_splits, ": do all loaders see the same files?"));
   }
   absl::optional<uint32_t> split;
   while (dealt.next_split < dealt.num_splits && consumed_.IsSplitDone(epoch, dealt.next_split)) {

@@ -1,7 +1,7 @@
-// The splits of each train epoch that have been leased, in unordered runs. The splits of an epoch
-// are dealt in order, each once, to whichever loader asks next. Splits that were consumed whole
-// according to the ledger of the generation's cut are left out. Repeated calls do not get here: the
-// engine's AnswerWindow answers them.
+// Leases the splits of each train epoch to loaders, in unordered runs. The splits of an epoch are
+// handed out in order, each once, to the loader that asks next. Splits that were completely
+// consumed according to the ledger of the generation's cut are left out. Repeated calls do not get
+// here, because the engine's AnswerWindow answers them.
 //
 // Not thread-safe: the coordinator's engine locks.
 
@@ -23,8 +23,9 @@ class SplitLeases {
   SplitLeases() = default;
   explicit SplitLeases(Ledger consumed) : consumed_(std::move(consumed)) {}
 
-  // Returns the next split of `epoch`, or nothing if none is left. INVALID_ARGUMENT, and nothing is
-  // dealt, if `num_splits`, the caller's count, differs from that of the epoch's first caller.
+  // Returns the next split of `epoch`, or nullopt if none is left. `num_splits` is the caller's
+  // number of splits. INVALID_ARGUMENT, without leasing a split, if that differs from the number
+  // that the epoch's first caller gave.
   absl::StatusOr<absl::optional<uint32_t>> Lease(uint32_t epoch, uint32_t num_splits);
 
  private:

@@ -8,8 +8,8 @@
 namespace satrap {
 namespace {
 
-// The number of messages that the loader has yet to read; nothing if it has not reported an end
-// yet.
+// The number of messages that the loader has yet to read; nullopt if the loader has not reported an
+// end offset yet.
 absl::optional<uint64_t> LagOf(const TopicPartition& partition, const PartitionProgress& progress) {
   if (!progress.has_end_offset()) return absl::nullopt;
   const uint64_t end = partition.has_end() ? std::min(partition.end(), progress.end_offset())

@@ -1,9 +1,10 @@
-// Which loader reads which topic partition of the train stream, in one generation, and how far they
-// have come.
+// Which loader reads which topic partition of the train stream in one generation, and how far the
+// loaders have read.
 //
-// The partitions that a generation begins with are dealt by a rule that all roles know: hybrid,
-// partition j to loader j mod loaders; sync, to lane j mod lanes, and so to its loader. Those that
-// are added later go to the loader with the fewest, and stay there.
+// The partitions that a generation begins with are distributed by a rule that all roles know: in
+// mode HYBRID, partition j goes to loader j mod loaders; in mode SYNC, it goes to lane j mod lanes
+// and so to that lane's loader. A partition that is added later goes to the loader with the fewest,
+// and stays there.
 //
 // Not thread-safe: the coordinator's engine locks.
 
@@ -26,36 +27,38 @@ class DealtTopics {
  public:
   explicit DealtTopics(const JobConfig& job);
 
-  // The partitions that the generation begins with. REQUIRES: called once, before the others
+  // Distributes the partitions that the generation begins with. REQUIRES: called once, before the
+  // other methods
   void Begin(const StreamTopics& train);
-  // Deals partitions that were added.
+  // Distributes partitions that were added later.
   void Add(const StreamTopics& added);
   bool begun() const { return begun_; }
   const StreamTopics& train() const { return train_; }
 
-  // Adds the partitions from `known` on, but none of those that the generation began with.
+  // Adds the partitions from number `known` on, but none that the generation began with.
   void AddTo(uint32_t known, HeartbeatAnswer* answer) const;
 
-  // Adds the status, from what the loaders among answer->roles() have reported. `unix_ms` is now.
+  // Adds the status of the partitions, from what the loaders among answer->roles() have reported.
+  // `unix_ms` is the current time.
   void AddTo(int64_t unix_ms, StatusAnswer* answer) const;
 
  private:
-  std::vector<uint32_t> first_loaders_;  // by lane, or by partition modulo the size of this
+  std::vector<uint32_t> first_loaders_;  // by lane, or by partition modulo its size
   bool begun_ = false;
   StreamTopics train_;
   size_t begun_with_ = 0;
   std::vector<uint32_t> loader_of_;      // by partition
-  std::vector<uint64_t> partitions_of_;  // by loader: how many
+  std::vector<uint64_t> partitions_of_;  // number of partitions, by loader
 };
 
-// The first offset of each partition that is not consumed, at a cut with this position and ledger:
-// the group commits these. Later epochs read again what the first one has consumed, so they change
-// nothing.
+// The first unconsumed offset of each partition at a cut with this position and ledger; the group
+// commits these. Later epochs read again what the first one has consumed, so they do not change the
+// offsets.
 std::vector<uint64_t> ConsumedOffsets(const StreamTopics& train, const RunPosition& position,
                                       const Ledger& ledger);
 
-// The offsets in the form of a group's commit. REQUIRES: one offset for each of the first
-// partitions of `train`
+// The offsets in the form of a group's commit. REQUIRES: offset i belongs to partition i of
+// `train`; there are no more offsets than partitions
 std::vector<KafkaPlace> PlacesOf(const StreamTopics& train, const std::vector<uint64_t>& offsets);
 
 }  // namespace satrap

@@ -92,7 +92,7 @@ TEST(DealtTopicsTest, TheLagIsOfAllPartitionsAndOfTheOneThatIsFurthestBehind) {
   EXPECT_FALSE(answer.topics().has_lag_messages()) << "nobody has told anything yet";
   LoaderProgress* loader = answer.add_roles()->mutable_loader();
   *loader->add_partitions() = Progress(0, 150, 200, 4000);
-  *loader->add_partitions() = Progress(2, 900, 5000, 9000);  // of which the run reads up to 1000
+  *loader->add_partitions() = Progress(2, 900, 5000, 9000);  // the run reads only up to 1000
   loader = answer.add_roles()->mutable_loader();
   *loader->add_partitions() = Progress(1, 300, 300, 1000);
   answer.clear_topics();
@@ -124,7 +124,7 @@ TEST(DealtTopicsTest, CountsOfLoadersAreAddedAndTheLeastWatermarkIsTheRuns) {
 
 class ConsumedOffsetsTest : public testing::Test {
  protected:
-  // Consumes a whole block that has one record for each message.
+  // Adds to the ledger a whole block in which each message has one record.
   void Consume(uint32_t split, uint64_t first, uint64_t end, uint32_t epoch = 0) {
     ProvenanceRange range;
     range.set_split(split);

@@ -1,4 +1,4 @@
-// A TopicSource for tests: an in-memory cluster, which the test changes as it likes.
+// A TopicSource for tests: an in-memory cluster that the test can change at any time.
 //
 // Not thread-safe.
 
@@ -33,8 +33,8 @@ class FakeTopicSource final : public TopicSource {
   std::vector<std::vector<KafkaPlace>> commits;
   absl::Status error;         // returned by every question
   absl::Status commit_error;  // returned by commits
-  // Called after each question about offsets, with the question's name: lets a test change the
-  // cluster before the next one.
+  // Called with the question's name after each question about offsets, so that a test can change
+  // the cluster before the next question.
   std::function<void(const std::string& question)> after;
 
   absl::StatusOr<std::string> ClusterId(const KafkaConfig&) override {

@@ -1,4 +1,4 @@
-// The TopicSource that asks Kafka. It keeps a connection to each cluster that it was asked about.
+// The TopicSource that asks Kafka. It keeps a connection to each cluster that it has asked.
 //
 // Not thread-safe. The destructor takes up to a second for each connection.
 
@@ -20,10 +20,10 @@ namespace satrap {
 
 class KafkaTopicSource final : public TopicSource {
  public:
-  // Less than the 15 s in which a run with a wrong address must have ended with its message.
+  // Less than 15 s, because a run with a wrong address must end with its message within 15 s.
   static constexpr absl::Duration kLimit = absl::Seconds(10);
 
-  // `limit` bounds each question, and the connection before the first one.
+  // `limit` bounds each question, and also the connection that precedes the first one.
   explicit KafkaTopicSource(absl::Duration limit = kLimit, Logger logger = {})
       : limit_(limit), logger_(std::move(logger)) {}
 
@@ -43,7 +43,7 @@ class KafkaTopicSource final : public TopicSource {
 
   const absl::Duration limit_;
   const Logger logger_;
-  // Keyed by what determines a connection: brokers, settings, group.
+  // The key is what determines a connection: brokers, settings, group.
   std::map<std::string, std::unique_ptr<KafkaCluster>> clusters_;
 };
 

@@ -59,7 +59,7 @@ RunTopics::RunTopics(const JobConfig& job, const RunTopicsOptions& options, Host
       << "the job reads topics";
 }
 
-// `take` runs on the disk executor.
+// Runs `question` on the topic executor, and then `take` with its answer on the disk executor.
 template <typename Question, typename Answer>
 void RunTopics::Ask(Question question, void (RunTopics::*take)(const Answer& answer)) {
   ++open_questions_;
@@ -84,12 +84,14 @@ void RunTopics::WarnOnce(const char* what, const absl::Status& status,
 
 void RunTopics::Await(uint32_t loader, Done done) {
   Done& waiting = awaiting_[loader];
-  // The earlier attempt is over. Without this, many of them would pile up while a broker is away.
+  // Answer the loader's earlier attempt, which has timed out. Otherwise many attempts would pile up
+  // while no broker answers.
   if (waiting) waiting(absl::UnavailableError("the loader has asked again"));
   waiting = std::move(done);
   if (deadline_us_.has_value()) return;
   double wait_seconds = 0;
-  // In a run that has begun, a broker that is away comes back; in a new one the address is wrong.
+  // Wait for a broker only if the run has begun: in a new run, a broker that does not answer
+  // probably has a wrong address.
   if (!log_->topics().empty()) {
     for (const TopicInput& stream : TopicInputsOf(job_)) {
       wait_seconds = std::max(wait_seconds, stream.config.broker_wait_seconds());
@@ -115,13 +117,13 @@ void RunTopics::TakeTopics(const absl::StatusOr<FoundTopics>& found) {
   deadline_us_.reset();
   std::map<uint32_t, Done> waiting;
   waiting.swap(awaiting_);
-  // Whoever waits for topics that could not be found is told how the generation has ended.
+  // If the topics could not be found, the loaders are told how the generation has ended.
   const absl::Status ended = host_->EndedStatus();
   if (!ended.ok()) status = ended;
   for (const auto& [loader, done] : waiting) done(status);
 }
 
-// After a question that failed: asks again later and returns true, or ends the run.
+// Call after a question has failed. Either asks again later and returns true, or ends the run.
 bool RunTopics::WaitForBroker(const absl::Status& status) {
   if (!host_->EndedStatus().ok()) return false;
   const bool has_begun = !log_->topics().empty();
@@ -130,7 +132,7 @@ bool RunTopics::WaitForBroker(const absl::Status& status) {
     return false;
   }
   if (options_.executor->NowUs() >= *deadline_us_) {
-    // A restart would not help: every further generation would wait as long again.
+    // A restart would not help, because every further generation would wait as long again.
     Ending away = EndingOf(
         Ending::TOPICS, absl::StrCat(status.message(),
                                      "; the run has waited for it as long as broker_wait_seconds ",
@@ -147,7 +149,7 @@ bool RunTopics::WaitForBroker(const absl::Status& status) {
   return true;
 }
 
-// Appends what the log does not have yet before any loader is answered.
+// Appends to the log the topics that it does not have yet, before any loader is answered.
 absl::Status RunTopics::BeginWith(const FoundTopics& found) {
   for (const std::string& warning : found.warnings) {
     if (options_.warn) options_.warn(warning);
@@ -172,7 +174,8 @@ absl::Status RunTopics::BeginWith(const FoundTopics& found) {
     MutexLock lock(&mutex_);
     dealt_.Begin(*train);
   }
-  // The previous coordinator may have died between a cut's link and the commit of its offsets.
+  // Commit the offsets of the cut again: the previous coordinator may have died after the cut's
+  // link and before their commit.
   if (start_ledger_ == nullptr) return absl::OkStatus();
   return Follow(*start_position_, *start_ledger_);
 }
@@ -200,7 +203,7 @@ void RunTopics::TakePartitions(const absl::StatusOr<StreamTopics>& added) {
     *entry.add_topics() = *added;
     status = host_->AppendTopics(entry);
   }
-  WarnOnce("cannot take new partitions in now: ", status, &look_trouble_);
+  WarnOnce("new partitions cannot be added to the run for now: ", status, &look_trouble_);
   if (grows && !takes_them) WarnOfLeftOut(*added);
   MutexLock lock(&mutex_);
   looks_ = false;
@@ -223,8 +226,8 @@ void RunTopics::FollowCut(const std::string& cut) {
   const absl::Status followed =
       manifest.ok() ? Follow(manifest->position(), manifest->ledger()) : manifest.status();
   if (followed.ok() || !options_.warn) return;
-  options_.warn(absl::StrCat("the offsets of the consumer group do not follow ", cut, ": ",
-                             followed.message()));
+  options_.warn(absl::StrCat("the offsets of the consumer group could not be set to those of ", cut,
+                             ": ", followed.message()));
 }
 
 absl::Status RunTopics::Follow(const RunPosition& position, const LedgerState& state) {
@@ -244,7 +247,7 @@ void RunTopics::CommitOffsets() {
 }
 
 void RunTopics::TakeCommitted(const absl::Status& status) {
-  WarnOnce("the offsets of the consumer group stay behind, which only tools notice: ", status,
+  WarnOnce("the offsets of the consumer group lag behind, which only tools notice: ", status,
            &commit_trouble_);
   MutexLock lock(&mutex_);
   commits_ = false;

@@ -1,25 +1,26 @@
-// The topics of a run, in one generation: they are found before any loader reads and sent to all,
-// partitions that are added are noticed, and the group's offsets follow the cuts.
+// The topics of a run in one generation: finds them before any loader reads, sends them to all
+// loaders, notices added partitions, and commits the group's offsets after cuts.
 //
-// The first FixSplits of a run turns start and end of its topics into offsets and appends them to
-// the log as a TOPICS entry before any loader is answered; every later generation reads the same
-// ones, however far the topics have moved. If that fails, the run fails with one message, within 15
-// s if no broker answers. A later generation first checks that the cluster is the same and has the
-// partitions, and waits broker_wait_seconds for a broker that is away; then the run fails.
+// The first FixSplits of a run turns the start and end of its topics into offsets, and appends them
+// to the log as a TOPICS entry before any loader is answered. Every later generation reads the same
+// offsets, however far the topics have moved. If that fails, the run fails with one message, within
+// 15 s if no broker answers. A later generation first checks that the cluster is the same and still
+// has the partitions. If no broker answers, it waits broker_wait_seconds; then the run fails.
 //
 // Partitions that are added while a hybrid run without end trains are appended to the log, then
-// dealt (dealt_topics.h), and sent with each heartbeat until the loader knows them; a sync run
-// warns and leaves them out. After a cut is committed, and when a generation begins from one, the
-// offsets up to which that cut has consumed everything are committed for the job's group, in the
-// background, one commit at a time and the newest first. A failure only warns, and the next cut
-// tries again.
+// distributed (dealt_topics.h), and sent with each heartbeat until the loader knows them; a sync
+// run warns and leaves them out. After a cut is committed, and when a generation begins from a cut,
+// the offsets up to which that cut has consumed everything are committed for the job's group. That
+// happens in the background, one commit at a time; of several waiting commits only the newest is
+// made. A failure is only a warning, and the next cut tries again.
 //
-// Questions to brokers are asked by tasks of `topic_executor`, which may outlive the engine; their
-// answers are taken where the run's log is written (Host::OnDisk), because most of them end in an
-// entry of it.
+// Questions to brokers run in tasks of `topic_executor`, which may outlive the engine. Their
+// answers are processed where the run's log is written (Host::OnDisk), because most of them add an
+// entry to it.
 //
-// Thread-safe, except for calls marked "On disk": those are for tasks of Host::OnDisk. It never
-// calls its host while it holds its lock, so the host may call it while holding its own.
+// Thread-safe, except for calls marked "On disk", which are for tasks of Host::OnDisk. It never
+// calls its host while it holds its own lock, so the host may call it while holding the host's
+// lock.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_TOPICS_RUN_TOPICS_H_
 #define SATRAP_DEPLOY_COORDINATOR_TOPICS_RUN_TOPICS_H_
@@ -48,64 +49,65 @@
 namespace satrap {
 
 struct RunTopicsOptions {
-  Executor* executor = nullptr;  // timers
-  // The source that answers questions, and the executor that asks: both for a job that reads
-  // topics.
+  Executor* executor = nullptr;  // for timers
+  // The source that answers questions, and the executor on which they are asked. A job that reads
+  // topics needs both.
   TopicSource* topics = nullptr;
   Executor* topic_executor = nullptr;
   FileSystem* file_system = nullptr;
   std::function<int64_t()> unix_ms;              // the wall clock
   std::function<void(const std::string&)> warn;  // may be null
-  int64_t partitions_period_ms = 10000;          // between two looks for new partitions
+  int64_t partitions_period_ms = 10000;          // between two checks for new partitions
   int64_t broker_pause_ms = 1000;                // before a broker that is away is asked again
 };
 
 class RunTopics {
  public:
-  // What this class needs from the engine.
+  // The services that this class needs from the engine.
   class Host {
    public:
     virtual ~Host() = default;
     // Runs tasks one at a time, in order.
     virtual void OnDisk(Task task) = 0;
-    // On disk: appends the entry to the run's log. After an error the generation has ended, unless
-    // it is certain that the entry is not in the log.
+    // On disk: appends the entry to the run's log. After an error, unless the entry certainly is
+    // not in the log, the generation has ended.
     virtual absl::Status AppendTopics(const TopicsEntry& topics) = 0;
-    // Ends the generation; the run fails, too, unless a restart may cure it (cause_table.h).
+    // Ends the generation. The run fails, too, unless a restart may help (cause_table.h).
     virtual void EndForTopics(Ending how) = 0;
-    // How the generation has ended; OK as long as it has not.
+    // An error that says how the generation has ended; OK as long as it has not ended.
     virtual absl::Status EndedStatus() = 0;
   };
 
   // `log` is the host's; only calls on disk read it. `position` and `ledger` belong to the cut that
-  // the generation begins from, whose offsets the group may not have; null: there is no cut. None
-  // is owned.
+  // the generation begins from, and are null without a cut. The group may not have committed that
+  // cut's offsets yet. None of the pointers is owned.
   RunTopics(const JobConfig& job, const RunTopicsOptions& options, Host* host, const RunLog* log,
             const RunPosition* position, const LedgerState* ledger);
 
-  // Sets the owner of this object. Answers that come after `owner` is gone are dropped. REQUIRES:
-  // called before all others
+  // Sets the owner of this object. Answers that come after `owner` is destroyed are dropped.
+  // REQUIRES: called before all other methods
   void SetOwner(std::weak_ptr<void> owner) { owner_ = std::move(owner); }
 
-  // On disk. Whether all that the generation begins with is known; true for a job without topics.
+  // On disk: whether all topics that the generation begins with are known; true for a job without
+  // topics.
   bool known() const { return known_; }
-  // On disk: finds out what the generation begins with, and calls `done` on disk when that has
-  // succeeded or failed. If the loader calls again meanwhile, its earlier `done` gets UNAVAILABLE.
-  // REQUIRES: !known()
+  // On disk: finds the topics that the generation begins with, and calls `done` on disk when that
+  // has succeeded or failed. If the loader calls again meanwhile, its earlier `done` gets
+  // UNAVAILABLE. REQUIRES: !known()
   void Await(uint32_t loader, std::function<void(const absl::Status&)> done);
-  // On disk: topics() are what the loaders receive; first_topics() fix the order of the samples and
-  // do not grow.
+  // On disk: topics() are those that the loaders receive. first_topics() determine the order of the
+  // samples, and do not grow.
   const std::vector<StreamTopics>& topics() const { return topics_; }
   const std::vector<StreamTopics>& first_topics() const { return first_topics_; }
 
-  // On disk: lets the group's offsets follow a cut that is committed.
+  // On disk: commits the offsets of a committed cut for the group.
   void FollowCut(const std::string& cut);
-  // Looks for new partitions, if it is time. REQUIRES: called from time to time while training runs
+  // Checks for new partitions, if that is due. REQUIRES: called regularly while training runs
   void Tick();
-  // Adds the partitions from `known` on that are new in this generation.
+  // Adds the partitions from number `known` on that are new in this generation.
   void AddTo(uint32_t known, HeartbeatAnswer* answer) const;
   void AddTo(StatusAnswer* answer) const;
-  // Whether a question to a broker is open.
+  // Whether a question to a broker has not been answered yet.
   bool asks_broker() const { return open_questions_ > 0; }
 
  private:
@@ -121,7 +123,8 @@ class RunTopics {
   absl::Status Follow(const RunPosition& position, const LedgerState& state);
   void CommitOffsets() REQUIRES(mutex_);
   void TakeCommitted(const absl::Status& status);
-  // Warns, unless the last warning had the same code. An OK status resets that.
+  // Warns about `status` unless its code is `*last`, the code in the previous call. An OK status
+  // resets `*last`.
   void WarnOnce(const char* what, const absl::Status& status, absl::StatusCode* last) const;
 
   const JobConfig job_;
@@ -139,7 +142,7 @@ class RunTopics {
   std::vector<StreamTopics> topics_;
   std::vector<StreamTopics> first_topics_;
   std::map<uint32_t, Done> awaiting_;    // by loader
-  absl::optional<int64_t> deadline_us_;  // while the topics are asked for
+  absl::optional<int64_t> deadline_us_;  // set while the topics are asked for
   absl::StatusCode look_trouble_ = absl::StatusCode::kOk;
   absl::StatusCode commit_trouble_ = absl::StatusCode::kOk;
   std::string left_out_;  // new partitions that a sync run was warned of

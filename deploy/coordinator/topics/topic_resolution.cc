@@ -25,7 +25,7 @@ std::string Names(absl::Span<const KafkaPartition> partitions) {
   });
 }
 
-// What ResolveTopics knows of the cluster.
+// The state of ResolveTopics: the stream, and what the cluster has answered so far.
 struct Found {
   const TopicInput& stream;
   const int64_t now_ms;
@@ -45,7 +45,7 @@ Offsets Latest(const Found& found) {
   return offsets;
 }
 
-// The offsets that the job lists, in the order of the partitions.
+// The offsets that the job lists, sorted like the partitions.
 absl::StatusOr<Offsets> Listed(const google::protobuf::RepeatedPtrField<KafkaOffset>& list,
                                const Found& found, const std::string& path) {
   std::map<KafkaPartition, int64_t> offset_of;
@@ -79,7 +79,8 @@ absl::StatusOr<Offsets> AtTime(const std::string& text, const Found& found, cons
   if (!time_ms.ok()) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": ", time_ms.status().message()));
   }
-  // The broker would answer with the latest offset, which is not what was asked for.
+  // For a time in the future the broker would return the latest offset, which is not what the job
+  // wants.
   if (*time_ms > found.now_ms) {
     return absl::InvalidArgumentError(absl::StrCat(
         path, ": ", text, " is yet to come. Times become offsets when the run begins, so give one ",
@@ -88,9 +89,9 @@ absl::StatusOr<Offsets> AtTime(const std::string& text, const Found& found, cons
   return source->OffsetsAt(found.stream.config, found.partitions, *time_ms);
 }
 
-// One element for each partition; sets found->ranges. If the cluster is asked for the starts, it is
-// asked before the ranges: writers and the group go on meanwhile, and a start after its range would
-// be an error.
+// Returns one start for each partition, and sets found->ranges. If the cluster must be asked for
+// the starts, it is asked for them before the ranges. The group and the writers continue meanwhile,
+// so a start that was asked for later could lie after its range, which is an error.
 absl::StatusOr<Offsets> FindStarts(Found* found, TopicSource* source) {
   const TopicInput& stream = found->stream;
   const KafkaStart& start = stream.config.start();
@@ -111,7 +112,8 @@ absl::StatusOr<Offsets> FindStarts(Found* found, TopicSource* source) {
   return offsets;
 }
 
-// Why the stream must not wait for messages that are yet to be written; null if it may.
+// The reason why the stream must not wait for messages that are not written yet; null if it may
+// wait.
 const char* WhyNotWait(const JobConfig& job, const TopicInput& stream) {
   if (stream.stream != TRAIN_STREAM) {
     return "an evaluation reads all of its records and must not wait for any";
@@ -123,7 +125,7 @@ const char* WhyNotWait(const JobConfig& job, const TopicInput& stream) {
   return nullptr;
 }
 
-// One element for each partition. REQUIRES: the stream ends
+// Returns one end for each partition. REQUIRES: the stream ends
 absl::StatusOr<Offsets> EndsOf(const JobConfig& job, const Found& found, TopicSource* source) {
   const KafkaEnd& end = found.stream.config.end();
   const std::string path = found.stream.path + ".end";
@@ -140,7 +142,8 @@ absl::StatusOr<Offsets> EndsOf(const JobConfig& job, const Found& found, TopicSo
   return offsets;
 }
 
-// Checks the start of partition i, and moves it if it has expired and may be skipped.
+// Checks the start of partition i. If the start has expired and the job allows it, moves it to the
+// earliest offset.
 absl::Status FitStart(const Found& found, size_t i, int64_t* start,
                       std::vector<std::string>* warnings) {
   const KafkaOffsetRange& range = found.ranges[i];
@@ -177,7 +180,7 @@ absl::Status CheckLanes(const JobConfig& job, const Found& found) {
 }
 
 // All partitions that the stream reads, sorted: those of the topics that it names, and those of the
-// topics that match its pattern and take no dead letters.
+// topics that match its pattern, except topics for dead letters.
 absl::StatusOr<std::vector<KafkaPartition>> FindPartitions(const TopicInput& stream,
                                                            TopicSource* source) {
   ASSIGN_OR_RETURN(std::vector<KafkaPartition> partitions, source->Partitions(stream.config));
@@ -196,7 +199,8 @@ absl::StatusOr<std::vector<KafkaPartition>> FindPartitions(const TopicInput& str
                                           " matches only topics that take dead letters"));
 }
 
-// Otherwise a typo would be noticed only with the first bad record, which may come after days.
+// Without this check a typing error would be noticed only at the first bad record, perhaps after
+// days.
 absl::Status CheckDeadLetterTopic(const TopicInput& stream, TopicSource* source) {
   if (stream.config.dead_letter_topic().empty()) return absl::OkStatus();
   KafkaConfig config = stream.config;
@@ -221,7 +225,7 @@ std::vector<TopicInput> TopicInputsOf(const JobConfig& job) {
   for (const Stream stream : {TRAIN_STREAM, VALID_STREAM, TEST_STREAM}) {
     if (job.action() != JobConfig::TRAIN && stream != TEST_STREAM) continue;
     const KafkaConfig* const topics = TopicsOf(job.data(), stream);
-    // A stream has files or topics, but `predict` and `evaluate` may bring files of their own.
+    // Even in a job with topics, `predict` and `evaluate` may name files for a stream.
     if (topics == nullptr || !FilesOf(job.data(), stream).empty()) continue;
     streams.push_back({stream, TopicsPath(stream), *topics, dead_letter_topics});
   }
@@ -268,11 +272,11 @@ absl::StatusOr<ResolvedTopics> ResolveTopics(const JobConfig& job, const TopicIn
 absl::Status CheckTopics(const TopicInput& stream, const StreamTopics& known, TopicSource* source) {
   ASSIGN_OR_RETURN(const std::string id, source->ClusterId(stream.config));
   if (id != known.cluster_id()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the run reads topics of the Kafka cluster ", known.cluster_id(), ", and at ",
-                     absl::StrJoin(stream.config.brokers(), ","), " is the cluster ", id,
-                     ", whose offsets mean other messages. Name brokers of the run's cluster in ",
-                     stream.path, ".brokers, or begin a new run"));
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the run reads topics of the Kafka cluster ", known.cluster_id(), ", but the cluster at ",
+        absl::StrJoin(stream.config.brokers(), ","), " is ", id,
+        ", whose offsets mean other messages. Name brokers of the run's cluster in ", stream.path,
+        ".brokers, or begin a new run"));
   }
   ASSIGN_OR_RETURN(const std::vector<KafkaPartition> partitions, FindPartitions(stream, source));
   std::vector<KafkaPartition> gone;
@@ -283,7 +287,7 @@ absl::Status CheckTopics(const TopicInput& stream, const StreamTopics& known, To
   if (gone.empty()) return CheckDeadLetterTopic(stream, source);
   return absl::FailedPreconditionError(
       absl::StrCat("the run reads ", Names(gone), ", which the Kafka cluster ", id,
-                   " does not have any more, or the login may not read: begin a new run"));
+                   " no longer has, or which the login may not read: begin a new run"));
 }
 
 absl::StatusOr<StreamTopics> FindNewPartitions(const TopicInput& stream, const StreamTopics& known,

@@ -156,8 +156,8 @@ TEST_F(TopicResolutionTest, TheEndOfAnEvaluationIsWritten) {
 }
 
 TEST_F(TopicResolutionTest, AStartThatMovesWhileItIsAskedForIsNotBehindTheEnd) {
-  // The group's members and the writers go on after each question, so the last answer is the
-  // largest.
+  // After each question, the group commits and the writers add messages, so later answers have
+  // larger offsets.
   source_.after = [this](const std::string&) {
     for (auto& [name, partition] : source_.partitions) {
       partition.latest += 10;
@@ -205,7 +205,7 @@ TEST_F(TopicResolutionTest, DeadLettersOfAnyStreamAreNoInputOfAPattern) {
   EXPECT_EQ(PartitionNames(resolved->topics), "clicks/0, clicks/1");
   source_.partitions[{"clicks-bad", 1}] = {0, 5, {}};
   EXPECT_EQ(FindNewPartitions(train, resolved->topics, &source_)->partitions_size(), 0);
-  // A topic that the job names is read even if it takes dead letters.
+  // A topic that the job names is read even though it is a topic for dead letters.
   job_.mutable_data()->mutable_kafka()->add_topics("clicks-bad");
   EXPECT_EQ(PartitionNames(ResolveTopics(job_, TopicInputsOf(job_)[0], kNowMs, &source_)->topics),
             "clicks/0, clicks/1, clicks-bad/0, clicks-bad/1");

@@ -117,7 +117,8 @@ std::string LastErrorIn(absl::string_view log) {
       continue;
     }
     last = std::string(line);
-    // A line of Logger::Error, an error from before the logger existed, or a failed CHECK.
+    // Matches a line of Logger::Error, an error printed before there is a logger, and a failed
+    // CHECK.
     if (absl::StrContains(line, " error ") || absl::StartsWith(line, "error: ") ||
         absl::StrContains(line, "CHECK")) {
       last_error = std::string(line);

@@ -1,10 +1,10 @@
 // A ChildProcess is one program that this process has started. The launcher starts its programs
 // through a ProcessStarter (process_starter.h).
 //
-// The child dies with its parent, whatever ends the parent: the kernel kills it when the thread
-// that started it is gone (PR_SET_PDEATHSIG). So the parent's main thread must start it. The child
-// is a process group of its own, so that Ctrl-C on the terminal reaches only the launcher, which
-// then stops the others in order. Not thread-safe.
+// The child dies with its parent, however the parent ends: the kernel kills the child when the
+// thread that started it is gone (PR_SET_PDEATHSIG). So the parent's main thread must start it. The
+// child has a process group of its own, so that Ctrl-C on the terminal reaches only the launcher,
+// which then stops the other processes in order. Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_CHILD_PROCESS_H_
 #define SATRAP_DEPLOY_LAUNCHER_PROCESS_CHILD_PROCESS_H_
@@ -22,19 +22,19 @@ namespace satrap {
 
 class ChildProcess {
  public:
-  // Runs args[0] with `args`; stdout and stderr go to the file `log_path`, stdin is empty.
-  // Errors as FileError (common/file/file_error.h), naming the log or the program that cannot be
+  // Runs args[0] with `args`; stdout and stderr go to the file `log_path`, stdin is empty. Errors
+  // are those of FileError (common/file/file_error.h), naming the log or the program that cannot be
   // started. REQUIRES: the main thread; no gRPC has been used in this process yet
   static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args,
                                             const std::string& log_path);
-  // The same; stdout and stderr go to the descriptor `output`, which stays the caller's. The child
-  // has the descriptor `inherited`, too, under the same number, even if it is closed on exec
-  // otherwise; -1: none.
+  // As above, but stdout and stderr go to the descriptor `output`, which the caller keeps. The child
+  // inherits the descriptor `inherited` under the same number, even if exec would close it; -1:
+  // none.
   static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args, int output,
                                             int inherited = -1);
 
   pid_t pid() const { return pid_; }
-  // True once the process has ended; wait_status() then says how. Never blocks.
+  // Whether the process has ended; if so, wait_status() says how. Never blocks.
   bool HasEnded();
   // waitpid's status. REQUIRES: HasEnded()
   int wait_status() const { return *wait_status_; }
@@ -57,7 +57,7 @@ std::string DescribeExit(int wait_status);
 // last line; empty if there is none. Lines of earlier generations do not count. Reads at most the
 // last `max_bytes` of the log.
 std::string LastErrorOf(const std::string& log_path, size_t max_bytes = 65536);
-// The same of a text.
+// Like LastErrorOf, for the text of a log.
 std::string LastErrorIn(absl::string_view log);
 
 }  // namespace satrap

@@ -26,7 +26,7 @@ std::string CutProblem(const RunLog& log, const std::string& run_dir, const std:
   uint32_t crc32c = 0;
   const auto manifest = ReadManifest(folder, file_system, &crc32c);
   if (!manifest.ok()) return absl::StrCat("damaged: ", manifest.status().message());
-  // Checked before the files, because the files of another cut may well be whole.
+  // Check this before the files, because the folder may hold all files of another cut.
   const absl::Status identity = CheckCutIdentity(log, folder, *manifest, crc32c);
   if (!identity.ok()) return absl::StrCat("damaged: ", identity.message());
   for (const FileOfCut& expected : FilesOfCut(folder, *manifest)) {

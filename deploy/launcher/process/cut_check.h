@@ -1,5 +1,5 @@
-// A quick check whether a saved cut is there as it was committed. It reads the manifest and the
-// sizes of the files, not their contents; `satrap checkpoint verify` reads everything.
+// Quickly checks whether a saved cut is still as it was when it was committed. Reads the manifest
+// and the sizes of the files, but not their contents; `satrap checkpoint verify` reads everything.
 //
 // Thread-safe: functions of their arguments and of the files.
 
@@ -26,7 +26,7 @@ struct FileOfCut {
 // All files that the manifest names. `folder` is the cut's.
 std::vector<FileOfCut> FilesOfCut(const std::string& folder, const CheckpointManifest& manifest);
 
-// What is wrong with committed cut `cut` of the run in `run_dir`, whose log is `log`; empty if
+// What is wrong with the committed cut `cut` of the run in `run_dir`, whose log is `log`; empty if
 // nothing is found:
 //     missing: FOLDER
 //     damaged: WHAT, with its path     a file or the manifest; or another cut lies in its place

@@ -23,7 +23,7 @@
 namespace satrap {
 namespace {
 
-// How long killed processes may take to disappear: the kernel frees their memory meanwhile.
+// How long killed processes may take to disappear; the kernel must free their memory first.
 constexpr int64_t kGoneMs = 60000;
 constexpr int64_t kLogPeriodMs = 10000;
 
@@ -49,7 +49,7 @@ Generation::Generation(ProcessStarter* starter, const RunFolder* folder, std::st
     : starter_(starter),
       folder_(folder),
       bin_dir_(std::move(bin_dir)),
-      // On a full disk the log is not cut.
+      // Ignores errors: on a full disk the log stays as it is.
       log_cutter_(
           [](const std::string& path) { CutForeignFile(path, FileLimits()).IgnoreError(); }) {}
 
@@ -71,7 +71,7 @@ absl::Status Generation::StartOne(const JobConfig& job, Role role, int index, ui
   }
   if (role == NN_WORKER) {
     args.push_back("--advertise=127.0.0.1");
-    // All ranks are on this machine.
+    // Rank i uses card i, because all ranks are on this machine.
     if (job.nn_worker().device() == NnWorkerConfig::CUDA) {
       args.push_back(absl::StrCat("--card=", index));
     }
@@ -80,10 +80,10 @@ absl::Status Generation::StartOne(const JobConfig& job, Role role, int index, ui
     args.push_back(absl::StrCat("--listen=", folder_->SocketAddress(file_name)));
   }
   const std::string log_path = folder_->LogPath(file_name);
-  // An error here is ignored: the start of the process, which opens the log, too, reports it.
+  // Ignore an error: starting the process opens the log, too, and reports it.
   std::ofstream(log_path, std::ios::app) << kGenerationLine << number << " ----\n";
-  // A process that is killed leaves no ending, and that of the one before must not be mistaken for
-  // its own.
+  // Remove the Ending that the previous process has left. If the new process is killed, it may
+  // leave none, and then the old Ending would be mistaken for that of the new process.
   std::error_code error;
   std::filesystem::remove(ending_path, error);
   ASSIGN_OR_RETURN(const pid_t pid, starter_->Start(args, log_path));

@@ -43,18 +43,19 @@ class Generation {
   // Nothing is owned.
   Generation(ProcessStarter* starter, const RunFolder* folder, std::string bin_dir);
 
-  // Writes into each log which generation begins, removes the endings that processes of the one
-  // before have written, and starts all processes. The coordinator is started first, and only it
-  // gets `coordinator_flags`. Errors as ProcessStarter; processes that were started before the
-  // error still run. FAILED_PRECONDITION, and nothing is started, if the job wants cards and the NN
-  // worker's program for them was not built. REQUIRES: no process of an earlier generation runs
+  // Writes into each log which generation begins, removes the endings that the previous processes
+  // have written, and starts all processes. The coordinator is started first, and only it receives
+  // `coordinator_flags`. Errors are those of ProcessStarter; processes that were started before the
+  // error continue to run. FAILED_PRECONDITION, and nothing is started, if the job needs GPUs and
+  // the NN worker's program for them was not built. REQUIRES: no process of an earlier generation
+  // runs
   absl::Status Start(const JobConfig& job, uint64_t number,
                      const std::vector<std::string>& coordinator_flags);
-  // Notes the processes that have ended, and every few seconds has logs cut that have become too
-  // long (log_cutter.h), without waiting for it. If the starter was lost, and with it all
-  // processes, replaces it: errors as ProcessStarter::Replace.
+  // Records which processes have ended. Every few seconds it also begins to shorten logs that have
+  // become too long (log_cutter.h), and does not wait until that is done. If the starter was lost,
+  // and with it all processes, replaces the starter: errors are those of ProcessStarter::Replace.
   absl::Status Reap();
-  // Waits until each process but the coordinator has ended, or the time is over.
+  // Waits until each process except the coordinator has ended, or the time is over.
   absl::Status WaitForRoles(int64_t timeout_ms);
   // Sends `signal` to all, and waits until all have ended or the time is over.
   absl::Status End(int signal, int64_t timeout_ms);
@@ -64,11 +65,11 @@ class Generation {
   const RoleProcess& coordinator() const { return processes_.front(); }
   // "unix:...", the same in each generation.
   std::string coordinator_address() const;
-  // ABORTED if all have ended because the starter was lost.
+  // ABORTED if all processes have ended because the starter was lost; otherwise OK.
   const absl::Status& starter_loss() const { return starter_loss_; }
   bool AnyEnded() const;
   bool AllEnded() const;
-  // The first process that ended among those for which `counts` is true; null if there is none.
+  // Of the processes for which `counts` is true, the one that ended first; null if none has ended.
   const RoleProcess* FirstEnded(absl::FunctionRef<bool(const RoleProcess&)> counts) const;
 
  private:

@@ -16,13 +16,14 @@
 namespace satrap {
 namespace {
 
-// The ending that the process has written; nothing if it runs, ended well or has written none.
+// The ending that the process has written; nullopt if it runs, ended well or has not written one.
 absl::optional<Ending> LeftBy(const RoleProcess& process) {
   if (!process.ended || process.ended_well()) return absl::nullopt;
   return ReadEnding(process.ending_path);
 }
 
-// The failure elsewhere that a role has heard of and that made it end.
+// If the role's ending says that the role ended because another process had failed, returns the
+// failure of that process; otherwise nullopt.
 absl::optional<Ending> HeardBy(const RoleProcess& process) {
   if (process.role == COORDINATOR) return absl::nullopt;
   absl::optional<Ending> left = LeftBy(process);
@@ -30,8 +31,8 @@ absl::optional<Ending> HeardBy(const RoleProcess& process) {
   return left;
 }
 
-// Whether a role has ended because of a failure elsewhere. If it could not write an ending, its
-// exit code says so.
+// Whether a role has ended because of another process's failure. If the role could not write an
+// ending, its exit code tells.
 bool IsEcho(const RoleProcess& process) {
   const bool has_left = LeftBy(process).has_value();
   return HeardBy(process).has_value() || (!has_left && (process.exited_with(kExitEchoStartAgain) ||
@@ -59,9 +60,9 @@ Cause SilentCoordinator(const RoleProcess& coordinator, const RoleProcess* witne
   return cause;
 }
 
-// The cause, given the `ending` that the coordinator, or an echo, has reported. `first`, if not
-// null, is the first process that ended by itself. It is the cause if it ended before the process
-// that `ending` names: that one failed because it missed `first`.
+// The cause, given the `ending` that the coordinator or a role reported. `first`, if not null, is
+// the first process that ended by itself. If it ended before the process that `ending` names, it is
+// the cause: the other process failed only because `first` was gone.
 Cause ToldCause(const Generation& generation, const Ending& ending, int64_t over_ms,
                 const RoleProcess* first) {
   const std::vector<RoleProcess>& processes = generation.processes();
@@ -71,7 +72,8 @@ Cause ToldCause(const Generation& generation, const Ending& ending, int64_t over
   const bool is_told = told != processes.end();
   if (first != nullptr && first->ended_ms <= over_ms && !(is_told && first == &*told)) {
     const bool before = !is_told || !told->ended || first->ended_ms < told->ended_ms;
-    // Exit code 0 before the run is over is never a consequence of another failure.
+    // A process that exits with code 0 before the run is over has not ended because of another
+    // failure.
     if (before || first->ended_well()) return CauseOf(*first);
   }
   if (!is_told) {
@@ -116,8 +118,7 @@ Cause FindCause(const Generation& generation, const CoordinatorView& view) {
   const RoleProcess* killed =
       generation.FirstEnded([](const RoleProcess& process) { return process.was_killed(); });
   if (killed != nullptr) return CauseOf(*killed);
-  // A coordinator that asks to be started again ends its generation for a reason that is known
-  // elsewhere.
+  // Skip a coordinator that exits in order to be started again: the reason is in another process.
   const RoleProcess* first = generation.FirstEnded([](const RoleProcess& process) {
     const bool is_told = process.role == COORDINATOR && process.exited_with(kExitStartAgain);
     return !is_told && !IsEcho(process);
@@ -131,8 +132,9 @@ Cause FindCause(const Generation& generation, const CoordinatorView& view) {
     return ToldCause(generation, view.status.ending(), view.over_ms, first);
   }
   if (coordinator.exited_with(kExitFailed)) return CauseOf(coordinator);
-  // The coordinator may be gone before it was asked. It has written what it would have said, and
-  // others have heard it.
+  // The coordinator may have exited before it could be asked for its status. Then the ending that
+  // it has written says the same as the status would have said, and roles may have heard of that
+  // ending, too.
   if (const absl::optional<Ending> left = LeftBy(coordinator); left.has_value()) {
     return ToldCause(generation, *left, coordinator.ended_ms, first);
   }
@@ -150,7 +152,7 @@ std::string RestartText(const Cause& cause, bool is_scaled, int64_t pause_ms,
   if (pause_ms >= 1000) absl::StrAppend(&text, "in ", pause_ms / 1000, " s ");
   absl::StrAppend(&text, "generation ", progress.generation + 1, " goes on from ",
                   BeginningText(progress), "; ");
-  // A change of size begins with a cut after the last step.
+  // Before a change of size, the ranks save a cut after their last step.
   if (is_scaled || LosesNoWork(progress, status)) return text + kNoWorkIsLost;
   return absl::StrCat(text, LossText(progress, status), " and trained again");
 }
@@ -161,8 +163,8 @@ std::string OutlookText(const std::string& run_dir, const RunProgress& before,
   if (!newest.ok() || newest->generation == 0 || newest->result.has_value()) return "";
   const std::string how = ResumeText(run_dir, *newest, ShownPath(run_dir));
   if (end.saved) return absl::StrCat(kNoWorkIsLost, "; ", how);
-  // A generation that did not begin has no work to lose. What the one before lost was reported when
-  // it was restarted.
+  // A generation that did not begin has no work to lose. What the previous generation has lost was
+  // reported when the launcher restarted after that generation.
   const bool claimed = newest->generation > before.generation;
   if (!end.has_run && status.train().step() == 0 && (end.has_answered || !claimed)) return how;
   if (LosesNoWork(*newest, status)) return absl::StrCat(kNoWorkIsLost, "; ", how);
@@ -170,15 +172,16 @@ std::string OutlookText(const std::string& run_dir, const RunProgress& before,
 }
 
 bool IsSavedAtStop(const RunProgress& newest, uint64_t generation) {
-  // The wish to stop may have met a change of size, which takes its own cut and does not train
-  // after it.
+  // If a change of size was under way when the stop was asked for, the cut of that change has saved
+  // all work, and nothing was trained after the cut.
   if (newest.began == BEGAN_SCALE_ANNOUNCED) return true;
-  // Or the last cut was committed, but a death came before that could be reported.
+  // Otherwise, the last cut may have been committed before a process died and nobody could report
+  // it.
   return newest.cut.has_value() && newest.cut->generation() == generation &&
          (newest.cut->leave() || newest.cut->last());
 }
 
-// Each flag is one line, because people see it in a list of processes.
+// Write each flag on one line, because people see flags in lists of processes.
 void AddFlagsOf(const Ending& ending, std::vector<std::string>* flags) {
   Ending without_text = ending;
   without_text.clear_text();

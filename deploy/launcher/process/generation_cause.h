@@ -1,5 +1,5 @@
-// Judges why a generation ended, from the signals, exit codes and endings (common/role/ending.h) of
-// its processes, and from what its coordinator said. Logs are only shown.
+// Finds out why a generation ended, from the signals, exit codes and endings (common/role/ending.h)
+// of its processes, and from its coordinator's answers. Logs are only shown to people.
 //
 // Thread-safe: functions of their arguments and of the files that the processes have left.
 
@@ -21,33 +21,33 @@ struct Cause {
   std::string full;  // the text with the path of the process's log and its last error
 };
 
-// The cause if `process`, which has ended, is to blame.
+// The cause if `process`, which has ended, is what failed.
 Cause CauseOf(const RoleProcess& process);
 
 // The cause if not all processes of a generation could be started.
 Cause CauseOf(const absl::Status& not_started);
 
-// What the launcher knows of the coordinator of a generation.
+// What the launcher knows about a generation's coordinator.
 struct CoordinatorView {
   StatusAnswer status;     // its last answer
-  bool answers = false;    // it answered when it was asked last
-  bool is_silent = false;  // it has not answered for longer than it may
+  bool answers = false;    // it answered the last call
+  bool is_silent = false;  // it has not answered for longer than the limit
   int64_t over_ms = 0;     // MonotonicMs when the state first was FAILED or RESTARTING
 };
 
-// Chooses, of all that went wrong, what went wrong first: the loss of the starter, with which all
-// processes end; else a process that was killed by a signal; else a coordinator that runs but does
-// not answer; else the first failure that was reported to the coordinator; else the first process
-// that ended. REQUIRES: the generation is over
+// Finds what went wrong first. In this order: the loss of the starter, with which all processes
+// end; a process that was killed by a signal; a coordinator that runs but does not answer; the
+// first failure that was reported to the coordinator; the first process that ended. REQUIRES: the
+// generation is over
 Cause FindCause(const Generation& generation, const CoordinatorView& view);
 
-// The message about a restart: why, and from where the run goes on. `progress` was read after the
-// end.
+// The message about a restart: its reason, and where the run continues. `progress` was read after
+// the end.
 std::string RestartText(const Cause& cause, bool is_scaled, int64_t pause_ms,
                         const RunProgress& progress, const StatusAnswer& status);
 
-// What is lost of a training that has ended, and how to continue it; empty if it cannot continue.
-// `before` was read when its last generation was started.
+// A text about what is lost of a training that has ended, and how to continue it; empty if it
+// cannot continue. `before` was read when the training's last generation was started.
 struct EndOfGeneration {
   bool saved = false;         // nothing is lost
   bool has_run = false;       // all its roles were ready
@@ -56,8 +56,8 @@ struct EndOfGeneration {
 std::string OutlookText(const std::string& run_dir, const RunProgress& before,
                         const StatusAnswer& status, const EndOfGeneration& end);
 
-// For a run whose command was interrupted: whether the log shows that all work of `generation` is
-// saved, although the coordinator could not report that.
+// Whether the log shows that all work of `generation` is saved, although the coordinator could not
+// report that. For a run whose command was interrupted.
 bool IsSavedAtStop(const RunProgress& newest, uint64_t generation);
 
 // Adds the flags that report a generation's end to the next coordinator (CoordinatorFlags).

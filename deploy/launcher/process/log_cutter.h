@@ -1,6 +1,7 @@
-// Cuts the logs of a run's processes once they have become too long (common/file/file_history.h),
-// on a thread of its own (side_thread.h), because copying a log takes a while, and for ever on a
-// disk that hangs. Then the logs continue to grow.
+// Keeps the logs of a run's processes short: moves the content of a log that is too long to older
+// files (common/file/file_history.h). This happens in a separate thread (side_thread.h), because
+// copying a log takes a while. On a disk that hangs the copying never ends, and the logs continue
+// to grow.
 //
 // Not thread-safe: for the launcher's main thread.
 
@@ -17,12 +18,13 @@ namespace satrap {
 
 class LogCutter {
  public:
-  // Cuts the file at a path if it is too long. Called on the thread, which may outlive this object.
+  // Moves the content of the file at `path` if it is too long. Called on the thread, which may
+  // outlive this object.
   using CutFile = std::function<void(const std::string& path)>;
   explicit LogCutter(CutFile cut_file);
 
-  // Begins to cut the files, in order, and returns at once. Does nothing if files of an earlier
-  // call are still being cut, or if no thread can be started now.
+  // Starts to shorten the files, in order, and returns at once. Does nothing if files of an earlier
+  // call are still being shortened, or if no thread can be started now.
   void Cut(const std::vector<std::string>& paths);
 
  private:

@@ -28,11 +28,11 @@
 namespace satrap {
 namespace {
 
-// A message is a packet of strings, each followed by a zero byte; the first one is its kind.
+// A message is a packet of strings, each followed by a zero byte. The first string is its kind.
 //
-//     start LOG ARG...       -> started PID | refused CODE SHORTAGE TEXT
-//     signal NUMBER PID...   -> sent
-//     exit PID WAIT_STATUS      from the starter, unasked
+//   start LOG ARG...       -> started PID | refused CODE SHORTAGE TEXT
+//   signal NUMBER PID...   -> sent
+//   exit PID WAIT_STATUS      from the starter, not as an answer
 constexpr char kStart[] = "start";
 constexpr char kSignal[] = "signal";
 constexpr char kStarted[] = "started";
@@ -40,7 +40,7 @@ constexpr char kRefused[] = "refused";
 constexpr char kSent[] = "sent";
 constexpr char kExit[] = "exit";
 
-// The longest message: command lines of roles have a few hundred bytes.
+// The longest message. The command line of a role has only a few hundred bytes.
 constexpr size_t kMaxMessageBytes = 65536;
 constexpr int64_t kAnswerMs = 10000;
 
@@ -61,8 +61,8 @@ T NumberOf(const std::string& text) {
   return absl::SimpleAtoi(text, &number) ? number : 0;
 }
 
-// The starter's work until its launcher is gone. Nobody would read an error message from it, so it
-// exits on an error, and the launcher sees the socket close.
+// The starter's work, until its launcher is gone. On an error it just exits, because nobody would
+// read a message from it, and the launcher sees that the socket is closed.
 class Starter {
  public:
   explicit Starter(int fd) : fd_(fd) {}
@@ -71,8 +71,7 @@ class Starter {
     sigset_t child_signal;
     sigemptyset(&child_signal);
     sigaddset(&child_signal, SIGCHLD);
-    // If a launcher set the mask before the fork, it blocks the signal already; a test may not have
-    // set it.
+    // The launcher may have blocked the signal before the fork, but a test may not have.
     sigprocmask(SIG_BLOCK, &child_signal, nullptr);
     const int signals = signalfd(-1, &child_signal, SFD_CLOEXEC | SFD_NONBLOCK);
     if (signals < 0) _exit(1);
@@ -121,7 +120,7 @@ class Starter {
       return Send({kStarted, absl::StrCat(child->pid())});
     }
     if (request.size() < 2 || request[0] != kSignal) _exit(1);
-    // A process that has ended keeps its number until it is reaped here, so no stranger is hit.
+    // A child keeps its pid until it is reaped here, so the signal cannot hit another process.
     for (size_t i = 2; i < request.size(); ++i) {
       for (ChildProcess& child : children_) {
         if (child.pid() == NumberOf<pid_t>(request[i])) child.Signal(NumberOf<int>(request[1]));
@@ -156,8 +155,8 @@ absl::StatusOr<ProcessStarter::Forked> ProcessStarter::ForkOne() {
   }
   if (pid == 0) {
     close(fds[0]);
-    // The starter gets a process group of its own: Ctrl-C on the terminal is for the launcher
-    // alone.
+    // Give the starter a process group of its own, so that Ctrl-C on the terminal reaches only the
+    // launcher.
     setpgid(0, 0);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
     Starter(fds[1]).Serve();
@@ -169,7 +168,7 @@ absl::StatusOr<ProcessStarter::Forked> ProcessStarter::ForkOne() {
 absl::Status ProcessStarter::Replace(int64_t timeout_ms) {
   kill(pid_, SIGKILL);
   const int64_t deadline_ms = MonotonicMs() + timeout_ms;
-  // A process that the kernel holds in a file operation, on a disk that hangs, does not die.
+  // If a file operation hangs in the kernel, even a killed process does not end.
   while (waitpid(pid_, nullptr, WNOHANG) == 0) {
     if (MonotonicMs() >= deadline_ms) {
       return absl::DeadlineExceededError("the process that starts the others does not end");
@@ -177,7 +176,8 @@ absl::Status ProcessStarter::Replace(int64_t timeout_ms) {
     poll(nullptr, 0, 10);
   }
   for (const pid_t pid : running_) {
-    // The kernel has killed these processes, because their parent ended. They are not reaped here.
+    // The kernel has killed process `pid`, because its parent, the starter, ended. Another process
+    // reaps `pid`.
     const int ended = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
     if (ended < 0 && errno == ESRCH) continue;
     if (ended < 0) return FileError("watch", absl::StrCat("process ", pid));

@@ -1,13 +1,14 @@
-// A ProcessStarter starts programs from a process of its own, the starter.
+// A ProcessStarter starts programs from a separate process, the starter.
 //
-// The launcher starts processes again and again while it uses gRPC, whose threads would leave locks
-// in any state in a forked process. So the starter is forked before there are threads. It starts
-// programs on request (child_process.h), reports how they end, and passes signals on. One message
-// at a time goes over a socket pair: a request and its answer, or the end of a program.
+// The launcher must start processes at any time while it uses gRPC. But gRPC has threads, and these
+// may hold locks during a fork, which the forked process would find locked for ever. So the starter
+// is forked before there are threads. It starts programs on request (child_process.h), reports how
+// they end, and passes signals on. It is connected to the launcher by a socket pair. One message at
+// a time goes over it: a request, its answer, or the end of a program.
 //
-// The starter dies with the launcher, and the programs with the starter: the kernel ensures both.
-// After a starter has died, or has not answered within 10 s, every call returns that error until
-// Replace.
+// If the launcher dies, so does the starter, and if the starter dies, so do its programs: the
+// kernel ensures both. After the starter has died, or has not answered within 10 s, every call
+// returns ABORTED until Replace is called.
 //
 // Not thread-safe; for the thread that forked it.
 
@@ -34,28 +35,32 @@ class ProcessStarter {
     int wait_status;  // waitpid's
   };
 
-  // Forks the starter. Errors as FileError. REQUIRES: the main thread, and no other one
+  // Forks the starter. Errors are those of FileError. REQUIRES: called on the main thread, and no
+  // other thread exists
   static absl::StatusOr<std::unique_ptr<ProcessStarter>> Fork();
   // Kills the starter and every program that still runs.
   ~ProcessStarter();
   ProcessStarter(const ProcessStarter&) = delete;
   ProcessStarter& operator=(const ProcessStarter&) = delete;
 
-  // Runs args[0] with `args`; stdout and stderr are appended to the file `log_path`. Errors as
-  // ChildProcess::Start, with its marks of shortage; ABORTED if the starter is gone or silent.
+  // Runs args[0] with `args`; stdout and stderr are appended to the file `log_path`. Errors are
+  // those of ChildProcess::Start, with the same marks if something is short. ABORTED if the starter
+  // is gone or does not answer.
   absl::StatusOr<pid_t> Start(const std::vector<std::string>& args, const std::string& log_path);
-  // Sends a signal to each of `pids` that has not ended. ABORTED as Start.
+  // Sends `signal` to each of `pids` that has not ended. ABORTED under the same conditions as
+  // Start.
   absl::Status Signal(const std::vector<pid_t>& pids, int signal);
-  // The ends of programs that were not returned before, in order; empty if there are none. Never
-  // blocks. ABORTED as Start.
+  // The ends of programs since the last call, in order; empty if there are none. Never blocks.
+  // ABORTED under the same conditions as Start.
   absl::StatusOr<std::vector<Exit>> TakeExits();
-  // After ABORTED: forks another starter, once everything that the lost one had started is gone;
-  // TakeExits then reports that signal 9 has ended it. DEADLINE_EXCEEDED if something is still
-  // there after `timeout_ms`; else as Fork. The process may have threads by now. That is safe: of
-  // what another thread may hold locked, the starter needs only the C library's heap, which handles
+  // Call after ABORTED. Waits until the lost starter and everything that it had started are gone,
+  // and forks another starter. TakeExits then reports for each of these programs that signal 9
+  // ended it. DEADLINE_EXCEEDED if one of the processes still exists after `timeout_ms`; other
+  // errors are those of Fork. This process may have threads by now, which is safe: of all that
+  // another thread may have locked, the starter needs only the C library's heap, which handles
   // forks itself.
   absl::Status Replace(int64_t timeout_ms);
-  // Readable when TakeExits has something to say.
+  // Readable when TakeExits has something to return.
   int fd() const { return fd_; }
   pid_t pid() const { return pid_; }
 
@@ -67,11 +72,12 @@ class ProcessStarter {
   };
   static absl::StatusOr<Forked> ForkOne();
   void TakeExit(const std::vector<std::string>& message);
-  // Sends a request and waits for its answer; ends of programs that come before it are kept.
+  // Sends a request and waits for its answer. Keeps messages about ended programs that arrive
+  // first.
   absl::StatusOr<std::string> Ask(const std::string& request);
   // Receives one message, if there is one; empty if there is none.
   absl::StatusOr<std::string> Receive();
-  // Why the starter cannot be used.
+  // The error to return if the starter cannot be used because of `why`.
   absl::Status Lost(const std::string& why) const;
 
   int fd_;

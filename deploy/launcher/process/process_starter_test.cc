@@ -21,7 +21,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Waits until a process, whoever its parent is, has ended; false after 10 s.
+// Waits until a process, which need not be a child of this one, has ended. False after 10 s.
 bool WaitUntilGone(pid_t pid) {
   const int fd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
   if (fd < 0) return true;
@@ -45,7 +45,7 @@ class ProcessStarterTest : public ::testing::Test {
     EXPECT_TRUE(pid.ok()) << pid.status();
     return pid.value_or(0);
   }
-  // Waits for the next exits.
+  // Waits until at least one process has exited.
   std::vector<ProcessStarter::Exit> NextExits() {
     pollfd waited = {starter_->fd(), POLLIN, 0};
     EXPECT_EQ(poll(&waited, 1, 10000), 1);
@@ -137,7 +137,8 @@ TEST_F(ProcessStarterTest, ItsDestructorEndsAllPrograms) {
   EXPECT_TRUE(WaitUntilGone(program));
 }
 
-// When a process between this one and the starter is killed, the starter's programs go, too.
+// The launcher is a child of this process here. When it is killed, the starter's program must end,
+// too.
 TEST_F(ProcessStarterTest, DiesWithItsLauncher) {
   int pipe_fds[2];
   ASSERT_EQ(pipe(pipe_fds), 0);

@@ -16,20 +16,21 @@ constexpr int64_t kLongestPauseMs = 30000;
 
 absl::StatusOr<int64_t> RestartCount::AddFailure(const Ending& end, int max_restarts) {
   const Ending before = std::exchange(before_, end);
-  // If the coordinator heard of the end, it has judged it already. Otherwise the second end
-  // decides, because the first may be an echo of an end elsewhere.
+  // If the coordinator knew of this end, it has already decided whether the cause is repeated.
+  // Otherwise this end, the second one, decides, because the first may have been a mere consequence
+  // of another process's failure.
   repeated_ = IsRepeated(end, before) && NoRestartCures(end, before);
   if (repeated_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "\n  the generation before ended by the same before all roles were ready, so no restart "
-        "cures it: ",
-        RuleOf(end).cure));
+    return absl::FailedPreconditionError(
+        absl::StrCat("\n  the previous generation ended from the same cause, also before all roles "
+                     "were ready, so no restart cures it: ",
+                     RuleOf(end).cure));
   }
   if (since_cut_ >= max_restarts) {
     if (since_cut_ == 0) return absl::FailedPreconditionError("");
     return absl::FailedPreconditionError(absl::StrCat(
         "\n  the run was restarted ", Counted(static_cast<uint64_t>(since_cut_), "time"),
-        " without a cut between (max_restarts)"));
+        " without a cut in between (max_restarts)"));
   }
   before_ready_ = end.before_ready() ? before_ready_ + 1 : 0;
   const int64_t by_restarts = since_cut_ == 0 ? 0 : int64_t{1000} << std::min(since_cut_ - 1, 10);

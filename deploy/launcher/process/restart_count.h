@@ -1,4 +1,4 @@
-// Whether, and after which pause, a run may be restarted after a failure, given its earlier
+// Decides whether a run may be restarted after a failure, and after which pause, given its earlier
 // restarts.
 //
 // Not thread-safe: for the launcher's main thread.
@@ -15,24 +15,25 @@ namespace satrap {
 
 class RestartCount {
  public:
-  // A cut was committed: the count of max_restarts begins anew.
+  // Call when a cut is committed: restarts count towards max_restarts from 0 again.
   void OnCut() { since_cut_ = 0; }
-  // A generation has ended by `end`, and nobody has asked for the one that follows. Returns the
-  // pause before the next one in ms. It is the longest of: 0, 1, 2, 4, ... 30 s, by the restarts
-  // since the last cut; 0.1, 0.2, ... 5 s, by how many generations in a row have ended before all
-  // roles were ready; and what the table of causes says (common/role/cause_table.h).
-  // FAILED_PRECONDITION if no generation may follow; its message continues that of `end`, and is
-  // empty for the first failure of a run without restarts.
+  // Call when a generation that nobody asked to end has ended with `end`. Returns the pause before
+  // the next one in ms, which is the longest of three: 0, 1, 2, 4, ... 30 s, by the number of
+  // restarts since the last cut; 0.1, 0.2, ... 5 s, by how many generations in a row have ended
+  // before all roles were ready; and the pause of `end` in the table of causes
+  // (common/role/cause_table.h). FAILED_PRECONDITION if no generation may follow. The error's
+  // message is to be appended to the text of `end`, and is empty for the first failure of a run
+  // without restarts.
   absl::StatusOr<int64_t> AddFailure(const Ending& end, int max_restarts);
-  // Whether the last AddFailure was refused because no restart cures what has happened twice.
+  // Whether the last AddFailure failed because the same end has come twice and no restart cures it.
   bool repeated() const { return repeated_; }
-  // A generation was ended because somebody asked for that.
+  // Call when a generation has ended because somebody asked it to end.
   void AddWish() { before_ = Ending(); }
 
  private:
   int since_cut_ = 0;
   bool repeated_ = false;
-  int before_ready_ = 0;  // generations in a row
+  int before_ready_ = 0;  // generations in a row that ended before they were ready
   Ending before_;         // how the previous generation failed; empty: it has not
 };
 

@@ -68,7 +68,7 @@ TEST(RestartCount, ThereAreNoMoreThanTheJobAllows) {
   EXPECT_EQ(RestartCount().AddFailure(lost, 0).status().message(), "");
   EXPECT_TRUE(count.AddFailure(lost, 1).ok());
   EXPECT_EQ(count.AddFailure(lost, 1).status().message(),
-            "\n  the run was restarted 1 time without a cut between (max_restarts)");
+            "\n  the run was restarted 1 time without a cut in between (max_restarts)");
   EXPECT_FALSE(count.repeated());
 }
 

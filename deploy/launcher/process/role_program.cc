@@ -6,7 +6,7 @@
 namespace satrap {
 namespace {
 
-// The suffix of the NN worker's program that has the kernels of the job's device.
+// The suffix of the name of the NN worker's program that has the kernels for this device.
 const char* SuffixOf(NnWorkerConfig::Device device) {
   switch (device) {
     case NnWorkerConfig::CPU:

@@ -1,4 +1,4 @@
-// The program of a role, and the names of its files.
+// The path of a role's program, and the names of its files.
 //
 // Thread-safe: functions of their arguments.
 
@@ -13,10 +13,10 @@
 namespace satrap {
 
 // The path of a role's program, relative to the folder of programs: "embedding_ps/embedding_ps".
-// The NN worker has one for each device.
+// There is a program of the NN worker for each device.
 std::string ProgramOf(Role role, const JobConfig& job);
 
-// "embedding_ps_0", for names of logs and sockets.
+// For example "embedding_ps_0", which is part of the names of logs and sockets.
 std::string FileNameOf(Role role, int index);
 
 }  // namespace satrap

@@ -47,8 +47,9 @@ struct FileCloser {
 };
 using UniqueFile = std::unique_ptr<FILE, FileCloser>;
 
-// Writes to a standard stream of this process through a copy of its descriptor. Opening the same
-// file again would give a second file position, and the two would overwrite each other's output.
+// Opens a copy of the descriptor if `path` is a standard stream of this process. If the file were
+// opened again, it would have a second file position, and the two would overwrite each other's
+// output.
 UniqueFile OpenInPlace(const std::string& path) {
   if (path == "/dev/stdout" || path == "/dev/stderr") {
     const int stream = path == "/dev/stdout" ? STDOUT_FILENO : STDERR_FILENO;
@@ -59,7 +60,7 @@ UniqueFile OpenInPlace(const std::string& path) {
 }
 
 // Writes into a link's target, a pipe or a device, which cannot be replaced or synced. If a pipe's
-// reader has gone, as `head` does, it has read all that it wanted.
+// reader has ended, as `head` does, that is no error, because it has read all that it wanted.
 absl::Status WriteInto(const std::string& path, ByteSource source) {
   const UniqueFile file = OpenInPlace(path);
   if (file == nullptr) return FileError("write", path);
@@ -89,21 +90,22 @@ std::string OwnerIn(int fd) {
   char text[32] = {};
   const ssize_t size = pread(fd, text, sizeof(text) - 1, 0);
   const absl::string_view content(text, static_cast<size_t>(std::max<ssize_t>(size, 0)));
-  // What follows may be the rest of a longer number that is just being replaced.
+  // Ignore what follows: it may be the end of a longer number that is being overwritten.
   return std::string(content.substr(0, content.find('\n')));
 }
 
-// Replaces the content of the lock file. It only helps people: a full disk must not keep a run from
-// continuing, but an old number would be worse than none.
+// Replaces the content of the lock file. The number only helps people, so a full disk must not keep
+// a run from continuing. But an outdated number would be worse than none.
 void WriteOwner(int fd) {
   const std::string own = absl::StrCat(getpid(), "\n");
-  // In this order the file gives up no page, which it might not get back on a full disk.
+  // Write first and truncate afterwards, so that the file never gives up a page that it might not
+  // get back on a full disk.
   const bool written = pwrite(fd, own.data(), own.size(), 0) == static_cast<ssize_t>(own.size());
   if (ftruncate(fd, written ? static_cast<off_t>(own.size()) : 0) != 0) return;
 }
 
-// Locks the file, retrying for a moment, because `satrap status` and the like lock it, too, while
-// they check who runs the run. Returns errno, or 0.
+// Locks the file. Retries for a moment, because commands such as `satrap status` lock it briefly to
+// check whether a process runs the run. Returns errno, or 0.
 int LockForLong(int fd) {
   constexpr int kAttempts = 25;
   constexpr int kPeriodMs = 20;
@@ -114,12 +116,12 @@ int LockForLong(int fd) {
   return 0;
 }
 
-// "process 123"; "another process" while that one has not yet written its number, or could not.
+// "process 123"; or "another process" if that process has not written its number yet or could not.
 std::string ProcessText(const std::string& owner) {
   return owner.empty() ? "another process" : absl::StrCat("process ", owner);
 }
 
-// Locks RUN/lock and writes the number of this process into it. Returns its descriptor.
+// Locks RUN/lock and writes the pid of this process into it. Returns the file's descriptor.
 absl::StatusOr<int> LockRun(const std::string& run_dir) {
   const std::string path = run_dir + "/lock";
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
@@ -171,7 +173,7 @@ absl::StatusOr<std::unique_ptr<RunFolder>> RunFolder::CreateUnder(const std::str
   if (error) return FileError("make folder", runs_dir, error.value());
   const std::string first = absl::StrCat(name, "-", Timestamp());
   std::string run = first;
-  // Runs that begin in the same second get -2, -3, ...
+  // Runs that begin in the same second have the suffixes -2, -3, ...
   for (int attempt = 2; !fs::create_directory(absl::StrCat(runs_dir, "/", run), error); ++attempt) {
     if (error) {
       return FileError("make folder", absl::StrCat(runs_dir, "/", run), error.value());
@@ -186,7 +188,7 @@ absl::Status RunFolder::CheckFree(const std::string& path) {
   fs::path folder = fs::absolute(path).lexically_normal();
   std::error_code error;
   if (fs::exists(folder / "job.textproto", error)) return HoldsARun(folder.string());
-  // The first folder on the way up that exists is where something would be made.
+  // Check the nearest parent folder that exists, because the missing ones would be made in it.
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
   if (!fs::is_directory(folder, error)) return FileError("make folder", path, ENOTDIR);
   return access(folder.c_str(), W_OK | X_OK) == 0 ? absl::OkStatus()
@@ -259,7 +261,7 @@ absl::Status CheckWritable(const std::string& path) {
     if (access(path.c_str(), W_OK) != 0) return FileError("write", path);
   }
   if (lstat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) return absl::OkStatus();
-  // A regular file is replaced by a new one beside it, so the folder must be writable.
+  // A regular file is replaced by a new file in the same folder, so the folder must be writable.
   const std::string folder = (fs::path(path).parent_path() / ".").string();
   return access(folder.c_str(), W_OK | X_OK) == 0 ? absl::OkStatus() : FileError("write", path);
 }
@@ -277,7 +279,8 @@ bool WaitUntilReleased(const std::string& run_dir, int64_t timeout_ms) {
 std::string RunnerOf(const std::string& run_dir) {
   const int fd = open((run_dir + "/lock").c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return "";
-  // A shared lock: two commands that look at the same time do not take each other for the runner.
+  // Use a shared lock. With an exclusive one, one of two commands that check at the same time would
+  // take the other for the process that runs the run.
   const bool is_run = flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
   const std::string owner = OwnerIn(fd);
   close(fd);

@@ -2,18 +2,18 @@
 //
 //   runs/deepfm-20260131-235959/     under the current folder, or as given
 //     job.textproto                  the resolved job, for people; the log has the one that counts
-//     lock                           locked by the process that runs the run; holds its number
-//     logs/embedding_ps_0.log        one for each role and index, over all generations
+//     lock                           locked by the process that runs the run; holds its pid
+//     logs/embedding_ps_0.log        one for each role and index, for all generations
 //     log, checkpoints               see common/checkpoint/run_log.h
 //     sockets -> the folder of the run's sockets (socket_folder.h)
 //     report.json, failure.txt, ending.textproto, metrics.jsonl, quarantine, models:
 //                                    written by other code
 //   runs/latest -> deepfm-20260131-235959     the newest training
 //
-// The lock is held as long as the object lives, and by the processes that this one forks: until
-// they are gone, too, no other process runs the run. The destructor removes the sockets. It also
-// removes a job file that is still empty: the run never began, so the next run may take the folder.
-// Not thread-safe.
+// This object holds the lock as long as it lives, and so do the processes that this process forks.
+// No other process can run the run until they have ended, too. The destructor removes the sockets.
+// It also removes a job file that is still empty: the run never began, so the next run may use the
+// folder. Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_RUN_FOLDER_H_
 #define SATRAP_DEPLOY_LAUNCHER_PROCESS_RUN_FOLDER_H_
@@ -30,28 +30,29 @@
 
 namespace satrap {
 
-// The folder of runs that are given no folder: below the user's current directory.
+// The folder, in the user's current directory, for runs whose own folder is not given.
 inline constexpr char kRunsDir[] = "runs";
-// The path, in its folder, of the Ending of a run that has failed. Programs read it as people read
+// If a run has failed, its folder has its Ending under this path, for programs. People read
 // failure.txt.
 inline constexpr char kEndingOfRun[] = "/ending.textproto";
 
 class RunFolder {
  public:
-  // Makes RUNS_DIR/NAME-YYYYmmdd-HHMMSS, with the local time, and if `is_latest` the link `latest`
-  // to it. An error names what could not be made and why (no space, no permission).
+  // Makes RUNS_DIR/NAME-YYYYmmdd-HHMMSS, with the local time, and if `is_latest` also the link
+  // `latest` to it. An error names what could not be made and why (no space, no permission).
   static absl::StatusOr<std::unique_ptr<RunFolder>> CreateUnder(const std::string& runs_dir,
                                                                 const std::string& name,
                                                                 bool is_latest);
-  // Makes exactly `path`, which may exist. FAILED_PRECONDITION if it holds a run already, even one
-  // that is just starting: of two processes that call this, only one gets the folder.
+  // Makes the folder `path`, or uses it if it exists. FAILED_PRECONDITION if it holds a run
+  // already, even one that is just starting: if two processes call this, only one gets the folder.
   static absl::StatusOr<std::unique_ptr<RunFolder>> CreateAt(const std::string& path);
 
-  // Whether CreateAt could make a run at `path` now, without touching it. Errors as CreateAt.
+  // Checks that CreateAt could make a run at `path` now, without changing anything. Errors are
+  // those of CreateAt.
   static absl::Status CheckFree(const std::string& path);
 
-  // The folder of a run that has begun, in order to continue it. FAILED_PRECONDITION, naming the
-  // process, if another one still runs it after half a second.
+  // Opens the folder of a run that has begun, in order to continue it. FAILED_PRECONDITION if
+  // another process still runs it after half a second; the message names that process.
   static absl::StatusOr<std::unique_ptr<RunFolder>> Reopen(const std::string& path);
 
   ~RunFolder();
@@ -62,8 +63,8 @@ class RunFolder {
   std::string JobPath() const;
   std::string LogPath(absl::string_view process) const;        // "embedding_ps_0"
   std::string SocketAddress(absl::string_view process) const;  // "unix:..."
-  // The file to which the process writes its Ending: beside the sockets, because the run's disk may
-  // be full or hang.
+  // The file to which `process` writes its Ending. It is beside the sockets, because the run's disk
+  // may be full or hang.
   std::string EndingPath(absl::string_view process) const;
 
  private:
@@ -77,35 +78,35 @@ class RunFolder {
 };
 
 // Writes a whole file that a user has named. A regular or new file is written as a DurableFile
-// (common/file/durable_file.h). A link, a pipe or a device is not replaced but written to; one
-// under /dev is not truncated, because /dev/stdout may be a file. If a pipe's reader is gone, the
-// rest counts as read, provided that the process ignores SIGPIPE. Errors as FileError
-// (common/file/file_error.h).
+// (common/file/durable_file.h). A link, a pipe or a device is not replaced but written to; a file
+// under /dev is not truncated, because /dev/stdout may be a regular file. If a pipe's reader has
+// ended, that is not an error, provided that this process ignores SIGPIPE. Errors are those of
+// FileError (common/file/file_error.h).
 absl::Status WriteFileAtomically(const std::string& path, absl::string_view content);
 
-// As WriteFileAtomically, with everything that `source` passes to the sink that it gets. An error
-// of `source` is returned, and a regular file is then left as it was.
+// Like WriteFileAtomically, with the bytes that `source` passes to its sink. An error of `source`
+// is returned, and then a regular file stays as it was.
 using ByteSink = absl::FunctionRef<absl::Status(absl::string_view bytes)>;
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::FunctionRef<absl::Status(ByteSink)> source);
 
-// As WriteFileAtomically, with the content of the file `from`.
+// Like WriteFileAtomically, with the content of the file `from`.
 absl::Status CopyFileAtomically(const std::string& from, const std::string& path);
 
-// Checks, without touching it, whether WriteFileAtomically could write `path` now: it is not a
-// folder, and its own folder exists and is writable. Errors as FileError.
+// Checks, without changing anything, whether WriteFileAtomically could write `path` now: it is not
+// a folder, and its own folder exists and is writable. Errors are those of FileError.
 absl::Status CheckWritable(const std::string& path);
 
-// The process that runs the run in `run_dir`, as "process N"; "another process" if its number is
-// not known; empty if none does.
+// The process that runs the run in `run_dir`, as "process N"; "another process" if its pid is not
+// known; empty if no process runs the run.
 std::string RunnerOf(const std::string& run_dir);
 
-// Waits until no process runs the run any more, so that it can be reopened. False if one still does
-// after `timeout_ms`.
+// Waits until no process runs the run any more, so that it can be reopened. False if a process
+// still does after `timeout_ms`.
 bool WaitUntilReleased(const std::string& run_dir, int64_t timeout_ms);
 
-// The run folder that `run` names: a path, or the name of a folder under `runs_dir`; if empty, the
-// newest training there. NOT_FOUND says where it looked.
+// The run folder that `run` names: a path, or the name of a folder under `runs_dir`; if `run` is
+// empty, the newest training there. NOT_FOUND says where the run was looked for.
 absl::StatusOr<std::string> FindRun(const std::string& run, const std::string& runs_dir);
 
 }  // namespace satrap

@@ -193,7 +193,8 @@ TEST_F(RunFolderTest, WhereNoRunCanBeMadeIsKnownBefore) {
               HasSubstr("cannot make folder " + dir_ + "/job.textproto/run: Not a directory"));
 }
 
-// Root may write everywhere, but the kernel's own folders take no file.
+// The test may run as root, who can write everywhere, so it uses a folder of the kernel, which
+// accepts no new file.
 TEST_F(RunFolderTest, AFolderThatMustNotBeWrittenIsNotFree) {
   const absl::Status refused = RunFolder::CheckFree("/proc/self/run");
   EXPECT_THAT(refused.message(), HasSubstr("cannot make folder /proc/self/run"));
@@ -282,7 +283,8 @@ TEST_F(RunFolderTest, ARunnerWithoutANumberIsAnotherProcess) {
   runner.join();
 }
 
-// As on a full disk, the file stays as it is, but the lock is still taken.
+// The lock file cannot be written, as on a full disk. The file is left empty, but this process
+// gets the lock.
 TEST_F(RunFolderTest, ALockThatCannotBeWrittenIsTaken) {
   std::ofstream(dir_ + "/lock") << "4711\n";
   const sighandler_t before = std::signal(SIGXFSZ, SIG_IGN);

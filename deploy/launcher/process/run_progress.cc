@@ -14,14 +14,15 @@
 namespace satrap {
 namespace {
 
-// Rank 0's phase once it scores the test stream: nothing is trained any more.
+// The phase of rank 0 from the time when it scores the test stream. Nothing is trained any more in
+// this phase.
 constexpr char kTesting[] = "testing";
 
 std::vector<Restart> RestartsOf(const RunLog& log) {
   std::vector<Restart> restarts;
   for (const RunLogEntry& entry : log.entries()) {
     if (!entry.has_generation() || entry.generation().generation() == 1) continue;
-    // This entry announces a generation that has an entry of its own.
+    // This entry only announces the next generation, which has an entry of its own.
     if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
     Restart restart;
     restart.set_generation(entry.generation().generation());
@@ -64,8 +65,8 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
     progress.cut->set_cut(start);
     progress.cut_unix_ms = TimeOfCut(log, start);
     const auto manifest = ReadManifest(FolderOfCut(run_dir, start));
-    // Only the counts in a message depend on the manifest; the roles check the cut when they load
-    // it.
+    // Without a manifest the message only lacks some counts, which is no reason to fail here. If
+    // the cut is damaged, the roles find that when they load it.
     if (manifest.ok()) {
       if (entry == nullptr) progress.cut->set_step(manifest->step());
       progress.cut_samples = manifest->position().samples();
@@ -79,11 +80,14 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
 absl::StatusOr<std::string> GoBack(const absl::Status& started, const JobConfig& job,
                                    RunProgress* progress) {
   if (!absl::IsFailedPrecondition(started) || !progress->job_before.has_value()) return started;
-  // If somebody has just asked for this job, it is refused, and nothing has changed.
+  // The log does not have this job if a user has just asked for it. Then do not go back, but return
+  // the error.
   if (!JobChangeText(*progress->job, job).empty()) return started;
-  const std::string change = JobChangeText(*progress->job_before, job);
+  DroppedEntry dropped;
+  dropped.set_change(JobChangeText(*progress->job_before, job));
+  dropped.mutable_ended()->set_text(std::string(started.message()));
   progress->job = progress->job_before;
-  return absl::StrCat("the change of the job is dropped: ", change, "\n  ", started.message());
+  return DroppedText(dropped);
 }
 
 std::string DroppedText(const DroppedEntry& dropped) {
@@ -109,7 +113,7 @@ std::string ResumeText(const std::string& run_dir, const RunProgress& progress,
   if (problem.empty()) {
     return absl::StrCat("`satrap resume ", shown_dir, "` goes on from ", BeginningText(progress));
   }
-  // Naming that cut as the place to continue from would send people into the same error again.
+  // Do not suggest continuing from this cut, because that would lead to the same error again.
   return absl::StrCat("the newest cut, ", progress.cut->cut(), ", is ", problem,
                       "\n  restore it, or go on from another cut with `satrap resume ", shown_dir,
                       " --from CUT`; `satrap checkpoint list ", shown_dir, "` lists them");
@@ -136,8 +140,7 @@ std::string LossText(const RunProgress& progress, const StatusAnswer& status) {
     }
     return text + (lost == 1 ? " after it is lost" : " after it are lost");
   }
-  // The last report may be a second old, so a report of no steps does not mean that there were
-  // none.
+  // The last report may be a second old, so steps may have been trained although it shows none.
   return "at most the work after it is lost";
 }
 

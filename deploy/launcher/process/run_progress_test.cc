@@ -95,7 +95,7 @@ TEST_F(RunProgressTest, ADamagedNewestCutIsNotThePlaceToGoOnFrom) {
   EXPECT_EQ(BeginningText(Read()), "step 800 (cut_0001_000001)") << "as the log has it";
 }
 
-// The log has the form that builds before `began` wrote.
+// The log is in the form of older builds, which did not write `began`.
 TEST_F(RunProgressTest, TellsWhyEachGenerationAfterTheFirstBegan) {
   Append("generation { generation: 1 cause: 'start' }");
   Append("unix_ms: 5000 cut { generation: 1 cut: 'cut_0001_000001' step: 800 }");

@@ -1,7 +1,7 @@
-// A thread for tasks that may block for ever: they write to a disk that hangs, or to a terminal
-// that somebody holds (Ctrl-S). The launcher must notice deaths and signals meanwhile.
+// A thread for tasks that may block for ever: for example, they write to a disk that hangs, or to a
+// terminal that is paused (Ctrl-S). Meanwhile the launcher must notice deaths and signals.
 //
-// A task may outlive this object and what posted it, so it must own all that it uses.
+// A task may outlive this object and the code that posted it, so it must own all that it uses.
 //
 // Thread-safe.
 
@@ -22,17 +22,17 @@ class SideThread {
  public:
   using Task = std::function<void()>;
 
-  // At most `most` tasks wait or run at a time. The thread is started by the first Post.
+  // At most `most` tasks wait or run at a time. The first Post starts the thread.
   explicit SideThread(size_t most);
-  // Does not wait: the thread finishes the task that it has begun, and drops the others.
+  // Does not wait. The thread finishes the task that is running, and drops those that wait.
   ~SideThread();
   SideThread(const SideThread&) = delete;
   SideThread& operator=(const SideThread&) = delete;
 
-  // Returns whether the task will be run, after all that were posted before: false if `most` of
-  // them are not done, or if no thread can be started now.
+  // Queues a task, after all that were posted before. Returns false, and does not queue it, if
+  // `most` tasks are not done yet, or if no thread can be started now.
   bool Post(Task task);
-  // Returns whether all tasks are done, after waiting for that for at most `timeout_ms`.
+  // Waits at most `timeout_ms` until all tasks are done. Returns whether they are.
   bool Await(int64_t timeout_ms);
 
  private:

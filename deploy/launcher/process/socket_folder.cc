@@ -31,8 +31,8 @@ constexpr char kOwner[] = "/owner";
 // PARENT/satrap-XXXXXX/embedding_worker_1023, with some bytes to spare.
 constexpr size_t kLongestParent = 64;
 
-// Whether this is a folder of ours, by name, type, mode and user: no other user could have written
-// to it.
+// Whether `path` is a folder that this program made, judged by its name, type, mode and user. If it
+// is, no other user can have written to it.
 bool IsSocketFolder(const std::string& path) {
   const std::string name = fs::path(path).filename().string();
   struct stat info;
@@ -42,7 +42,7 @@ bool IsSocketFolder(const std::string& path) {
          (info.st_mode & 07777) == 0700 && info.st_uid == geteuid();
 }
 
-// Whether `path` still names the open file `fd`.
+// Whether `path` still names the file that is open as `fd`.
 bool IsStill(int fd, const std::string& path) {
   struct stat held;
   struct stat named;
@@ -50,7 +50,7 @@ bool IsStill(int fd, const std::string& path) {
          held.st_ino == named.st_ino;
 }
 
-// Removes the owner's file last: if this process is killed on the way, the next launcher finds the
+// Removes the owner's file last: if this process is killed before that, the next launcher finds the
 // file and removes the rest.
 void RemoveWithLink(const std::string& folder, const std::string& link) {
   std::error_code error;
@@ -63,14 +63,14 @@ void RemoveWithLink(const std::string& folder, const std::string& link) {
   fs::remove_all(folder, error);
 }
 
-// Removes the folder if its owner is gone. A folder without the owner's file is just being made, or
-// is not ours.
+// Removes the folder if its owner has ended. If the owner's file is missing, the folder is just
+// being made, or another program made it.
 void RemoveIfLeft(const std::string& folder) {
   const std::string owner = folder + kOwner;
   const int fd = open(owner.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC);
   if (fd < 0) return;
   // Between open and flock another launcher may have removed the folder, and a third one may have
-  // made a new one of the same name: then the lock that we hold is on the removed file.
+  // made a new folder of the same name. Then this lock is on the removed file.
   if (flock(fd, LOCK_EX | LOCK_NB) == 0 && IsStill(fd, owner)) {
     RemoveWithLink(folder, ReadWholeFile(owner).value_or(""));
   }
@@ -104,7 +104,7 @@ absl::StatusOr<std::unique_ptr<SocketFolder>> SocketFolder::Make(const std::stri
   RemoveLeftFolders(parent);
   std::string path = absl::StrCat(parent, "/", kPrefix, kSixLetters);
   if (mkdtemp(path.data()) == nullptr) return FileError("make folder", path);
-  // From here on the destructor removes the folder, also if Claim fails.
+  // From here on the destructor removes the folder, even if Claim fails.
   std::unique_ptr<SocketFolder> folder(new SocketFolder(path, link));
   RETURN_IF_ERROR(folder->Claim());
   RETURN_IF_ERROR(ReplaceLink(path, link));
@@ -133,14 +133,14 @@ absl::StatusOr<std::unique_ptr<SocketFolder>> SocketFolder::MakeInTemporaryFolde
 SocketFolder::SocketFolder(std::string path, std::string link)
     : path_(std::move(path)), link_(std::move(link)) {}
 
-// Gives the file its name only once it is locked, so that nobody ever sees it unlocked.
+// Locks the owner's file before it gets its name, so that no process ever sees it unlocked.
 absl::Status SocketFolder::Claim() {
   const std::string owner = path_ + kOwner;
   const std::string fresh = owner + ".new";
   owner_fd_ = open(fresh.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
   if (owner_fd_ < 0) return FileError("write", fresh);
   const ssize_t written = write(owner_fd_, link_.data(), link_.size());
-  // A short write means a full disk; errno would say so only at the next write.
+  // A short write means that the disk is full, but it does not set errno; the next write would.
   if (written >= 0 && written != static_cast<ssize_t>(link_.size())) {
     return FileError("write", owner, ENOSPC);
   }

@@ -1,12 +1,12 @@
 // The folder of a run's sockets: satrap-XXXXXX, mode 0700, in the temporary folder (TMPDIR of the
-// environment, or the system's). It is not in the run folder because the path of a Unix socket must
-// not exceed 107 bytes, but that of a run folder may.
+// environment, or the system's). It is not in the run folder, because the path of a Unix socket is
+// limited to 107 bytes, and that of a run folder may be longer.
 //
 // The launcher that owns the folder holds a lock on its file `owner`. The kernel releases the lock
 // however the launcher ends. So a free lock means that the launcher was killed and could not remove
-// its folder; every Make first removes such folders. (A launcher killed within Make, before it has
-// the lock, leaves an empty folder.) The file's content is the path of the link that points to the
-// folder, so that the link can be removed as well.
+// its folder; every Make first removes such folders. (A launcher that is killed within Make, before
+// it has the lock, leaves an empty folder behind.) The content of `owner` is the path of the link
+// that points to the folder, so that the link can be removed as well.
 //
 // The destructor removes the folder with its content, and the link. Not thread-safe.
 
@@ -23,12 +23,13 @@ namespace satrap {
 
 class SocketFolder {
  public:
-  // Makes a folder in `parent` and points `link`, which may exist, at it. Errors as FileError
-  // (common/file/file_error.h).
+  // Makes a folder in `parent`, and the link `link` to it, which replaces an existing link. Errors
+  // are those of FileError (common/file/file_error.h).
   static absl::StatusOr<std::unique_ptr<SocketFolder>> Make(const std::string& parent,
                                                             const std::string& link);
-  // As Make, in the temporary folder. Errors say that TMPDIR names it: as FileError if it is not a
-  // folder, or INVALID_ARGUMENT if its path is too long for sockets in it.
+  // Like Make, in the temporary folder. Errors mention TMPDIR, which names that folder. They are
+  // those of FileError if it is not a folder, and INVALID_ARGUMENT if its path is too long for
+  // sockets in it.
   static absl::StatusOr<std::unique_ptr<SocketFolder>> MakeInTemporaryFolder(
       const std::string& link);
   ~SocketFolder();
@@ -46,7 +47,7 @@ class SocketFolder {
   int owner_fd_ = -1;
 };
 
-// Points `link` at `target`, replacing an existing link in one step.
+// Makes the link `link` to `target`. Replaces an existing link in one step.
 absl::Status ReplaceLink(const std::string& target, const std::string& link);
 
 }  // namespace satrap

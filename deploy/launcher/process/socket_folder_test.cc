@@ -86,7 +86,8 @@ TEST_F(SocketFolderTest, TheFolderOfAnOwnerThatLivesStays) {
 }
 
 TEST_F(SocketFolderTest, WhatOnlyLooksLikeOneStays) {
-  // One folder without an owner's file, one with another mode, and a file.
+  // Makes entries that must stay: a folder without an owner's file, a folder with another mode, a
+  // folder with a longer name, and a file.
   const std::string parent = dir_ + "/parent/";
   for (const std::string name : {"satrap-aaaaaa", "satrap-bbbbbb", "satrap-toolong"}) {
     fs::create_directory(parent + name);
@@ -109,7 +110,7 @@ TEST_F(SocketFolderTest, NamesTheFolderThatCannotBeMade) {
       << folder.status();
 }
 
-// Each case sets the environment variable that it needs, which holds for the whole process.
+// Tests that set TMPDIR. TearDown restores it, because it holds for the whole process.
 class TemporaryFolderTest : public SocketFolderTest {
  protected:
   void SetUp() override {
@@ -120,7 +121,7 @@ class TemporaryFolderTest : public SocketFolderTest {
     setenv("TMPDIR", before_.c_str(), 1);
     SocketFolderTest::TearDown();
   }
-  // The error with this TMPDIR; empty if there is none.
+  // The error if TMPDIR is `folder`; empty if there is none.
   std::string ErrorWith(const std::string& folder) {
     setenv("TMPDIR", folder.c_str(), 1);
     return std::string(SocketFolder::MakeInTemporaryFolder(dir_ + "/sockets").status().message());
@@ -129,7 +130,7 @@ class TemporaryFolderTest : public SocketFolderTest {
 };
 
 TEST_F(TemporaryFolderTest, IsThatOfTheEnvironment) {
-  // Short, because the path of a socket must be.
+  // A short path, because the path of a socket is limited.
   std::string short_dir = (fs::temp_directory_path() / "s.XXXXXX").string();
   ASSERT_NE(mkdtemp(short_dir.data()), nullptr);
   setenv("TMPDIR", short_dir.c_str(), 1);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kRepeatMs = 1000;
 
-// A blocked signal becomes pending even if it is ignored, so leave ignored ones out.
+// Leave out signals that are ignored: if they were blocked, they would become pending.
 sigset_t SignalsToTake() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -38,7 +38,8 @@ StopSignals::StopSignals(std::function<int64_t()> now_ms) : now_ms_(std::move(no
 }
 
 StopSignals::~StopSignals() {
-  // Signals that came while processes were being ended asked for no more than that.
+  // Drop signals that came while processes were being ended: they, too, asked for the end of the
+  // processes.
   while (!leave_unread_ && Read().has_value()) continue;
   close(fd_);
   CHECK(sigprocmask(SIG_SETMASK, &before_, nullptr) == 0);
@@ -49,8 +50,8 @@ absl::optional<StopSignals::Received> StopSignals::Read() {
   if (read(fd_, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return absl::nullopt;
   Received received;
   received.signal = static_cast<int>(info.ssi_signo);
-  // The kernel itself sends the signals of keys. It also sends SIGHUP when a terminal is closed, to
-  // some processes twice.
+  // The signals of a terminal's keys come from the kernel. Leave out SIGHUP, which the kernel sends
+  // when a terminal is closed, to some processes twice.
   received.is_key =
       info.ssi_code == SI_KERNEL && (received.signal == SIGINT || received.signal == SIGQUIT);
   return received;
@@ -58,7 +59,8 @@ absl::optional<StopSignals::Received> StopSignals::Read() {
 
 int StopSignals::Take() {
   while (true) {
-    // The clock is read first: a signal that is not there yet then comes after this moment.
+    // Read the clock first: a signal that Read does not find has then come after `now_ms`, if at
+    // all.
     const int64_t now_ms = now_ms_();
     const absl::optional<Received> next = Read();
     if (!next.has_value()) {
@@ -71,8 +73,8 @@ int StopSignals::Take() {
       first_is_key_ = next->is_key;
       return first_;
     }
-    // A reader that was busy may see a repeat long after it came: treating it as a second request
-    // would cost the run its last cut.
+    // If the reader was busy, this may be a repeat that came long ago. To treat it as a second
+    // request would cost the run its last cut.
     const bool may_be_same = next->signal == first_ && none_ms_ - first_ms_ < kRepeatMs;
     if (!may_be_same || (first_is_key_ && next->is_key)) return next->signal;
   }

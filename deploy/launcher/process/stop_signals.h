@@ -1,21 +1,21 @@
-// The signals that ask a process to stop: SIGINT, SIGTERM, SIGHUP and SIGQUIT, except those of the
-// last two that its parent has set to be ignored (nohup).
+// The signals that ask a process to stop: SIGINT, SIGTERM, SIGHUP and SIGQUIT. SIGHUP and SIGQUIT
+// are left out if the parent has set them to be ignored (nohup).
 //
 // One request to stop may arrive as several signals: timeout(1) sends SIGTERM to the process and to
-// its group, and a program that shares the terminal may pass on a Ctrl-C that this process has got,
-// too. So a repeat of the first signal counts only if it has surely come a second or more after the
-// first one was read. That is sure if a call of Take, a second or more after that, found no signal
-// waiting. The kernel does not say when a signal came, and keeps one of each kind, so a signal that
-// waits for a busy reader counts as the same request. Whoever waits for signals therefore calls
-// Take several times a second.
+// its group, and a program on the same terminal may pass on a Ctrl-C that this process has received
+// itself. So a repeat of the first signal counts only if it has certainly come at least a second
+// after the first one was read. That is certain if a call of Take, at least a second after the
+// first signal, found no signal waiting. The kernel does not say when a signal came, and keeps only
+// one of each kind, so a signal that waits for a busy reader is treated as the same request.
+// Therefore a program that waits for signals must call Take several times a second.
 //
 // A person who presses the key again does mean more by it. So if two signals both come from the
-// terminal's keys, each counts, unless a repeat by a program is still unread when the second one
-// comes.
+// terminal's keys, both count, unless a repeat by a program is still unread when the second key is
+// pressed.
 //
-// The signals are blocked in the thread that made the object for as long as it lives, and are read
-// as they come. Signals that are still unread when it is destroyed are consumed by the destructor,
-// or left to their usual effect (LeaveUnread). Not thread-safe.
+// As long as the object lives, the signals are blocked in the thread that made it, and are read as
+// they come. The destructor consumes signals that are still unread, or leaves them to their usual
+// effect (LeaveUnread). Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_STOP_SIGNALS_H_
 #define SATRAP_DEPLOY_LAUNCHER_PROCESS_STOP_SIGNALS_H_
@@ -31,23 +31,23 @@ namespace satrap {
 
 class StopSignals {
  public:
-  // `now_ms` is the clock that measures that second; it must not go backwards. REQUIRES: the main
-  // thread, and no other thread that leaves these signals unblocked
+  // `now_ms` is the clock for the limit of one second (see above); it must not go backwards.
+  // REQUIRES: called on the main thread; no other thread has these signals unblocked
   explicit StopSignals(std::function<int64_t()> now_ms = MonotonicMs);
   ~StopSignals();
   StopSignals(const StopSignals&) = delete;
   StopSignals& operator=(const StopSignals&) = delete;
 
-  // The next signal that has come and counts; 0 if there is none. Never blocks.
+  // Returns the next signal that has come and that counts; 0 if there is none. Never blocks.
   int Take();
-  // After this call the destructor leaves unread signals: as soon as they are no longer blocked
-  // they do what they would have done without this object.
+  // Call this if the destructor must not consume unread signals. They then have, as soon as they
+  // are unblocked, the effect that they would have had without this object.
   void LeaveUnread() { leave_unread_ = true; }
-  // The first signal that Take has returned; 0 if none.
+  // The first signal that Take has returned; 0 if it has returned none.
   int first() const { return first_; }
-  // Readable when Take has something to return.
+  // Readable when a signal has come.
   int fd() const { return fd_; }
-  // The signals that were blocked before, which a child process should have.
+  // The set of signals that was blocked before, which child processes should have.
   const sigset_t& before() const { return before_; }
 
  private:

@@ -101,8 +101,8 @@ TEST(StopSignals, WhatIsLeftUnreadHasItsUsualEffect) {
   EXPECT_EQ(WTERMSIG(status), SIGTERM);
 }
 
-// Runs in a child process, which becomes the one to which a terminal sends its keys' signals.
-// Returns 0, or the number of the step that went wrong.
+// Must run in a child process, which makes a pseudo-terminal its own, so that keys pressed there
+// send it signals. Returns 0, or the number of the step that failed.
 int PressKeys() {
   const int keyboard = posix_openpt(O_RDWR | O_NOCTTY);
   if (keyboard < 0 || grantpt(keyboard) != 0 || unlockpt(keyboard) != 0) return 1;
@@ -115,7 +115,7 @@ int PressKeys() {
   };
   const char ctrl_c = 3;
   if (write(keyboard, &ctrl_c, 1) != 1 || next(10000) != SIGINT) return 3;
-  // A program passes the key's signal on.
+  // Another program passes on the same Ctrl-C, which must not count.
   if (kill(getpid(), SIGINT) != 0 || next(0) != 0) return 4;
   if (write(keyboard, &ctrl_c, 1) != 1 || next(10000) != SIGINT) return 5;
   return 0;

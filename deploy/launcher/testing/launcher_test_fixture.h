@@ -1,6 +1,6 @@
-// The fixture of the launcher's tests: shell scripts as the programs of a run, which sleep, fail,
-// or ignore SIGTERM. Where a test needs a coordinator that answers, it is a scripted one
-// (scripted_coordinator.cc), and the test writes the run's log.
+// The fixture of the launcher's tests. The programs of a run are shell scripts, which sleep, fail,
+// or ignore SIGTERM. If a test needs a coordinator that answers, it uses a scripted one
+// (scripted_coordinator.cc), and writes the run's log itself.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_TESTING_LAUNCHER_TEST_FIXTURE_H_
 #define SATRAP_DEPLOY_LAUNCHER_TESTING_LAUNCHER_TEST_FIXTURE_H_
@@ -23,44 +23,45 @@ class LauncherTest : public ::testing::Test {
   void SetUp() override;
   void TearDown() override;
 
-  // Sets the script that the processes of a role run. Each first appends its flags to the test's
-  // file NAME.args, and writes its pid into NAME.pid. $life says how many of them have begun, and
-  // $ending is the file for its Ending.
+  // Sets the script that the processes of a role run. Each process first appends its flags to the
+  // test's file NAME.args, and writes its pid into NAME.pid. In the script, $life is the number of
+  // processes of that name started so far, and $ending is the file for the process's Ending.
   void SetProgram(const std::string& role, const std::string& script);
-  // Sets up a coordinator that answers Status with what SetStatus wrote.
+  // Sets up a coordinator that answers Status with the newest text given to SetStatus, at first
+  // `status`.
   void ScriptCoordinator(const std::string& status);
   void SetStatus(const std::string& status, const std::string& name = "status");
   // Appends an entry, in text format, to the run's log.
   void AppendToLog(const std::string& entry_text);
-  // Makes a cut with a folder of its own, and its entry in the log.
+  // Makes a folder with a cut, and appends its entry to the log.
   void CommitCut(uint64_t generation, uint64_t number, uint64_t step);
-  // Appends a generation with the test's job.
+  // Appends an entry for a generation with the test's job to the log.
   void AppendGeneration(uint64_t number);
 
   static std::string ContentOf(const std::string& path);
   std::string ArgsOf(const std::string& process) const {
     return ContentOf(dir_ + "/" + process + ".args");
   }
-  // Waits for a process that has been started, and returns its pid.
+  // Waits until a process has been started, and returns its pid.
   pid_t PidOf(const std::string& process) const;
-  // Starts a run, does `then` once all processes run, and waits for the end.
+  // Starts a run, calls `then` once all processes run, and waits for the run's end.
   RunEnd Run(
       const std::function<void()>& then, const LaunchOptions& options = {},
       const std::function<bool(const StatusAnswer&)>& on_status = [](const StatusAnswer&) {
         return true;
       });
-  // Sends a signal to all processes but the coordinator. REQUIRES: during Run
+  // Sends a signal to all processes except the coordinator. REQUIRES: called during Run
   void EndRoles(int signal);
-  // Checks that the first processes and those that were started last are gone.
+  // Checks that the processes that were started first, and those started last, have ended.
   void ExpectNobodyIsLeft() const;
 
   std::string dir_;
   std::unique_ptr<RunFolder> folder_;
   JobConfig job_;                      // without restarts, and with two NN workers
-  std::map<std::string, pid_t> pids_;  // of the first processes
+  std::map<std::string, pid_t> pids_;  // pids of the processes started first
   std::vector<std::string> messages_;
   std::function<void()> on_message_;
-  std::function<void()> on_end_;  // called when the run has ended, before the launcher is gone
+  std::function<void()> on_end_;  // called after the run, before the launcher is destroyed
   Launcher* launcher_ = nullptr;  // during Run
 };
 

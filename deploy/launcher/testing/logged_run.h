@@ -10,14 +10,14 @@
 
 namespace satrap {
 
-// Appends an entry, in text format, to the log of the run in `run_dir`, as another process does.
+// Appends an entry, in text format, to the log of the run in `run_dir`, as another process would.
 void AppendToLog(const std::string& run_dir, const std::string& entry_text);
 
-// Makes the folder of a cut, with a manifest that names no files. The log does not have it yet.
+// Makes the folder of a cut, with a manifest that names no files. Does not add it to the log.
 void WriteCut(const std::string& run_dir, uint64_t generation, uint64_t number, uint64_t step,
               uint64_t samples = 0);
 
-// An empty folder for each test, without links in its path.
+// Gives each test an empty folder, whose path contains no links.
 class LoggedRunTest : public ::testing::Test {
  protected:
   void SetUp() override;

@@ -1,10 +1,10 @@
-// Test support: a coordinator whose answers are files of the run's folder, which a test writes.
+// Test support: a coordinator whose answers are files in the run's folder, which a test writes.
 //
 //   scripted_coordinator --config=RUN/job.textproto --listen=ADDRESS ...
 //
-//   RUN/status.textproto   its StatusAnswer, read anew for each Status call
+//   RUN/status.textproto   its StatusAnswer, read again for each Status call
 //   RUN/wish.textproto     the last WishRequest that was sent to it
-//   RUN/on_wish.textproto  if it is there, a wish is taken and this becomes RUN/status.textproto;
+//   RUN/on_wish.textproto  if it exists, a wish is accepted and this becomes RUN/status.textproto;
 //                          otherwise wishes are refused
 //
 // It runs until it is killed.

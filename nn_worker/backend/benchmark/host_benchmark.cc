@@ -1,7 +1,7 @@
 // Measures how fast the host's device runs kernels, compared with a plain loop over the same
 // memory: a fill, which waits for nothing; a column sum, whose threads meet at barriers; and an
-// Adam step, which computes. Conformance tests on this device take as long as their elements
-// divided by these rates.
+// Adam step, which computes. The time of a conformance test on this device is about the number of
+// its elements, divided by these rates.
 //
 // Prints one JSON line for each kernel on 1 and on 2 threads: the best of 25 runs, in millions of
 // elements a second, and the share of the plain loop's rate.

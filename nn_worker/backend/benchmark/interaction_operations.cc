@@ -118,8 +118,8 @@ BenchmarkWork PairDotsGradOf(Workbench* on, int count, int64_t dim) {
           dxs};
 }
 
-// The matrices of the heads, as attention arranges them: the heads of a vector side by side, and a
-// matrix of scores for each head.
+// The heads of `x` as matrices, arranged as attention arranges them: the heads of a vector lie side
+// by side, and each head has its own matrix of scores.
 SampleMatrices OfHeads(const Tensor& x) {
   return {x, kFields, kHeadDim, kHeads * kHeadDim, kHeadDim};
 }

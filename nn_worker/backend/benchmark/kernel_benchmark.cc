@@ -26,8 +26,8 @@ constexpr LayerShape kLayers[] = {{429, 400}, {400, 400}, {1024, 1024}, {1024, 5
 constexpr LinearProduct kProducts[] = {LinearProduct::kForward, LinearProduct::kInputGradient,
                                        LinearProduct::kWeightGradient};
 
-// The sizes to measure. The host's device is hundreds of times slower and its figures say nothing
-// about a card; it only shows that each operation runs.
+// The sizes to measure. The host's device is hundreds of times slower than a card. Its figures say
+// nothing about a card and only show that each operation runs.
 struct Scale {
   int64_t batch, copy_bytes, square;
   TimingOptions timing;
@@ -40,7 +40,7 @@ DType DTypeOf(NnWorkerConfig::Precision precision) {
   return precision == NnWorkerConfig::F16 ? DType::kF16 : DType::kF32;
 }
 
-// Whether the operation is measured in that precision.
+// Whether operations of these types are measured in this precision.
 bool RunsIn(OperationTypes types, NnWorkerConfig::Precision precision) {
   switch (types) {
     case OperationTypes::kF32:
@@ -97,7 +97,7 @@ class Runner {
   absl::Status FindDevice() {
     scale_ = on_card_ ? kOnCard : kOnHost;
     if (flags_.batch > 0) scale_.batch = flags_.batch;
-    // This device is kept to the end, so that what a library loads is loaded only once.
+    // Keeps one device open to the end, so that libraries load what they need only once.
     ASSIGN_OR_RETURN(held_, NewDevice(NnWorkerConfig::F32));
     ASSIGN_OR_RETURN(const DeviceRoom room, held_.device->Room());
     place_ = {room.device, CpuName(), scale_.batch};
@@ -126,7 +126,7 @@ class Runner {
     return absl::OkStatus();
   }
 
-  // Measures the product ceiling, and then the products by themselves.
+  // Measures the product ceiling, and then the products of the layers on their own.
   absl::Status MeasureProducts(NnWorkerConfig::Precision precision) {
     ASSIGN_OR_RETURN(const auto products, NewProducts(precision));
     ASSIGN_OR_RETURN(const BenchmarkRow ceiling, products->Square(scale_.square));
@@ -162,8 +162,8 @@ class Runner {
     row.what = operation.what;
     row.precision = NnWorkerConfig::Precision_Name(precision);
     ASSIGN_OR_RETURN(row.timing, TimeOperation(scale_.timing, work.enqueue, await));
-    // Each row is judged by one ceiling: a product by its arithmetic, all else by the bytes it
-    // moves.
+    // Each row has one ceiling: the rate of arithmetic for a product, and the rate of memory for
+    // all other operations.
     row.flops = work.flops;
     row.bytes = work.flops > 0 ? 0 : work.bytes();
     row.ceiling = work.flops > 0 ? product_rate_ : copy_rate_;

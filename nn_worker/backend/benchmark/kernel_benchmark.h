@@ -1,9 +1,8 @@
 // Measures the operations of a DeviceBackend, and the products of linear layers, one after another
-// on the device that the program links (device_factory.h), and prints each one's share of what the
-// device can do: of a copy's rate, or of a large product's (operation.h, products.h).
+// on the device that the program links (device_factory.h). Prints each rate as a share of a
+// ceiling, which is the rate of a copy or of a large product (operation.h, products.h).
 //
-// Each operation gets a backend of its own, so none has the memory, the lists or the scratch of
-// another.
+// Each operation gets a backend of its own, so none shares memory, lists or scratch with another.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BENCHMARK_KERNEL_BENCHMARK_H_
 #define SATRAP_NN_WORKER_BACKEND_BENCHMARK_KERNEL_BENCHMARK_H_
@@ -22,14 +21,14 @@ namespace satrap {
 struct BenchmarkFlags {
   int64_t batch = 0;  // samples; 0: 65536 on a card, 32 on the host's device
   int card = 0;
-  std::string only;       // rows whose operation and shape, as they are printed, contain it
+  std::string only;       // only rows whose printed operation and shape contain this
   std::string precision;  // F32, TF32 (on a card), BF16 or F16; empty: all
   std::vector<Flag> Table();
 };
 
-// `made` gets each row as soon as it is measured. The error of NewJobDevice if the device cannot be
-// used; NOT_FOUND if no row matches `flags.only`; INVALID_ARGUMENT for TF32 without a
-// card.
+// Calls `made` with each row as soon as it is measured. Returns the error of NewJobDevice if the
+// device cannot be used; NOT_FOUND if no row matches `flags.only`; INVALID_ARGUMENT for TF32
+// without a card.
 absl::Status RunKernelBenchmark(
     const BenchmarkFlags& flags,
     absl::FunctionRef<void(const BenchmarkPlace& place, const BenchmarkRow& row)> made);

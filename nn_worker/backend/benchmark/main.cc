@@ -16,7 +16,7 @@ int Main(const BenchmarkFlags& flags) {
   const absl::Status status =
       RunKernelBenchmark(flags, [&](const BenchmarkPlace& place, const BenchmarkRow& row) {
         std::printf("%s\n", JsonOf(place, row).c_str());
-        // Flushed, so that this row is printed even if the run is cut off later.
+        // Flush, so that this row is printed even if the run is killed later.
         std::fflush(stdout);
         rows.push_back(row);
       });

@@ -1,11 +1,11 @@
-// The operations of a Backend as kernel_benchmark measures them, at the shapes that training steps
-// of DeepFM, DLRM and the rest of the zoo give them.
+// The operations of a Backend that kernel_benchmark measures, with shapes from training steps of
+// DeepFM, DLRM and the other models of the zoo.
 //
 // Bytes. Whatever its kernels do, an operation reads each of its inputs at least once and writes
-// each of its outputs once, and a target that it adds to is read, too. An entry lists these
-// tensors, and the bytes are those of their shapes. Scratch memory, lists of tensors, and repeated
-// reads that the caches might serve are not counted. So a share of the copy ceiling is at most 1,
-// and what is missing from 1 is what a better kernel could gain.
+// each of its outputs once; it also reads each target that it adds to. An entry lists these
+// tensors, and their shapes give its bytes. Scratch memory, lists of tensors, and repeated reads
+// that the caches might serve are not counted. So a share of the copy ceiling is at most 1, and
+// what is missing from 1 is what a better kernel could gain.
 //
 // The tables are constant. Thread-safe.
 
@@ -22,7 +22,8 @@
 
 namespace satrap {
 
-// An operation with its tensors, to be enqueued any number of times. Destroyed before its backend.
+// An operation with its tensors, to be enqueued any number of times. It must be destroyed before
+// its backend.
 struct BenchmarkWork {
   std::function<void()> enqueue;
   std::vector<Tensor> reads, writes;  // a tensor that is read and written is in both
@@ -36,22 +37,22 @@ struct BenchmarkWork {
   }
 };
 
-// The precisions of a network in which an operation is measured.
+// The network precisions in which an operation is measured.
 enum class OperationTypes {
-  kF32,         // it takes F32 alone, whatever the network's precision
+  kF32,         // it takes only F32, whatever the network's precision
   kBf16,        // there is no such operation in F32
   kF32AndBf16,  // it takes the activations' dtype
-  kProducts     // likewise; measured in TF32 and F16, too
+  kProducts     // like kF32AndBf16; also measured in TF32 and F16
 };
 
 struct BenchmarkOperation {
   const char* name;  // the function of Backend
   const char* what;  // its variant and shape; n: samples of the batch
   OperationTypes types;
-  const char* why;  // which bytes it cannot do without
+  const char* why;  // which bytes it must move at least
   BenchmarkWork (*prepare)(Workbench* on);
-  // Kernels that it starts on a device, however many inputs it has: sums over samples take one for
-  // pieces of the samples and one for their sums.
+  // The number of kernels that the operation starts on a device, however many inputs it has. A sum
+  // over samples takes two: one kernel sums up pieces of the samples, the other adds up these sums.
   int launches = 1;
 };
 

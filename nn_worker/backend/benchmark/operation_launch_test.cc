@@ -1,6 +1,6 @@
-// How many kernels the operations of DeviceBackend launch, and what they copy: a launch costs a
-// card some microseconds, so an operation over many features is one all the same. The operations
-// are those of the benchmark's tables, which have a row for each and say how many launches it is.
+// Counts the kernels that the operations of DeviceBackend launch, and their copies. A launch costs
+// a card some microseconds, so an operation must not launch a kernel for each of many features. The
+// operations are those of the benchmark's tables, where each row states its number of launches.
 
 #include <cstdint>
 #include <memory>
@@ -95,8 +95,8 @@ class OperationLaunchTest : public testing::Test {
   Tensor New(int64_t rows, int64_t cols, DType dtype = DType::kF32) {
     return AllocateTensor(backend_.get(), dtype, rows, cols).value();
   }
-  // Runs an operation twice and counts the launches of the second run, whose lists are there
-  // already.
+  // Runs an operation twice, but counts only the launches of the second run, because by then the
+  // device has the operation's lists.
   void ExpectLaunches(const std::string& name, int launches, absl::FunctionRef<void()> operation) {
     operation();
     backend_->Sync();
@@ -113,7 +113,8 @@ class OperationLaunchTest : public testing::Test {
 
 constexpr int64_t kRows = 40;
 
-// Kernels read and write 16-bit tensors as they are: there are no conversions besides.
+// Kernels read and write 16-bit tensors directly, so there are no additional kernels for
+// conversions.
 TEST_F(OperationLaunchTest, AnOperationStartsAsManyKernelsAsItsRowSaysInEitherPrecision) {
   for (const BenchmarkOperation& operation : BenchmarkOperations()) {
     if (operation.types == OperationTypes::kProducts) continue;

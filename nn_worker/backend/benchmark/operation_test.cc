@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kSamples = 8;
 
-// An operation prepared on a backend of its own, as the benchmark does it.
+// An operation that is prepared on a backend of its own, as in the benchmark.
 class Prepared {
  public:
   Prepared(const std::string& name, const std::string& what, DType values)
@@ -44,15 +44,15 @@ TEST(BenchmarkOperationTest, BytesAreThoseOfTheTensors) {
   // Gradient, w, m and v are read; w, m, v and the copy are written.
   EXPECT_EQ(BytesOf("OptimizerStep", "Adam, n x 512, with a copy in 16 bits", DType::kBF16),
             8 * 512 * (4 * 4 + 3 * 4 + 2));
-  // For each of 26 features: two rows of 17 values, eight ids of 4 bytes, and 17 values for each of
-  // the eight samples.
+  // For each of 26 features and eight samples: two rows of 17 values, eight ids of 4 bytes, and an
+  // output of 17 values for each sample.
   EXPECT_EQ(BytesOf("GatherRows", "26 of 16, and 1 for the linear part", DType::kF32),
             26 * (2 * 17 * 4 + 8 * 4 + 8 * 17 * 4));
   // 17 gradients for each id; where the ids of each row begin; the ids' positions; 17 gradients for
   // each row.
   EXPECT_EQ(BytesOf("ScatterGradients", "26 of 16, and 1 for the linear part", DType::kF32),
             26 * 8 * 17 * 4 + (26 * 2 + 1) * 4 + 26 * 8 * 4 + 26 * 2 * 17 * 4);
-  // A target that is added to is read, too.
+  // An operation that adds to a target also reads the target.
   EXPECT_EQ(BytesOf("Copy", "n x 416, adds", DType::kF32), 8 * 416 * 4 * 3);
 }
 
@@ -63,7 +63,8 @@ TEST(BenchmarkOperationTest, ProductsAreCountedInOperations) {
             4.0 * 8 * 1024 * 512);
 }
 
-// An optimizer step that does not apply would only read its control and end.
+// An optimizer step that does not apply would only read its control and return, which would not be
+// worth measuring.
 TEST(BenchmarkOperationTest, TheStepThatIsMeasuredApplies) {
   const Prepared adam("OptimizerStep", "Adam, 400 x 400", DType::kF32);
   const Tensor w = adam.work().writes[0];
@@ -75,7 +76,7 @@ TEST(BenchmarkOperationTest, TheStepThatIsMeasuredApplies) {
 TEST(BenchmarkOperationTest, WhatIsWrittenIsFiniteWhereItIsF32) {
   for (const BenchmarkOperation& operation : BenchmarkOperations()) {
     // Products are tested elsewhere, and kBf16 operations have no F32 form. Each operation runs
-    // only once, because gradients that are added to grow.
+    // only once, because a gradient that an operation adds to would grow with each run.
     if (operation.types == OperationTypes::kProducts) continue;
     if (operation.types == OperationTypes::kBf16) continue;
     const Prepared prepared(operation.name, operation.what, DType::kF32);

@@ -1,12 +1,12 @@
-// The rate of the matrix products of the CPU's backends: Linear (x w), and LinearGrad
-// (dz w^T and x^T dz), at the shapes of an MLP 400-400-400 over 429 inputs, of 1024-512 and of
-// 64-32, batch 4096, on 1 and on 2 threads: in F32, and in BF16 by each kind of product that is
-// fast on the CPU.
+// Measures the matrix products of the CPU backends: Linear (x w) and LinearGrad (dz w^T and x^T
+// dz). The shapes are those of an MLP 400-400-400 over 429 inputs, of 1024-512 and of 64-32, with
+// batches of 4096, on 1 and on 2 threads. Products are measured in F32, and in BF16 by each kind of
+// product that is fast on this CPU.
 //
-// Prints one JSON line for each: the best of 7 runs, in GFLOP/s of wall time, and beside it
-// oneDNN's own product of the whole F32 matrices in one call on one thread (`bare`), which is what
-// slicing is measured against. The runs of a shape follow one another directly, so that their
-// ratios are not disturbed by what else changes on the machine.
+// Prints one JSON line for each: the best of 7 runs, in GFLOP/s of wall time. `bare` is the
+// baseline for products in slices: oneDNN's own product of the whole F32 matrices, in one call on
+// one thread. The runs of a shape follow one another directly, so that other changes on the machine
+// do not disturb their ratios.
 
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -48,7 +48,7 @@ Tensor Random(Backend* backend, DType dtype, int64_t rows, int64_t cols) {
   return *half;
 }
 
-// (rows, cols) without gaps, as parameters and their gradients have none.
+// A tensor (rows, cols) without gaps, because parameters and their gradients have none.
 Tensor RandomWeights(Backend* backend, DType dtype, int64_t rows, int64_t cols) {
   return Random(backend, dtype, 1, rows * cols).Reshaped(rows, cols);
 }

@@ -14,8 +14,8 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kTimeoutMs = 300000;
-// How many random values are made. They are repeated, because making all values of a large matrix
-// on the host would take longer than what is measured.
+// The number of random values that the host makes. They are repeated to fill a matrix, because
+// making all values of a large matrix would take longer than what is measured.
 constexpr int64_t kPatternValues = int64_t{1} << 18;
 constexpr int64_t kWorkspaceAlignment = 256;  // as ProductPlan::Run asks for
 
@@ -52,8 +52,8 @@ std::string ProductName(LinearProduct product, int64_t in, int64_t out) {
   return absl::StrCat(in, " x ", out, ", ", name);
 }
 
-// A layer's tensors: activations, padded as in a network, and weights in the form in which products
-// read them.
+// The tensors of a layer: activations, padded as in a network, and weights in the form that
+// products read.
 struct ProductBenchmark::Factors {
   int64_t samples, in, out;
   DType dtype;
@@ -65,7 +65,7 @@ struct ProductBenchmark::Factors {
   Values W() const { return {w->data(), in, out, w_stride, ElementTypeOf(dtype)}; }
   Matrix<float> Dw() const { return {static_cast<float*>(dw->data()), in, out, out}; }
 
-  // The product as DeviceLinear asks for it, without an epilogue.
+  // The product that DeviceLinear requests for such a layer, but without an epilogue.
   ProductSpec Spec(LinearProduct product, ProductPrecision precision) const {
     ProductSpec spec;
     spec.precision = precision;
@@ -189,7 +189,8 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::OfLayer(LinearProduct product, in
   const int64_t value_bytes = DTypeBytes(factors.dtype);
   factors.x_stride = PaddedStride(factors.dtype, in);
   factors.z_stride = PaddedStride(factors.dtype, out);
-  // Parameters have no gaps; products in 16 bits read copies, which are padded.
+  // Parameters have no gaps. Products in 16 bits read copies of the parameters, and these are
+  // padded.
   factors.w_stride = f32 ? out : PaddedStride(factors.dtype, out);
   ASSIGN_OR_RETURN(factors.x, AllocateRandom(samples * factors.x_stride * value_bytes, f32));
   ASSIGN_OR_RETURN(factors.z, AllocateRandom(samples * factors.z_stride * value_bytes, f32));
@@ -219,7 +220,8 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::Run(LinearProduct product, Factor
                      }));
     return row;
   }
-  // There is no library, or it refuses this product: as in a network, a kernel makes it.
+  // There is no library, or it refuses this product, so our own kernel computes it, as in a
+  // network.
   row.made_by = "own kernel";
   const int64_t partials =
       products->WeightGradientWorkspace(factors->samples, factors->in, factors->out);

@@ -1,10 +1,10 @@
 // Measures, on a device without a Backend, the ceilings by which kernel_benchmark judges kernels,
 // and the three products of linear layers by themselves.
 //
-//   copy ceiling      a copy of device memory to device memory; a byte counts when it is read, and
-//                     when it is written
-//   product ceiling   a large square product, by the plan of the device's library; by our own
-//                     kernel where there is none
+//   copy ceiling      a copy of device memory to device memory; each byte counts twice, when it is
+//                     read and when it is written
+//   product ceiling   a large square product, computed by the device's library, or by our own
+//                     kernel where there is no library
 //
 // Thread-compatible.
 
@@ -24,22 +24,23 @@
 namespace satrap {
 
 enum class LinearProduct { kForward, kInputGradient, kWeightGradient };
-// The name in rows: "429 x 400, forward".
+// The product's name in the rows of the report, such as "429 x 400, forward".
 std::string ProductName(LinearProduct product, int64_t in, int64_t out);
 
 class ProductBenchmark {
  public:
-  // `device` is that of a job with this precision, so it multiplies F32 as `precision` says.
+  // `device` is made for a job with this precision, and so multiplies F32 values as `precision`
+  // says.
   static absl::StatusOr<std::unique_ptr<ProductBenchmark>> Create(
       JobDevice device, NnWorkerConfig::Precision precision, const TimingOptions& timing);
-  // Waits for everything enqueued.
+  // Waits until everything enqueued has run.
   ~ProductBenchmark();
 
-  // Rows without a ceiling. RESOURCE_EXHAUSTED if there is not enough memory; INTERNAL if a library
-  // or the device fails.
+  // These return rows whose ceiling is not set. RESOURCE_EXHAUSTED if there is not enough memory;
+  // INTERNAL if a library or the device fails.
   absl::StatusOr<BenchmarkRow> Copy(int64_t bytes);
   absl::StatusOr<BenchmarkRow> Square(int64_t size);
-  // A product of a layer with weights (in, out), of `samples` samples.
+  // One of the products of a layer with weights (in, out), for `samples` samples.
   absl::StatusOr<BenchmarkRow> OfLayer(LinearProduct product, int64_t samples, int64_t in,
                                        int64_t out);
 
@@ -60,7 +61,7 @@ class ProductBenchmark {
   std::unique_ptr<DeviceStream> stream_;
   std::unique_ptr<Event> event_;
   std::unique_ptr<Memory> workspace_;                   // of plans
-  std::unique_ptr<Memory> f32_pattern_, half_pattern_;  // pinned: what memory is filled with
+  std::unique_ptr<Memory> f32_pattern_, half_pattern_;  // pinned: values to fill memory with
 };
 
 }  // namespace satrap

@@ -1,5 +1,5 @@
-// What kernel_benchmark prints: a JSON line for each measurement when it is made, and at the end a
-// table of all of them.
+// Formats the output of kernel_benchmark: a JSON line for each measurement when it is made, and a
+// table of all measurements at the end.
 //
 // Thread-safe: functions of their arguments.
 
@@ -14,8 +14,9 @@
 
 namespace satrap {
 
-// An operation that is repeated on a working set of at most this size runs in a card's cache, the
-// 50 MB of an H100. Its rate may be above the copy ceiling and says nothing about the memory.
+// If the working set of an operation is at most this large, its repeated runs find it in a card's
+// cache (the 50 MB of an H100). The rate may then exceed the copy ceiling and says nothing about
+// the memory.
 inline constexpr int64_t kL2Bytes = int64_t{50} << 20;
 
 struct BenchmarkRow {
@@ -33,16 +34,16 @@ struct BenchmarkRow {
   std::string note() const;
 };
 
-// Where the rows were measured.
+// The machine and the batch with which the rows were measured.
 struct BenchmarkPlace {
   std::string device;  // DeviceRoom.device
   std::string cpu;
   int64_t batch = 0;
 };
 
-// One JSON line, without the line's end.
+// One JSON line, without a line break at the end.
 std::string JsonOf(const BenchmarkPlace& place, const BenchmarkRow& row);
-// A line for each row, by share, the least first; ceilings come first.
+// A line for each row: first the ceilings, then the others with the lowest share first.
 std::string TableOf(std::vector<BenchmarkRow> rows);
 
 }  // namespace satrap

@@ -1,6 +1,7 @@
-// The exchange with the rows of embedding tables. A part has four times as many ids as rows, as a
-// table of hashed ids might have, and the four ids of a row are far apart. A table of a click log
-// also has rows that very many samples name; the entry with a common row shows what those cost.
+// The operations that exchange values with the rows of embedding tables. A part has four times as
+// many ids as rows, as if it came from a table of hashed ids, and the four ids of a row are far
+// apart. In tables of click logs very many samples also name the same few rows; the entry with a
+// common row shows what such rows cost.
 
 #include <algorithm>
 #include <memory>
@@ -16,7 +17,7 @@ constexpr int64_t kIdsOfRow = 4;
 constexpr int64_t kBag = 10;  // ids of a sample where there are several
 constexpr int64_t kSequence = 50;
 
-// Some features of one table, whose rows the features do not share.
+// Features of one table, no two of which use the same row.
 struct TableShape {
   int64_t fields = kFields;
   std::vector<int64_t> widths;  // of the segments; their sum is a row's values
@@ -35,7 +36,7 @@ struct TableTensors {
 
 int64_t RowsOf(int64_t ids) { return std::max<int64_t>(1, ids / kIdsOfRow); }
 
-// Walks through all rows in steps of a prime number that is larger than there are rows.
+// Visits all rows in steps of a prime number that is larger than the number of rows.
 std::vector<uint32_t> IdsOf(int64_t count, int64_t first_row, bool common_row) {
   constexpr uint64_t kStep = 2654435761;
   const auto rows = static_cast<uint64_t>(RowsOf(count));

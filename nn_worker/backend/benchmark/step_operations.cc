@@ -9,12 +9,12 @@
 namespace satrap {
 namespace {
 
-// The work of some losses grows as the square of the samples.
+// Some losses take time proportional to the square of the number of samples.
 constexpr int64_t kMostSquared = 4096;
 constexpr int64_t kClasses = 100;
 constexpr int64_t kGradientCols = 442;  // DeepFM's embeddings and linear weights
-// Parameters per sample of a batch. If the batch is large enough to fill a card's memory bus, the
-// parameters are, too.
+// Parameters per sample of a batch. Thus a batch that is large enough to fill a card's memory bus
+// comes with enough parameters to fill it.
 constexpr int64_t kParametersOfSample = 512;
 
 LinearGradArgs LinearTensors(Workbench* on, int64_t in, int64_t out) {
@@ -35,7 +35,7 @@ double Flops(Workbench* on, int64_t in, int64_t out, int products) {
   return 2.0 * products * static_cast<double>(on->samples() * in * out);
 }
 
-// A layer as the network prepares it.
+// A layer, prepared as in a network.
 struct Layer {
   Layer(Workbench* on, int64_t in, int64_t out)
       : args(LinearTensors(on, in, out)), bias(on->Floats(1, out)) {
@@ -59,7 +59,7 @@ BenchmarkWork ForwardOf(Workbench* on, int64_t in, int64_t out) {
           out == 1 ? 0 : Flops(on, in, out, 1)};
 }
 
-// The backward pass reads what a forward pass of the same layer has left.
+// The backward pass reads the results of a forward pass of the same layer.
 BenchmarkWork BackwardOf(Workbench* on, int64_t in, int64_t out) {
   const auto layer = std::make_shared<const Layer>(on, in, out);
   layer->Forward(on->backend());
@@ -73,7 +73,8 @@ BenchmarkWork BackwardOf(Workbench* on, int64_t in, int64_t out) {
 constexpr char kForward[] = "reads x, w and the bias, writes y";
 constexpr char kBackward[] = "reads x, w, y and dy, writes dx, dw and db";
 
-// Layers with one output are judged by their bytes: they have two operations for each value of x.
+// Layers with one output are judged by their bytes, because they do only two arithmetic operations
+// for each value of x.
 constexpr BenchmarkOperation kLinears[] = {
     {"Linear", "400 x 400, ReLU, own kernel", OperationTypes::kProducts, kForward,
      [](Workbench* on) -> BenchmarkWork {

@@ -1,6 +1,6 @@
-// Measures how long a device needs for an operation: it is enqueued many times back to back, and
-// the end is awaited once, by an event. So the host's time for a launch shows only where it is
-// longer than the operation's own time.
+// Measures how long a device needs for an operation. The operation is enqueued many times back to
+// back, and the host waits only once, for an event at the end. So the host's time for a launch
+// shows only where it is longer than the operation's own time.
 //
 // Thread-safe: functions of their arguments.
 
@@ -13,8 +13,8 @@
 namespace satrap {
 
 struct TimingOptions {
-  // The least time of a measurement. As many operations are enqueued as it takes, but not more than
-  // a device's queue holds, because the host would then wait for room.
+  // The minimum length of a measurement. The operation is enqueued often enough to reach it, but no
+  // more often than a device's queue can hold, because the host would then wait for room.
   double least_seconds = 0.02;
   int most_repeats = 256;
   int rounds = 3;  // of which the fastest counts
@@ -22,7 +22,7 @@ struct TimingOptions {
 
 struct Timing {
   double seconds = 0;       // of one operation
-  double host_seconds = 0;  // of these, what enqueueing one took the host
+  double host_seconds = 0;  // that the host took to enqueue one operation
 };
 
 // `enqueue` enqueues the operation once; `await` waits until everything enqueued has run. The

@@ -27,8 +27,8 @@ Tensor Workbench::New(DType dtype, int64_t rows, int64_t cols, int64_t stride) {
   return *tensor;
 }
 
-// Copies a pattern on the device, because the host would take minutes to fill the tensors that are
-// measured on a card.
+// Copies a pattern on the device, because the host would take minutes to fill tensors of the size
+// that is measured on a card.
 void Workbench::FillWithRandom(const Tensor& tensor) {
   const int64_t width = std::min(tensor.cols, kPatternValues);
   const int64_t height = kPatternValues / std::max<int64_t>(1, width);

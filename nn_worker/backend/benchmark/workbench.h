@@ -1,9 +1,10 @@
-// The tensors that one operation of a Backend is measured with. They belong to the backend.
+// Makes the tensors with which one operation of a Backend is measured. They belong to the backend.
 //
-// Values are random in [-1, 1), the same in every run: a card multiplies zeros with less power, and
-// so faster. Rows of samples are padded as those of a network's activations.
+// Values are random in [-1, 1) and the same in every run. They are not zeros, because a card
+// multiplies zeros with less power, and therefore faster. Rows of samples are padded like a
+// network's activations.
 //
-// Running out of memory fails a CHECK that says how much was asked for. Thread-compatible.
+// If memory runs out, a CHECK fails and says how much was requested. Thread-compatible.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BENCHMARK_WORKBENCH_H_
 #define SATRAP_NN_WORKER_BACKEND_BENCHMARK_WORKBENCH_H_
@@ -23,22 +24,21 @@ class Workbench {
   Backend* backend() const { return backend_; }
   int64_t samples() const { return samples_; }
 
-  // (samples, cols) of the activations' dtype, or of F32.
+  // Tensors (samples, cols). Values() has the dtype of the activations, and F32Values() is F32.
   Tensor Values(int64_t cols) { return Padded(values_, cols); }
   Tensor F32Values(int64_t cols) { return Padded(DType::kF32, cols); }
-  // `count` tensors (samples, cols) side by side in one block, as the inputs of a concatenation
-  // lie.
+  // `count` tensors (samples, cols) side by side in one block, like the inputs of a concatenation.
   std::vector<Tensor> Fields(int64_t count, int64_t cols);
-  // F32 without gaps; filled with `value`.
+  // F32 tensors without gaps. Filled() sets all values to `value`.
   Tensor Floats(int64_t rows, int64_t cols);
   Tensor Filled(int64_t rows, int64_t cols, float value);
   // F64 (1, cols), zeros.
   Tensor Doubles(int64_t cols);
-  // A weight matrix as products read it: F32 without gaps, or a padded copy of the activations'
-  // dtype.
+  // A weight matrix in the form that products read: F32 without gaps, or a padded copy in the
+  // activations' dtype.
   Tensor Weights(int64_t rows, int64_t cols);
   Tensor Indices(const std::vector<uint32_t>& indices, int64_t rows, int64_t cols);
-  // A StepControl that applies.
+  // The StepControl of a step that applies.
   Tensor Control();
 
  private:
@@ -49,10 +49,10 @@ class Workbench {
   Backend* const backend_;
   const int64_t samples_;
   const DType values_;
-  Tensor pattern_;  // F32 (1, any): what tensors are filled with, again and again
+  Tensor pattern_;  // F32 (1, any): repeated to fill tensors
 };
 
-// `tensors` as targets that are assigned.
+// Gradient targets that assign to `tensors` instead of adding to them.
 std::vector<GradientTarget> TargetsOf(const std::vector<Tensor>& tensors);
 
 }  // namespace satrap

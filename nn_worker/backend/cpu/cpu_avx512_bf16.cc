@@ -11,37 +11,37 @@
 #include "nn_worker/backend/cpu/cpu_matrix.h"
 #include "nn_worker/backend/cpu/host_tensor.h"
 
-// g++ 12 warns of values that its own intrinsics leave undefined on purpose.
+// g++ 12 warns about values that its own intrinsics leave undefined on purpose.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
-// Marks the functions that use the instructions. They run only where IsSupported().
+// Marks functions that use the AVX512_BF16 instructions. They run only where IsSupported().
 #define SATRAP_AVX512_BF16 \
   __attribute__((target("avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"), optimize("O3")))
 
 namespace satrap {
 namespace {
 
-// The number of values of a vector of sums, and of 32-bit words of a packed one. A word is a pair
-// of BF16, whose lower half is the first.
+// The number of sums in a vector, and of 32-bit words in a vector of packed factors. A word is a
+// pair of BF16 values, the first of them in its lower half.
 constexpr int64_t kLanes = 16;
-// Vectors of a tile's row, at most: 4 of them, by 6 rows, are 24 registers of sums, which leaves 8
-// for the factors. More rows would not hide more of the instruction's latency, and fewer would load
-// more.
+// The maximum number of vectors in a row of a tile. With 6 rows, 4 vectors take 24 registers of
+// sums, which leaves 8 for the factors. More rows would not hide more of the instruction's latency,
+// and fewer would load more.
 constexpr int64_t kMostVectors = 4;
 constexpr int kTileRows[kMostVectors + 1] = {0, 12, 12, 9, 6};  // by vectors
-// A multiple of every number of rows of a tile.
+// A multiple of every number of rows that a tile can have.
 constexpr int64_t kBlockRows = 36;
-// Rows of a slice of y or dx: enough that the packed weights are read seldom, and few enough that
-// threads share a part of some thousand samples evenly.
+// The number of rows in a slice of y or dx: large enough that the packed weights are read seldom,
+// and small enough that threads share a part of some thousand samples evenly.
 constexpr int64_t kSliceRows = 4 * kBlockRows;
 // The number of rows that PairRows prefetches ahead, and the number of 16-bit values in a cache
 // line.
 constexpr int64_t kPrefetchRows = 24;
 constexpr int64_t kLineHalves = 32;
 
-// The left factor of a tile: the pair of values k of row r is the word at
-// data + r * row_bytes + k * pair_bytes.
+// The left factor of a tile. The word at data + r * row_bytes + k * pair_bytes is the k-th pair of
+// values of row r.
 struct Left {
   const char* data;
   int64_t row_bytes, pair_bytes;
@@ -82,7 +82,7 @@ SATRAP_AVX512_BF16 inline __mmask16 FirstLanes(int64_t count) {
 }
 
 // As Bf16FromF32 (common/numeric/half.h), except that subnormal values become 0. A ForkJoinPool
-// flushes them anyway (common/numeric/denormals.h), so none gets here.
+// flushes them anyway (common/numeric/denormals.h), so none reaches this function.
 SATRAP_AVX512_BF16 inline __m256i Rounded(__m512 values) {
   return reinterpret_cast<__m256i>(_mm512_cvtneps_pbh(values));
 }
@@ -90,7 +90,7 @@ SATRAP_AVX512_BF16 inline __m512 Widened(__m256i halves) {
   return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-// Finishes and stores the sums of 16 columns of a row, from column `at` of the tile on.
+// Finishes and stores the sums of 16 columns of a row, starting at column `at` of the tile.
 SATRAP_AVX512_BF16 inline void Store(__m512 sums, const Target& target, char* row, int64_t at) {
   const __mmask16 mask = FirstLanes(target.cols - at);
   if (target.bias != nullptr) {
@@ -110,8 +110,8 @@ SATRAP_AVX512_BF16 inline void Store(__m512 sums, const Target& target, char* ro
   }
 }
 
-// kRows rows of the left factor, all of which are read, times kVectors vectors of columns of
-// `right`: words [pairs][kVectors][16]. Writes the first `rows` of the results.
+// Multiplies kRows rows of the left factor, all of which are read, by kVectors vectors of columns
+// of `right`: words [pairs][kVectors][16]. Writes the first `rows` rows of the result.
 template <int kRows, int kVectors>
 SATRAP_AVX512_BF16 void Tile(const Left& left, const uint32_t* right, const Target& target,
                              int64_t rows) {
@@ -122,7 +122,7 @@ SATRAP_AVX512_BF16 void Tile(const Left& left, const uint32_t* right, const Targ
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) sums[r][v] = _mm512_setzero_ps();
   }
-  // A pointer for every three rows: addresses of the form base + 2 * index need no register of
+  // One pointer for every three rows: addresses of the form base + 2 * index need no register of
   // their own.
   const char* thirds[kThirds];
 #pragma GCC unroll 4
@@ -148,8 +148,8 @@ SATRAP_AVX512_BF16 void Tile(const Left& left, const uint32_t* right, const Targ
     for (int g = 0; g < kThirds; ++g) thirds[g] += pair_bytes;
   }
   if (left.odd) {
-    // What follows the last value of a row may be NaN, so it is not read; the packed factor has 0
-    // there.
+    // The last value of a row has no partner. The memory after it may hold a NaN, so only the value
+    // itself is read; the packed factor has 0 for the missing partner.
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const __m512bh value = Pairs(HalfEverywhere(thirds[r / 3] + r % 3 * row_bytes));
@@ -171,7 +171,7 @@ SATRAP_AVX512_BF16 void Tile(const Left& left, const uint32_t* right, const Targ
 
 template <int kVectors>
 void RunTileOf(const Left& left, const uint32_t* right, const Target& target, int64_t rows) {
-  // The sums of columns are a single row, which is not worth the work of a whole tile.
+  // Sums of columns have only one row, which is not worth the work of a whole tile.
   if (rows == 1) return Tile<1, kVectors>(left, right, target, 1);
   Tile<kTileRows[kVectors], kVectors>(left, right, target, rows);
 }
@@ -192,11 +192,11 @@ void RunTile(int64_t vectors, const Left& left, const uint32_t* right, const Tar
   }
 }
 
-// out[c] = the pair (first[c], second[c]) for c in [0, cols), and 0 up to `padded`, a multiple
-// of 16. `second` may be null: zeros.
+// out[c] = the pair (first[c], second[c]) for c in [0, cols), and 0 for c in [cols, padded).
+// `padded` is a multiple of 16. A null `second` stands for zeros.
 //
-// Only a few cache lines of each row are read, and the next row's lie `stride` further on, which
-// the CPU's own prefetcher does not foresee. So the lines of later rows are prefetched.
+// Only a few cache lines of each row are read, and those of the next row are `stride` further on.
+// The CPU's own prefetcher does not predict that, so the lines of later rows are prefetched here.
 SATRAP_AVX512_BF16 void PairRows(const uint16_t* first, const uint16_t* second, int64_t stride,
                                  int64_t cols, int64_t padded, uint32_t* out) {
   const uint16_t* const later = first + kPrefetchRows * stride;
@@ -215,11 +215,11 @@ SATRAP_AVX512_BF16 void PairRows(const uint16_t* first, const uint16_t* second, 
   }
 }
 
-// The columns of a right factor, divided into panels of at most kMostVectors vectors of nearly
-// equal number, each packed as Tile reads it.
+// The columns of a right factor, divided into panels. Panels have nearly equal numbers of vectors,
+// at most kMostVectors, and each is packed in the order in which Tile reads it.
 class Panels {
  public:
-  // `depth`: values of a sum.
+  // `depth`: the number of products in each sum.
   Panels(int64_t depth, int64_t cols)
       : words_((depth + 1) / 2),
         cols_(cols),
@@ -251,7 +251,7 @@ const uint16_t* HalvesOf(const Tensor& tensor, int64_t row) {
   return reinterpret_cast<const uint16_t*>(BytesOf(tensor, row));
 }
 
-// Rows 2k and 2k + 1 of `matrix` are pairs: for sums down its columns.
+// Packs rows 2k and 2k + 1 of `matrix` as pairs, for sums that run down its columns.
 void PackRows(const Tensor& matrix, const Panels& panels, int64_t panel, uint32_t* packed) {
   const int64_t begin = panels.begin(panel);
   const int64_t width = panels.vectors(panel) * kLanes;
@@ -263,7 +263,8 @@ void PackRows(const Tensor& matrix, const Panels& panels, int64_t panel, uint32_
   }
 }
 
-// Columns 2k and 2k + 1 of `matrix` are pairs: for sums along its rows, as of a transposed factor.
+// Packs columns 2k and 2k + 1 of `matrix` as pairs, for sums that run along its rows, as they do
+// for a transposed factor.
 void PackColumns(const Tensor& matrix, const Panels& panels, int64_t panel, uint32_t* packed) {
   const int64_t begin = panels.begin(panel);
   const int64_t width = panels.vectors(panel) * kLanes;
@@ -291,8 +292,8 @@ Target TargetOf(const Tensor& tensor, bool add) {
           /*bias=*/nullptr};
 }
 
-// `rows` rows of the left factor times a panel. Reads the rows of the left factor up to the next
-// multiple of kBlockRows.
+// Multiplies `rows` rows of the left factor by a panel. Reads the rows of the left factor up to the
+// next multiple of kBlockRows.
 void MultiplyPanel(const Left& left, const Panels& panels, int64_t panel, const uint32_t* packed,
                    int64_t first_word, const Target& target, int64_t rows) {
   const int64_t vectors = panels.vectors(panel);
@@ -319,8 +320,8 @@ int64_t RoundUp(int64_t count, int64_t to) { return (count + to - 1) / to * to; 
 
 constexpr int64_t kSumPairs = CpuAvx512Bf16::kSumSamples / 2;
 
-// Calls body(first, count, add) for each run of pairs whose sum is computed separately, at least
-// once.
+// Splits the pairs into runs whose sums are computed separately, and calls body(first, count, add)
+// for each run. Calls it at least once, even if there are no pairs.
 template <typename Body>
 void ForSums(const Panels& panels, Body body) {
   int64_t first = 0;
@@ -330,7 +331,7 @@ void ForSums(const Panels& panels, Body body) {
   } while (first < panels.pair_rows());
 }
 
-// The sums of the columns of a panel: products with ones.
+// The sums of the columns of a panel, computed as products with ones.
 void SumColumns(const Panels& panels, int64_t panel, const uint32_t* packed, const Tensor& sums) {
   constexpr uint32_t kOnes = 0x3f803f80;
   const char* const ones = reinterpret_cast<const char*>(&kOnes);
@@ -343,7 +344,7 @@ void SumColumns(const Panels& panels, int64_t panel, const uint32_t* packed, con
 // stays in the L2 cache while all panels are multiplied with it.
 void MultiplyColumns(const Tensor& x, const Panels& panels, const uint32_t* packed, const Tensor& y,
                      AlignedScratch* scratch) {
-  // Tiles read whole blocks of rows of the left factor, so x's columns are followed by zeros.
+  // Tiles read whole blocks of rows of the left factor, so zeros are added after x's columns.
   const int64_t width = RoundUp(RoundUp(x.cols, kBlockRows), kLanes);
   uint32_t* const pairs = scratch->Get<uint32_t>(kSumPairs * width);
   ForSums(panels, [&](int64_t first, int64_t count, bool add) {
@@ -362,7 +363,7 @@ void MultiplyColumns(const Tensor& x, const Panels& panels, const uint32_t* pack
 struct CpuAvx512Bf16::Rep {
   explicit Rep(ForkJoinPool* pool) : pool(pool), scratch(pool->num_threads()) {}
 
-  // a times the packed factor, in slices of rows.
+  // Multiplies `a` by the packed factor, in slices of rows.
   void Multiply(const Tensor& a, const Panels& panels, const Target& target);
 
   ForkJoinPool* const pool;
@@ -382,7 +383,8 @@ void CpuAvx512Bf16::Rep::Multiply(const Tensor& a, const Panels& panels, const T
     const int64_t whole = rows / kBlockRows * kBlockRows;
     MultiplyRows(left, panels, words, 0, part, whole);
     if (whole == rows) return;
-    // Tiles read whole blocks of rows, so the last rows are copied in front of zeros.
+    // Tiles read whole blocks of rows, so the last rows are copied to memory that continues with
+    // zeros.
     const int64_t stride = RoundUp(a.cols, 2);
     uint16_t* const tail = scratch[thread].Get<uint16_t>(kBlockRows * stride + 1);
     std::memset(tail, 0, kBlockRows * stride * sizeof(uint16_t));
@@ -396,8 +398,8 @@ void CpuAvx512Bf16::Rep::Multiply(const Tensor& a, const Panels& panels, const T
 }
 
 bool CpuAvx512Bf16::IsSupported() {
-  // Reads CPUID, since not every compiler's __builtin_cpu_supports knows avx512bf16. The other
-  // checks also tell whether the operating system saves the registers.
+  // Reads CPUID, because not every compiler's __builtin_cpu_supports knows avx512bf16. The other
+  // checks also cover whether the operating system saves the registers.
   static const bool is_supported = [] {
     unsigned int eax, ebx, ecx, edx;
     constexpr unsigned int kAvx512Bf16 = 1u << 5;
@@ -443,8 +445,8 @@ void CpuAvx512Bf16::WeightGradient(const Tensor& x, const Tensor& dz, const Tens
   uint32_t* const words = rep_->packed.Get<uint32_t>(panels.num_words());
   rep_->pool->Run(panels.count(), [&](int64_t panel, int) { PackRows(dz, panels, panel, words); });
 
-  // Makes two slices of dw for each thread, so that a thread which comes late keeps no other
-  // waiting for long. The sums of db's panels are separate pieces of work.
+  // Makes two slices of dw for each thread, so that a thread that starts late does not keep the
+  // others waiting for long. The sums of db's panels are separate pieces of work.
   const int64_t wanted_slices = 2 * rep_->pool->num_threads();
   const int64_t slice_rows =
       RoundUp(std::max<int64_t>(1, (dw.rows + wanted_slices - 1) / wanted_slices), kBlockRows);

@@ -1,15 +1,15 @@
 // Products of BF16 matrices with sums in f32, by the instruction vdpbf16ps of AVX512_BF16, which
-// multiplies two pairs of values and adds both products to a sum: twice the rate of f32. What
-// follows a product (bias, ReLU, an addition, the rounding to BF16) is done while the sums are in
-// registers.
+// multiplies two pairs of values and adds both products to a sum: twice the rate of f32. The
+// operations after a product (bias, ReLU, an addition, the rounding to BF16) are done while the
+// sums are in registers.
 //
 // A product is made of tiles of up to 12 rows and 64 columns. The right matrix is packed first, so
-// that a tile reads it in order. The left one is read where it lies, except by WeightGradient,
-// whose sums run down its columns.
+// that a tile reads it in order. The left matrix is read in place, except by WeightGradient, whose
+// sums run down its columns.
 //
-// Slices over a ForkJoinPool are whole rows of the result, and a row's sums run in one order
-// whatever rows are beside it: a row has the same bits however many rows and threads there are. The
-// sums of WeightGradient run over kSumSamples samples, and such sums are added up in order. Kinds
+// A ForkJoinPool computes slices of whole rows of the result, and the order of a row's sums does
+// not depend on the other rows. So a row has the same bits however many rows and threads there are.
+// WeightGradient makes a sum for every kSumSamples samples and adds up these sums in order. Kinds
 // of CPU may differ in the last bits. The instruction treats subnormal values as 0, as the other
 // loops of the CPU do.
 //
@@ -28,7 +28,7 @@ namespace satrap {
 
 class CpuAvx512Bf16 {
  public:
-  // Samples that WeightGradient adds up before it adds their sum to the result.
+  // The number of samples that WeightGradient adds up before it adds their sum to the result.
   static constexpr int64_t kSumSamples = 1024;
 
   // Whether the CPU has the instruction, and the operating system keeps its registers.
@@ -44,7 +44,7 @@ class CpuAvx512Bf16 {
   // y = x w + bias; with `relu` negative values become 0.
   // x: (n, in)   w: (in, out)   bias: F32 (1, out), or empty   y: (n, out)
   void Product(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, const Tensor& y);
-  // dx = dz w^T, or dx += that.   dz: (n, out)   dx: (n, in), wanted
+  // dx = dz w^T, or dx += dz w^T.   dz: (n, out)   dx: (n, in), wanted
   void InputGradient(const Tensor& dz, const Tensor& w, const GradientTarget& dx);
   // dw = x^T dz, and db = the sums of the columns of dz.   db: (1, out), or empty
   void WeightGradient(const Tensor& x, const Tensor& dz, const Tensor& dw, const Tensor& db);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr uint16_t kNan = 0x7fc0;
 
-// Random values in [-1, 1), with NaN in the gaps between rows, which nothing may read.
+// Random values in [-1, 1). The gaps between rows hold NaN, because no product may read them.
 class Matrix {
  public:
   Matrix(int64_t rows, int64_t cols, int salt, int64_t gap = 3)
@@ -80,7 +80,7 @@ TEST_F(CpuAvx512Bf16Test, ProductsAreThoseOfPlainLoops) {
         double sum = 0;
         for (int64_t k = 0; k < in; ++k) sum += x.At(i, k) * w.At(k, c);
         ASSERT_NEAR(wide[i * out + c], sum, 1e-4) << i << ", " << c;
-        // What is stored is the sum in f32, rounded once.
+        // The stored value is the sum in f32, rounded once.
         const float in_f32 = std::max(0.0f, wide[i * out + c] + bias[c]);
         ASSERT_EQ(y.At(i, c), F32FromBf16(Bf16FromF32(in_f32))) << i << ", " << c;
       }
@@ -125,7 +125,7 @@ TEST_F(CpuAvx512Bf16Test, WeightGradientsAreThoseOfPlainLoops) {
     for (const auto& [n, in, out] : kShapes) {
       SCOPED_TRACE(testing::Message() << n << " x " << in << " x " << out);
       Matrix x(n, in, 1), dz(n, out, 2);
-      // Not 0 at the beginning, to see that they are overwritten.
+      // Not 0 at the beginning, to check that they are overwritten.
       std::vector<float> dw(in * out, 7), db(out, 7), alone(in * out, 7);
       products.WeightGradient(x.tensor(), dz.tensor(), TensorF32(dw.data(), in, out),
                               TensorF32(db.data(), 1, out));
@@ -194,7 +194,8 @@ TEST_F(CpuAvx512Bf16Test, WhatIsNotANumberStaysInItsRow) {
   }
 }
 
-// The bits of a sum in f32 depend on its order: all samples at once would lose the small ones here.
+// The bits of a sum in f32 depend on its order: a sum over all samples at once would lose the small
+// values here.
 TEST_F(CpuAvx512Bf16Test, SamplesAreSummedInPiecesOfFixedSize) {
   constexpr int64_t kPiece = CpuAvx512Bf16::kSumSamples, kRows = 2 * kPiece;
   ForkJoinPool pool(1);

@@ -26,12 +26,13 @@
 namespace satrap {
 namespace {
 
-// Rows of one piece of a loop over samples. A partial sum covers the same rows, and partial sums
-// are added in order, so a sum has the same bits for any number of threads.
+// The number of rows in one piece of a loop over samples. A partial sum covers the rows of one
+// piece, and partial sums are added in order, so a sum has the same bits for any number of threads.
 constexpr int64_t kPartRows = 128;
-// Values of one piece of a loop over parameters.
+// The number of values in one piece of a loop over parameters.
 constexpr int64_t kPartValues = 16384;
-// Samples of one piece of GatherRows, and values of one piece when gradients are cleared.
+// The number of samples in one piece of GatherRows, and of values in one piece when gradients are
+// cleared.
 constexpr int64_t kGatherSamples = 512;
 constexpr int64_t kClearValues = 65536;
 
@@ -76,8 +77,8 @@ class CpuBackend final : public CpuInteractionBackend {
   }
   void CopyIn(absl::Span<const uint8_t> host, Tensor device) override {
     CHECK(static_cast<int64_t>(host.size()) == device.size_bytes()) << host.size();
-    // A tensor without gaps is copied at once: parameters, and all that the network packs for
-    // copying.
+    // A tensor without gaps is copied in one piece. Parameters, and all tensors that the network
+    // packs for copying, have no gaps.
     const Tensor rows = device.has_gaps() ? device : OneRow(device);
     const int64_t row_bytes = rows.cols * DTypeBytes(rows.dtype);
     if (row_bytes == 0) return;

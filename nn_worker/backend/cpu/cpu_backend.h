@@ -17,8 +17,8 @@ namespace satrap {
 // `compute_threads` counts the caller's thread. REQUIRES: compute_threads >= 1
 std::unique_ptr<Backend> NewCpuBackend(int compute_threads);
 
-// Runs on `pool`, which others may use between the backend's operations. Not owned; must outlive
-// the backend.
+// Runs on `pool`, which other code may use between the backend's operations. Not owned; must
+// outlive the backend.
 std::unique_ptr<Backend> NewCpuBackend(ForkJoinPool* pool);
 
 }  // namespace satrap

@@ -27,7 +27,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, LossConformance,
                          testing::Values<BackendFactory>([] { return NewCpuBackend(1); },
                                                          [] { return NewCpuBackend(3); }));
 
-// Everything that a training step of one layer computes, one number after another.
+// All values that a training step of one layer computes, in one list.
 std::vector<float> LayerStep(Backend* backend, int64_t n, int64_t in, int64_t out) {
   std::vector<float> x(n * in), w(in * out), y(n * out), dy(n * out), dx(n * in), dw(in * out);
   std::vector<float> bias(out), db(out);
@@ -66,7 +66,7 @@ TEST(CpuBackendTest, GivesTheSameBitsForAnyNumberOfThreads) {
   }
 }
 
-// A unit that is dead from the second step on gets gradients of 0.
+// From the second step on the unit is dead and gets gradients of 0.
 TEST(CpuBackendTest, AdamBringsTheMomentsOfADeadUnitToZero) {
   constexpr int64_t kCount = 40000;  // several parts, so several threads
   for (const int threads : {1, 3}) {

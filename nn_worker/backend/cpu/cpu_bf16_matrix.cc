@@ -22,13 +22,13 @@ namespace {
 
 using dnnl::memory;
 
-// Rows of a slice of y or dx: enough that the blocked weights are read seldom, and few enough that
-// two threads share a part of some thousand samples evenly.
+// The number of rows in a slice of y or dx: large enough that the blocked weights are read seldom,
+// and small enough that two threads share a part of some thousand samples evenly.
 constexpr int64_t kRowBlock = 256;
-// Rows of dw of one slice, at most.
+// The maximum number of rows in a slice of dw.
 constexpr int64_t kWeightRows = 128;
-// How many products are kept, one for each shape, before all are dropped and made again. Parts
-// differ in their numbers of rows.
+// How many products are kept, one for each shape, before all are dropped and made again. There may
+// be many shapes, because parts differ in their numbers of rows.
 constexpr size_t kMostKept = 64;
 
 memory::desc Desc(int64_t rows, int64_t cols, memory::data_type type, int64_t row_stride,
@@ -42,25 +42,26 @@ memory::desc AnyLayout(int64_t rows, int64_t cols, memory::data_type type) {
 constexpr memory::data_type kBf16 = memory::data_type::bf16;
 constexpr memory::data_type kF32 = memory::data_type::f32;
 
-// The caller provides the scratch memory, because several threads run one product at a time.
+// The caller provides the scratch memory, because several threads may run the same product at the
+// same time.
 dnnl::primitive_attr UserScratch() {
   dnnl::primitive_attr attr;
   attr.set_scratchpad_mode(dnnl::scratchpad_mode::user);
   return attr;
 }
 
-// A product c = a b, and how it is made.
+// A product c = a b, and what oneDNN needs to compute it.
 struct Made {
   bool taken = false;  // else nothing below is set
   OneDnnWay way = OneDnnWay::kInnerProduct;
   dnnl::primitive product;
   memory::desc a, b, c, scratch;
-  // For an inner product: the reorder between plain rows and the layout that it asks for.
+  // For an inner product: the reorder between plain rows and the layout that the product asks for.
   dnnl::primitive reorder;
   memory::desc plain;
 };
 
-// The right factor of a product of rows: value (i, o) is at data + i * in_stride + o * out_stride.
+// The right factor of a product by rows: value (i, o) is at data + i * in_stride + o * out_stride.
 struct RightFactor {
   const void* data;
   int64_t in_stride, out_stride;
@@ -89,16 +90,17 @@ struct CpuBf16Matrix::Rep {
     return Memory(desc, thread->scratch.Get<uint8_t>(std::max<int64_t>(1, desc.get_size())));
   }
 
-  // The product of kRowBlock rows. `what` is its name in messages.
+  // The product for kRowBlock rows of `a`. `what` is the name of the product in messages.
   const Made& RowsOf(const char* what, const Tensor& a, const RightFactor& b, const Tensor& c);
   // The gradient of the weights for `count` columns of x.
   const Made& WeightsOf(const Tensor& x, int64_t count, const Tensor& dz, const Tensor& dw);
-  // Makes the product in the first of the two ways that is acceptable. Each way returns the names
-  // of its primitives.
+  // Makes the product in the first of the two ways that is not refused. Each callback makes it in
+  // one of the ways and returns the name of the implementation.
   template <typename InnerProduct, typename Matmul>
   Made FirstTaken(const std::string& what, const std::string& shape, InnerProduct inner_product,
                   Matmul matmul);
-  // Why a way is refused; empty if it is not.
+  // Tries to make the product by `make`. Returns why this way is refused; empty if it is not
+  // refused.
   template <typename Make>
   std::string Objection(OneDnnWay way, Make make, Made* made, std::string* name);
   std::string MakeInnerProduct(const Tensor& a, const RightFactor& b, const Tensor& c, Made* made);
@@ -114,7 +116,7 @@ struct CpuBf16Matrix::Rep {
   std::vector<Thread> threads;
   std::map<std::array<int64_t, 6>, Made> rows;
   std::map<std::array<int64_t, 6>, Made> weights;
-  std::set<std::string> told;  // of each kind of product, what was chosen and why
+  std::set<std::string> told;  // the choices so far, for each kind of product
   AlignedScratch blocked, tail_a, tail_c;
 };
 
@@ -155,8 +157,8 @@ Made CpuBf16Matrix::Rep::FirstTaken(const std::string& what, const std::string& 
   return made;
 }
 
-// Makes the reorder of `made->plain` to or from the layout of the product, and returns its name. If
-// that is slow, callers return it as the name of the whole product.
+// Makes the reorder of `made->plain` to or from the layout of the product, and returns the name of
+// its implementation. If the reorder is slow, callers return this name for the whole product.
 std::string CpuBf16Matrix::Rep::MakeReorder(const memory::desc& from, const memory::desc& to,
                                             Made* made) {
   const dnnl::reorder::primitive_desc desc(engine, from, engine, to);
@@ -174,7 +176,7 @@ std::string CpuBf16Matrix::Rep::MakeInnerProduct(const Tensor& a, const RightFac
   made->b = chosen.weights_desc();
   made->scratch = chosen.scratchpad_desc();
   made->product = dnnl::inner_product_forward(chosen);
-  // oneDNN's weights are (out, in), in blocks of its own.
+  // oneDNN stores these weights as (out, in), in its own blocked layout.
   made->plain = Desc(c.cols, a.cols, kBf16, b.out_stride, b.in_stride);
   const std::string reorder = MakeReorder(made->plain, made->b, made);
   return IsReferenceImplementation(reorder) ? reorder : chosen.impl_info_str();
@@ -194,7 +196,7 @@ std::string CpuBf16Matrix::Rep::MakeInnerProductGradient(int64_t n, int64_t coun
   made->a = Desc(n, count, kBf16, x_stride, 1);
   made->b = Desc(n, out, kBf16, dz_stride, 1);
   const memory::desc any = AnyLayout(out, count, kF32);
-  // oneDNN asks for the forward product that this is the gradient of.
+  // oneDNN describes a gradient by means of its forward product.
   const dnnl::inner_product_forward::desc forward(dnnl::prop_kind::forward_training, made->a,
                                                   AnyLayout(out, count, kBf16), made->b);
   const dnnl::inner_product_forward::primitive_desc hint(forward, engine);
@@ -246,7 +248,7 @@ const Made& CpuBf16Matrix::Rep::WeightsOf(const Tensor& x, int64_t count, const 
 
 void CpuBf16Matrix::Rep::Multiply(const char* what, const Tensor& a, const RightFactor& b,
                                   const Tensor& c) {
-  // The setting belongs to the calling thread; the slices make it in theirs.
+  // This setting applies to the calling thread only; the slices set it in their own threads.
   omp_set_num_threads(1);
   const int64_t in = a.cols;
   const int64_t out = c.cols;
@@ -262,8 +264,8 @@ void CpuBf16Matrix::Rep::Multiply(const char* what, const Tensor& a, const Right
 
   const int64_t last = a.rows % kRowBlock;
   const int64_t slices = (a.rows + kRowBlock - 1) / kRowBlock;
-  // The last slice is padded with rows of zeros, with the same strides, so that the same product
-  // serves it.
+  // The last slice is padded with rows of zeros and keeps its strides, so that the same product
+  // computes it.
   uint16_t* const padded_a = tail_a.Get<uint16_t>(kRowBlock * a.stride);
   float* const padded_c = tail_c.Get<float>(kRowBlock * c.stride);
   if (last > 0) {
@@ -292,7 +294,8 @@ void CpuBf16Matrix::Rep::Multiply(const char* what, const Tensor& a, const Right
 }
 
 bool CpuBf16Matrix::IsSupported() {
-  // The numbers of instruction sets are masks: a larger set holds the bits of the smaller.
+  // oneDNN numbers its instruction sets by bit masks: a larger set includes the bits of a smaller
+  // one.
   const auto isa = static_cast<unsigned>(dnnl::get_effective_cpu_isa());
   const auto least = static_cast<unsigned>(dnnl::cpu_isa::avx512_core);
   return (isa & least) == least;
@@ -316,7 +319,7 @@ RightFactor TransposedOf(const Tensor& w) { return {w.data, 1, w.stride}; }
 constexpr char kProduct[] = "y = x w";
 constexpr char kInputGradient[] = "dx = dz w^T";
 
-// Rows of dw of a slice.
+// The number of rows in a slice of dw.
 int64_t RowsOfSlice(int64_t rows) {
   const int64_t slices = (rows + kWeightRows - 1) / kWeightRows;
   return ((rows + slices - 1) / slices + 31) / 32 * 32;

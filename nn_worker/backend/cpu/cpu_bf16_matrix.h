@@ -1,12 +1,12 @@
-// Products of BF16 matrices with sums in f32, by oneDNN, called with one thread a call in slices
-// over a ForkJoinPool. Two of its primitives are used. The first is the inner product, with the
-// weights in the blocked layout that it asks for. Where oneDNN has only a reference implementation
-// of it (onednn_choice.h), as for rows with gaps on a CPU with AMX, the matmul is used, with the
-// weights as they are.
+// Products of BF16 matrices with sums in f32, by oneDNN. A product is divided into slices, and each
+// thread of a ForkJoinPool computes its slices by single-threaded calls of oneDNN. Two primitives
+// are used. The first is the inner product, with the weights in the blocked layout that it asks
+// for. Where oneDNN has only a reference implementation of the inner product (onednn_choice.h), as
+// for rows with gaps on a CPU with AMX, the matmul is used instead, with the weights in place.
 //
-// As in cpu_matrix.h, slices have a fixed size whatever the number of threads, never cut a sum, and
-// the last one is padded: a row has the same bits however many rows there are. The bits differ
-// between kinds of CPU.
+// As in cpu_matrix.h, slices have a fixed size whatever the number of threads, no sum is split
+// between slices, and the last slice is padded. So a row has the same bits however many rows there
+// are. The bits differ between kinds of CPU.
 //
 // Thread-compatible.
 
@@ -23,18 +23,19 @@ namespace satrap {
 
 class CpuBf16Matrix {
  public:
-  // Whether oneDNN has these products on this CPU at all, at whatever speed: with AVX-512.
+  // Whether oneDNN has these products on this CPU, fast or slow. They need AVX-512.
   static bool IsSupported();
-  // Whether they are faster than those of f32: with AMX. (Without it, AVX512_BF16 or not, oneDNN's
-  // product of BF16 is slower than its product of f32.) Follows CPUID and the operating system.
+  // Whether these products are faster than those of f32. This needs AMX. (Without AMX, even with
+  // AVX512_BF16, oneDNN's product of BF16 is slower than its product of f32.) Depends on CPUID and
+  // on the operating system.
   static bool IsFast();
 
   // `pool` is not owned. REQUIRES: IsSupported()
   explicit CpuBf16Matrix(ForkJoinPool* pool, OneDnnHooks hooks = {});
   ~CpuBf16Matrix();
 
-  // In the functions below x, w and dz are BF16 with any stride, results are F32, dw without gaps.
-  // All sizes but n, the rows of x, dz and y, are at least 1.
+  // In the functions below x, w and dz are BF16 with any stride; results are F32, and dw has no
+  // gaps. n is the number of rows of x, dz and y and may be 0. All other sizes are at least 1.
   //
   // Whether oneDNN has more than a reference implementation for the product. The first call for a
   // shape makes the product. The product itself REQUIRES that the answer was true

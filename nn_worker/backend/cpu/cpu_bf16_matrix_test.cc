@@ -1,4 +1,4 @@
-// Which of oneDNN's implementations is chosen, with faked answers.
+// Tests which of oneDNN's implementations is chosen. The names that oneDNN reports are faked.
 
 #include "nn_worker/backend/cpu/cpu_bf16_matrix.h"
 
@@ -32,8 +32,8 @@ TEST(OneDnnChoiceTest, AReferenceImplementationIsKnownByItsName) {
   }
 }
 
-// A layer on rows with gaps, like the network's. `names` fakes oneDNN's answers, one for each way;
-// an empty name keeps what oneDNN says.
+// Computes a layer on rows with gaps, like the network's. `names` fakes the implementation names
+// that oneDNN reports, one for each way; an empty name keeps the real one.
 class OneDnnWaysTest : public testing::Test {
  protected:
   static constexpr int64_t kRows = 300, kIn = 40, kOut = 24, kStride = 64;
@@ -42,7 +42,7 @@ class OneDnnWaysTest : public testing::Test {
     if (!CpuBf16Matrix::IsSupported()) GTEST_SKIP() << "this CPU has no products of BF16 by oneDNN";
   }
 
-  // The gradient of the weights after y and dx, all of which must be right.
+  // Expects that y, dx and dw of the layer are right, also when the products exist already.
   void ExpectRight(const std::vector<std::string>& names) {
     OneDnnHooks hooks;
     hooks.believed_name = [names](OneDnnWay way, const std::string& name) {
@@ -52,7 +52,7 @@ class OneDnnWaysTest : public testing::Test {
     hooks.on_choice = [this](const ProductChoice& choice) { choices_.push_back(choice); };
     const auto backend = NewCpuHalfBackend(2, HalfProducts::kOneDnnBf16, hooks);
     const auto reference = NewCpuHalfBackend(2, HalfProducts::kF32);
-    for (int i = 0; i < 2; ++i) {  // the second time nothing is made anew
+    for (int i = 0; i < 2; ++i) {  // the second round reuses the products
       const std::vector<float> got = Layer(backend.get()), wanted = Layer(reference.get());
       ASSERT_EQ(got.size(), wanted.size());
       for (size_t v = 0; v < got.size(); ++v) ASSERT_NEAR(got[v], wanted[v], 1e-3) << v;
@@ -116,7 +116,7 @@ TEST_F(OneDnnWaysTest, WhereBothAreReferencesTheProductsAreOurOwn) {
   EXPECT_THAT(choices_, ElementsAre(Choice("y = x w", by, because), Choice("dw", by, because)));
 }
 
-// Holds on any CPU.
+// The names are not faked here; the expectations hold on any CPU.
 TEST_F(OneDnnWaysTest, WhatOneDnnSaysOfItselfIsAsked) {
   ExpectRight({"", ""});
   EXPECT_THAT(choices_, Not(SizeIs(0)));

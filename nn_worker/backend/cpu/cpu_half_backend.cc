@@ -20,12 +20,12 @@
 namespace satrap {
 namespace {
 
-// Rows of a block. In f32, some hundred values of this many rows, read and written, stay in the L2
-// cache of a core.
+// The number of rows in a block. It is so small that in f32 rows of some hundred values, both read
+// and written, stay in the L2 cache of a core.
 constexpr int64_t kBlockRows = 64;
 
-// How an operation uses an argument. Widened() gives what the inner backend gets in its place; all
-// other arguments go as they are.
+// These structs say how an operation uses an argument. For an argument in such a struct, the inner
+// backend gets what Widened() returns; all other arguments are passed unchanged.
 struct In {
   const Tensor& tensor;
 };
@@ -45,7 +45,7 @@ struct Grads {
 struct InMatrices {
   const SampleMatrices& matrices;
 };
-// The matrices may be a part of the tensor, whose other values stay.
+// The matrices may cover only a part of the tensor; its other values are kept.
 struct AddMatrices {
   const SampleMatrices& matrices;
 };
@@ -76,8 +76,8 @@ const Value& Widened(HalfOperation*, const Value& value) {
   return value;
 }
 
-// The number of rows of the first tensor that an operation reads or writes, which is that of all
-// in operations that are made in blocks.
+// The number of rows of the first tensor that an operation reads or writes. If the operation runs
+// in blocks, all its tensors have this number of rows.
 template <typename... Others>
 int64_t RowsOf(const In& in, const Others&...) {
   return in.tensor.rows;
@@ -91,8 +91,8 @@ int64_t RowsOf(const First&, const Others&... others) {
   return RowsOf(others...);
 }
 
-// dx = dy where y is positive, else 0, of values in either format of 16 bits: a positive number has
-// bits from 1 up to those of infinity. No conversion to f32 is needed to see that.
+// dx = dy where y is positive, else 0, for values in either 16-bit format. A number is positive if
+// its bits are from 1 up to those of infinity, so no conversion to f32 is needed.
 SATRAP_VECTORIZE_SAME_BITS void ReluGradRow(const uint16_t* y, const uint16_t* dy,
                                             uint16_t infinity, int64_t cols, uint16_t* dx) {
   for (int64_t c = 0; c < cols; ++c) {
@@ -238,7 +238,8 @@ class CpuHalfBackend final : public HostBackend {
   }
 
  private:
-  // False, with nothing changed, if oneDNN does not take the products.
+  // Computes a linear layer by oneDNN. Returns false and changes nothing if oneDNN refuses a
+  // product.
   bool LinearOneDnn(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation,
                     const Tensor& y);
   bool LinearGradOneDnn(const LinearGradArgs& args);
@@ -247,29 +248,30 @@ class CpuHalfBackend final : public HostBackend {
   static bool AreBf16(const Tensor& x, const Tensor& w) {
     return x.dtype == DType::kBF16 && w.dtype == DType::kBF16;
   }
-  // Whether a product that oneDNN does not make is made by AVX512_BF16. `result` may be empty.
+  // For a product that oneDNN does not compute: whether AVX512_BF16 computes it. `result` may be
+  // empty.
   bool Avx512Multiplies(const Tensor& x, const Tensor& w, const Tensor& result) const {
-    // With oneDNN, products that it is not asked for, those with one output, are left to plain
-    // loops.
+    // If oneDNN is in use but is not asked for this product, as for products with one output, plain
+    // loops compute it.
     const bool plain = onednn_ != nullptr && !AsksOneDnn(x, w);
     return avx512_ != nullptr && !plain && AreBf16(x, w) && result.dtype != DType::kF16;
   }
-  // Whether oneDNN is asked for a product with `w`. Products with one output are made by plain
+  // Whether oneDNN is asked for a product with `w`. Products with one output are computed by plain
   // loops instead.
   bool AsksOneDnn(const Tensor& x, const Tensor& w) const {
     return onednn_ != nullptr && AreBf16(x, w) && w.rows > 0 && w.cols > 1;
   }
 
-  // What a thread of the pool uses to compute a block.
+  // What a thread of the pool needs to compute a block.
   struct Worker {
     ForkJoinPool pool{1};
     const std::unique_ptr<Backend> inner = NewCpuBackend(&pool);
     HalfMemory memory{&pool, {}};
   };
 
-  // Calls body(operation, inner) for blocks of rows, each in one thread. Only for operations that
-  // give a row the same bits whatever rows are beside it. A thread converts, computes and rounds
-  // its block while that is in its cache, and threads wait for one another once.
+  // Calls body(operation, inner) for blocks of rows; one thread computes a block. REQUIRES: the
+  // bits of a row's result do not depend on the other rows. A thread converts, computes and rounds
+  // its block while it is in the thread's cache, and the threads wait for one another only once.
   template <typename Body>
   void RunBlocks(int64_t rows, Body body, int64_t block = kBlockRows) {
     pool_.Run(std::max<int64_t>(1, (rows + block - 1) / block), [&](int64_t part, int thread) {
@@ -280,7 +282,7 @@ class CpuHalfBackend final : public HostBackend {
     });
   }
 
-  // `method` of the inner backend, block by block. REQUIRES: as RunBlocks
+  // Calls `method` of the inner backend, block by block. REQUIRES: as RunBlocks
   template <typename Method, typename... Arguments>
   void InBlocks(Method method, const Arguments&... arguments) {
     RunBlocks(RowsOf(arguments...), [&](HalfOperation& operation, Backend& inner) {
@@ -297,8 +299,8 @@ class CpuHalfBackend final : public HostBackend {
   const std::unique_ptr<ForkJoinPool> owned_pool_;
   ForkJoinPool& pool_;
   const std::unique_ptr<Backend> inner_;
-  // If both are null, all products are of f32. If both are set, AVX512_BF16 makes what oneDNN does
-  // not take.
+  // If both are null, all products are computed in f32. If both are set, AVX512_BF16 computes the
+  // products that oneDNN refuses.
   std::unique_ptr<CpuAvx512Bf16> avx512_;
   std::unique_ptr<CpuBf16Matrix> onednn_;
   HalfMemory memory_;
@@ -344,7 +346,7 @@ void CpuHalfBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activati
 }
 
 // The gradient before the activation is rounded to 16 bits before it is multiplied, as on hardware
-// that stores it in 16 bits. So it is computed by an operation of its own.
+// that stores it in 16 bits. Therefore a separate operation computes it.
 void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
   const bool rounds = Is16Bit(args.dy);
   if (rounds && args.activation != Activation::kLinear) {
@@ -372,9 +374,9 @@ void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
   inner_->LinearGrad(wide);
 }
 
-// For a layer that gives logits. These are F32, and so is their gradient. Its input and the input's
-// gradient, converted to f32 as a whole, would not fit into a cache, so both are converted block by
-// block. Sums over the samples are made of the sums of blocks, in order.
+// For a layer whose outputs are logits. They are F32, and so is their gradient. The layer's input
+// and the input's gradient, converted to f32 as a whole, would not fit into a cache, so both are
+// converted block by block. Sums over the samples are made by adding the sums of blocks in order.
 void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   const int64_t in = args.w.rows, samples = args.x.rows;
   CHECK(samples == args.dy.rows && args.x.cols == in && args.dy.cols == 1);
@@ -382,7 +384,7 @@ void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   HalfOperation whole(&memory_);
   const float* const w = FloatsOf(whole.Read(args.w));
   const int64_t blocks = std::max<int64_t>(1, (samples + kBlockRows - 1) / kBlockRows);
-  // One row for each block: its sums for dw, then its sum for db.
+  // One row for each block: the block's sums for dw, then its sum for db.
   const Tensor sums = whole.Scratch(blocks, in + 1);
   RunBlocks(samples, [&](HalfOperation& operation, Backend&) {
     const int64_t rows = operation.rows();
@@ -415,11 +417,11 @@ void CpuHalfBackend::ScatterGradients(absl::Span<const FeatureExchange> features
         },
         cpu::kExchangeSamples);
   }
-  // Runs in one thread, as in CpuBackend, because several samples add to the same row.
+  // This runs in one thread, as in CpuBackend, because several samples add to the same row.
   cpu::AddGradients(features, gradients, &workers_[0]->memory);
 }
 
-// Computes from the gradient before the activation, which args.dy holds.
+// Computes the gradients by oneDNN. REQUIRES: args.dy holds the gradient before the activation
 bool CpuHalfBackend::LinearGradOneDnn(const LinearGradArgs& args) {
   HalfOperation operation(&memory_);
   Tensor product;

@@ -1,16 +1,17 @@
-// The CPU backend of a network that computes in 16 bits. Besides all that CpuBackend takes, it
-// takes F16 and BF16 for the values of samples and for their gradients (x, y, dy, dx, the values of
-// segments) and for the `w` of Linear and LinearGrad, also with different dtypes in one operation.
-// A gradient of parameters, a sum and statistics stay F32 or F64.
+// The CPU backend of a network that computes in 16 bits. In addition to the dtypes that CpuBackend
+// accepts, it accepts F16 and BF16 for the values of samples and their gradients (x, y, dy, dx, the
+// values of segments) and for the `w` of Linear and LinearGrad. The tensors of one operation may
+// have different dtypes. Gradients of parameters, sums and statistics stay F32 or F64.
 //
-// 16-bit values are widened to f32, which is exact; CpuBackend computes with them, sums in f32
-// included; and what it writes is rounded to 16 bits, once, to nearest, ties to even. So a result
-// is that of f32 up to the rounding of operands and results, and what backend.h says of the bits of
-// a result holds here too. A result that is too large for an F16 becomes infinite, and
+// 16-bit values are widened to f32, which is exact. CpuBackend computes with the widened values and
+// also sums in f32. Its results are rounded to 16 bits once, to nearest, ties to even. So a result
+// equals that of f32 up to the rounding of operands and results, and the rules of backend.h about
+// the bits of a result hold here too. A result that is too large for an F16 becomes infinite, and
 // the count of values that are not finite finds it.
 //
-// Widened products save memory but cost time. Where the CPU has products of BF16, matrices of BF16
-// are multiplied as they are (HalfProducts), with sums in f32 too.
+// Widening the factors of products saves memory but costs time. Where the CPU can multiply BF16
+// itself, BF16 matrices are multiplied without widening (HalfProducts); these sums are in f32 as
+// well.
 //
 // Thread-compatible, as every Backend.
 
@@ -25,15 +26,17 @@
 
 namespace satrap {
 
-// How two BF16 matrices are multiplied; all others are widened.
+// How two BF16 matrices are multiplied. All other products are widened to f32.
 enum class HalfProducts {
-  kF32,         // widened, too
+  kF32,         // widened like all others
   kAvx512Bf16,  // cpu_avx512_bf16.h. REQUIRES: CpuAvx512Bf16::IsSupported()
-  kOneDnnBf16,  // cpu_bf16_matrix.h, and what oneDNN has no fast way for as kAvx512Bf16 if the CPU has it,
-                // else as kF32. REQUIRES: CpuBf16Matrix::IsSupported()
+  // By oneDNN (cpu_bf16_matrix.h). A product for which oneDNN has no fast way is made as with
+  // kAvx512Bf16 if the CPU has it, and otherwise as with kF32. REQUIRES:
+  // CpuBf16Matrix::IsSupported()
+  kOneDnnBf16,
 };
-// The products of oneDNN on a CPU with AMX; otherwise those of AVX512_BF16, if the CPU has it;
-// otherwise those of F32.
+// The fastest on this CPU: kOneDnnBf16 with AMX; otherwise kAvx512Bf16, if the CPU has it;
+// otherwise kF32.
 HalfProducts FastestHalfProducts();
 
 // As NewCpuBackend (cpu_backend.h). `hooks` are for products by oneDNN.

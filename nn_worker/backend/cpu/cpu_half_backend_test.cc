@@ -37,8 +37,8 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values<BackendFactory>([] { return NewCpuHalfBackend(1, HalfProducts::kF32); },
                                     [] { return NewCpuHalfBackend(3, HalfProducts::kF32); }));
 
-// oneDNN's answers, faked: the first `refused` ways look like reference implementations, the others
-// like fast ones.
+// Fakes the names that oneDNN reports: the first `refused` ways look like reference
+// implementations, the others like fast ones.
 OneDnnHooks Faked(int refused) {
   OneDnnHooks hooks;
   hooks.believed_name = [refused](OneDnnWay way, const std::string&) {
@@ -47,8 +47,8 @@ OneDnnHooks Faked(int refused) {
   return hooks;
 }
 
-// The BF16 products that this CPU has, whether or not they are its fastest, and each way to make
-// them.
+// A way in which this CPU can compute BF16 products, whether or not it is the fastest. Bf16Ways
+// returns all of them.
 struct Bf16Way {
   HalfProducts products;
   OneDnnHooks hooks;
@@ -124,8 +124,8 @@ TEST(CpuHalfBackendTest, TakesAmxBeforeAvx512AndAvx512BeforeF32) {
 }
 
 // Where y is a zero of either sign or a NaN, no gradient passes, as in f32. Where y is a subnormal
-// BF16, a gradient passes, although loops of f32 flush such a value to zero: the ReLU before makes
-// none.
+// BF16, the gradient passes, although loops of f32 flush such a value to zero. That does not
+// matter, because the ReLU's forward pass never produces one.
 TEST(CpuHalfBackendTest, AReluGradientPassesWhereTheBitsOfYAreAPositiveNumber) {
   const auto backend = NewCpuHalfBackend(2, HalfProducts::kF32);
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
@@ -151,9 +151,9 @@ TEST(CpuHalfBackendTest, AReluGradientPassesWhereTheBitsOfYAreAPositiveNumber) {
   }
 }
 
-// A test of a product, whichever unit makes it. 1 + 2^-9 is no BF16, so a sum of 64 of them shows
-// whether operands were rounded before they were multiplied, and whether the sum was rounded on its
-// way.
+// Shows that a product works as promised, whether plain loops or special instructions compute it.
+// The value 1 + 2^-9 is not a BF16, so a sum of 64 such values shows whether the operands were
+// rounded before they were multiplied, and whether the sum was rounded on the way.
 TEST(CpuHalfBackendTest, MultipliesRoundedValuesAndSumsThemInF32) {
   const auto backend = NewCpuHalfBackend(1, HalfProducts::kF32);
   const auto tensor = [&](DType dtype, int64_t rows, int64_t cols, float value) {
@@ -173,7 +173,8 @@ TEST(CpuHalfBackendTest, MultipliesRoundedValuesAndSumsThemInF32) {
             (std::vector<float>(2, 64 * (1 + 0x1p-9f) * (1 + 0x1p-7f))));
 }
 
-// The tensors have more rows than a block, and are as wide as neighbours in one concatenation.
+// The tensors have more rows than a block. Some operations read and write neighbouring columns of
+// one tensor, as in a concatenation.
 TEST(CpuHalfBackendTest, OperationsInBlocksGiveRowsTheBitsThatTheyHaveAlone) {
   constexpr int64_t kRows = 1300, kWidth = 12;
   const auto backend = NewCpuHalfBackend(2);
@@ -224,7 +225,7 @@ TEST(CpuHalfBackendTest, OperationsInBlocksGiveRowsTheBitsThatTheyHaveAlone) {
   }
 }
 
-// Neighbouring segments are written together, in blocks of samples.
+// Neighbouring segments must be written together, in blocks of samples.
 TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
   constexpr int64_t kSamples = 1300, kTableRows = 50, kDim = 5;
   const auto backend = NewCpuHalfBackend(2);
@@ -241,7 +242,7 @@ TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
     FeatureExchange& feature = features[f];
     feature.samples = kSamples;
     feature.rows = table;
-    // Feature 0 has one id per sample, feature 1 none or two.
+    // Feature 0 has one id per sample; feature 1 has none for even samples and two for odd ones.
     std::vector<uint32_t> offsets = {0};
     for (int64_t i = 0; i < kSamples; ++i) {
       for (int64_t n = 0; n < (f == 0 ? 1 : i % 2 * 2); ++n) {
@@ -257,8 +258,8 @@ TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
     };
     feature.ids = uints(ids[f]);
     if (f == 1) feature.offsets = uints(offsets);
-    // Columns 1 to 4 of a row. The segment of the second feature lies in front of that of the first
-    // one.
+    // Reads columns 1 to 4 of a row. The values of the second feature lie in front of those of the
+    // first.
     feature.segments = {{1, 4, all.Columns(f == 0 ? 4 : 0, 4)}};
   }
   backend->GatherRows(features);
@@ -276,8 +277,8 @@ TEST(CpuHalfBackendTest, GathersTheRowsOfF32Rounded) {
   }
 }
 
-// Features share rows: one id per sample, bags with weights, sequences, and, as the candidates of a
-// part, a feature with a number of samples of its own.
+// All features use the same rows. They have one id per sample, bags with weights, and sequences.
+// The last feature has fewer samples than the others, like the candidates of a part.
 TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamples) {
   constexpr int64_t kTableRows = 7, kRowValues = 4, kWidth = 3;
   struct Shape {
@@ -334,19 +335,19 @@ TEST(CpuHalfBackendTest, ScattersTheGradientsOfAllSamples) {
       feature.weights = made(DType::kF32, 1, static_cast<int64_t>(weights.size()));
       CopyIn(backend.get(), weights, feature.weights);
     }
-    // Columns 1 to 3 of a row.
+    // Reads columns 1 to 3 of a row.
     feature.segments = {{1, kWidth, made(DType::kBF16, samples, max_length * kWidth)}};
     CopyIn(backend.get(), gradients, feature.segments[0].values);
     features.push_back(std::move(feature));
   }
   const Tensor sums = made(DType::kF32, kTableRows, kRowValues);
-  backend->Fill(sums, 5);  // which the scatter clears
+  backend->Fill(sums, 5);  // the scatter must clear it
   backend->ScatterGradients(features, {}, sums);
   const std::vector<float> got = ReadFloats(backend.get(), sums);
   for (size_t i = 0; i < wanted.size(); ++i) ASSERT_NEAR(got[i], wanted[i], 1e-3) << i;
 }
 
-// Rows that were pooled elsewhere: sample i has row i, in every block.
+// The rows were pooled elsewhere, so the row of sample i is row i, in every block.
 TEST(CpuHalfBackendTest, GradientsOfPooledRowsAreTheRowsOfTheirSamples) {
   constexpr int64_t kSamples = 600, kDim = 2;
   const auto backend = NewCpuHalfBackend(2);
@@ -367,7 +368,7 @@ TEST(CpuHalfBackendTest, GradientsOfPooledRowsAreTheRowsOfTheirSamples) {
   EXPECT_EQ(ReadFloats(backend.get(), rows), wanted);
 }
 
-// A layer that gives logits, with more samples than a block.
+// The layer's output is a logit, and it has more samples than a block.
 TEST(CpuHalfBackendTest, ALayerOfOneUnitHasTheSameBitsForAnyNumberOfThreads) {
   constexpr int64_t kSamples = 500, kIn = 9;
   std::vector<std::vector<float>> results;
@@ -412,7 +413,7 @@ TEST(CpuHalfBackendTest, ALayerOfOneUnitHasTheSameBitsForAnyNumberOfThreads) {
   EXPECT_EQ(results[0], results[1]);
 }
 
-// F16 beside BF16: no job has that, but cpu_half_backend.h promises it.
+// No job multiplies BF16 matrices into an F16 result, but cpu_half_backend.h allows it.
 TEST(CpuHalfBackendTest, ProductsOfBf16MayHaveResultsOfF16) {
   const auto backend = NewCpuHalfBackend(1);
   const auto ones = [&](DType dtype, int64_t rows, int64_t cols) {

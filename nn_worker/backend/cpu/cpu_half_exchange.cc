@@ -8,8 +8,8 @@
 namespace satrap::cpu {
 namespace {
 
-// Samples [begin, begin + count). Offsets may begin anywhere (cpu_row_exchange.h), so ids stay as
-// they are where there are offsets.
+// The part of a feature that belongs to samples [begin, begin + count). Offsets may begin anywhere
+// (cpu_row_exchange.h), so a feature with offsets keeps all its ids.
 FeatureExchange SamplesOf(const FeatureExchange& feature, int64_t begin, int64_t count) {
   FeatureExchange part = feature;
   part.samples = count;
@@ -34,8 +34,8 @@ std::vector<Tensor> ValuesOf(absl::Span<const FeatureExchange> features) {
   return values;
 }
 
-// The samples that `operation` is about, with values in f32. Those of all features are asked for at
-// once, because neighbours in one concatenation are converted together.
+// The features, limited to the samples of `operation`, with values in f32. The values of all
+// features are requested at once, because neighbours in one concatenation are converted together.
 std::vector<FeatureExchange> InF32(absl::Span<const FeatureExchange> features, bool written,
                                    HalfOperation* operation) {
   const std::vector<Tensor> halves = ValuesOf(features);
@@ -72,8 +72,8 @@ void AssignGradients(const FeatureExchange& feature, const Tensor& gradients,
 void AddGradients(absl::Span<const FeatureExchange> features, const Tensor& gradients,
                   HalfMemory* memory) {
   for (size_t first = 0; first < features.size();) {
-    // A HalfOperation takes the same rows of all its tensors, but the candidates of a part are a
-    // feature with a number of "samples" of its own.
+    // A HalfOperation covers the same rows of all its tensors. But candidates are a feature with
+    // their own number of "samples", so only features with equal numbers are taken together.
     const int64_t samples = features[first].samples;
     size_t end = first + 1;
     while (end < features.size() && features[end].samples == samples) ++end;

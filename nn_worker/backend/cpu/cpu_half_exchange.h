@@ -1,8 +1,8 @@
 // GatherRows and ScatterGradients of CpuHalfBackend (cpu_half_backend.h), for features whose values
-// may have 16 bits: blocks of samples in f32, small enough for a cache, by the loops of
-// cpu_row_exchange.h.
+// may have 16 bits. The loops of cpu_row_exchange.h run on blocks of samples in f32 that are small
+// enough for a cache.
 //
-// Thread-safe: a call writes only the rows of its operation, or the gradients that it is given.
+// Thread-safe: a call writes only the rows of its operation, or the gradients passed to it.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_HALF_EXCHANGE_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_CPU_HALF_EXCHANGE_H_
@@ -16,20 +16,19 @@
 
 namespace satrap::cpu {
 
-// Samples of a block. Rows of tables are prefetched within a block, so it is larger than those of
-// other operations.
+// The number of samples in a block. Blocks are larger than those of other operations, because rows
+// of tables are prefetched only within a block.
 constexpr int64_t kExchangeSamples = 256;
 
 bool Have16BitValues(absl::Span<const FeatureExchange> features);
 
-// Writes the segments and lengths of the samples that `operation` is about.
+// Writes the segments and lengths of the samples that `operation` covers.
 void GatherHalves(absl::Span<const FeatureExchange> features, HalfOperation* operation);
-// Assigns the gradients of the samples that `operation` is about. REQUIRES:
-// feature.one_row_a_sample
+// Assigns the gradients of the samples that `operation` covers. REQUIRES: feature.one_row_a_sample
 void AssignGradients(const FeatureExchange& feature, const Tensor& gradients,
                      HalfOperation* operation);
-// Adds the gradients of all samples: block by block of kExchangeSamples, within a block feature by
-// feature, and each in the order of its samples.
+// Adds the gradients of all samples: one block of kExchangeSamples after another, within a block
+// one feature after another, and within a feature in the order of the samples.
 void AddGradients(absl::Span<const FeatureExchange> features, const Tensor& gradients,
                   HalfMemory* memory);
 

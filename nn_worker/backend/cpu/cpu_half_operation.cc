@@ -9,11 +9,11 @@
 namespace satrap {
 namespace {
 
-// Values and rows of one piece of a conversion, at most.
+// The maximum numbers of values and of rows in one piece of a conversion.
 constexpr int64_t kPartValues = 16384;
 constexpr int64_t kPartRows = 128;
 
-// `count` values from the beginning of a row of `half` and of `wide` on.
+// Widens the first `count` values of a row of `half` into the same row of `wide`.
 void WidenRow(const Tensor& half, int64_t row, int64_t count, const Tensor& wide) {
   const absl::Span<float> to(FloatsOf(wide, row), count);
   if (half.dtype == DType::kF16) {
@@ -32,7 +32,8 @@ void NarrowRow(const Tensor& wide, int64_t row, int64_t count, const Tensor& hal
   }
 }
 
-// Calls body(row, values) for all rows of a tensor, or once for many if it has no gaps.
+// Calls body(row, values) for all rows of a tensor. If the tensor has no gaps, one call covers many
+// rows.
 template <typename Body>
 void ForRows(ForkJoinPool* pool, const Tensor& tensor, Body body) {
   const int64_t rows =
@@ -49,7 +50,8 @@ void Widen(ForkJoinPool* pool, const Tensor& half, const Tensor& wide) {
   ForRows(pool, half, [&](int64_t row, int64_t count) { WidenRow(half, row, count, wide); });
 }
 
-// The column of `whole` at which `part` begins, if it is columns of the same rows; else -1.
+// The column of `whole` at which `part` begins, if `part` consists of columns of the same rows;
+// else -1.
 int64_t ColumnWithin(const Tensor& whole, const Tensor& part) {
   if (part.dtype != whole.dtype || part.rows != whole.rows || part.stride != whole.stride)
     return -1;
@@ -58,7 +60,7 @@ int64_t ColumnWithin(const Tensor& whole, const Tensor& part) {
   return bytes >= 0 && column + part.cols <= whole.cols ? column : -1;
 }
 
-// Whether `next` is the columns after `tensor` in the same rows.
+// Whether `next` consists of the columns that follow `tensor` in the same rows.
 bool AreNeighbours(const Tensor& tensor, const Tensor& next) {
   return tensor.dtype == next.dtype && tensor.rows == next.rows && tensor.stride == next.stride &&
          BytesOf(tensor) + tensor.cols * DTypeBytes(tensor.dtype) == BytesOf(next) &&

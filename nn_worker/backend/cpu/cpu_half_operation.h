@@ -1,16 +1,16 @@
-// The operands of one operation on tensors of 16 bits, in f32, for CpuHalfBackend
-// (cpu_half_backend.h): an F32 tensor is its own operand, a 16-bit one has a copy in scratch
-// memory, without gaps. The destructor rounds what was written back to 16 bits.
+// The f32 operands of one operation on 16-bit tensors, for CpuHalfBackend (cpu_half_backend.h). An
+// F32 tensor is its own operand; a 16-bit tensor has an f32 copy in scratch memory, without gaps.
+// The destructor rounds the copies that were written and stores them in their 16-bit tensors.
 //
-// An operation may be about a block of rows alone, so that its copies are small enough for a cache.
+// An operation may cover only a block of rows, so that its copies are small enough for a cache.
 //
 //     HalfOperation operation(&memory, begin, rows);
 //     inner->Activate(activation, operation.Read(x), operation.Write(y));
 //
-// Tensors that lie side by side in one concatenation, as the inputs of a sum usually do, are
-// converted together, whatever their order.
+// Tensors side by side in one concatenation, as the inputs of a sum usually are, are converted
+// together, whatever their order.
 //
-// Thread-compatible. One operation at a time uses a HalfMemory.
+// Thread-compatible. Only one operation at a time may use a HalfMemory.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_HALF_OPERATION_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_CPU_HALF_OPERATION_H_
@@ -29,11 +29,11 @@ namespace satrap {
 
 bool Is16Bit(const Tensor& tensor);
 
-// `count` values from the beginning of a row of 16-bit values on.
+// The first `count` values of a row of 16-bit values.
 absl::Span<uint16_t> HalvesOf(const Tensor& tensor, int64_t row, int64_t count);
 
-// The memory that operations work with. Scratch memory grows to the largest operation. It is a
-// deque, because a deque does not move what it holds.
+// The memory that operations work with. It grows to the needs of the largest operation. `scratch`
+// is a deque, because a deque does not move its elements.
 struct HalfMemory {
   ForkJoinPool* pool;  // not owned
   std::deque<AlignedScratch> scratch;
@@ -56,12 +56,12 @@ class HalfOperation {
   int64_t begin() const { return begin_; }
   int64_t rows() const { return rows_; }  // -1: all
 
-  // The operation's rows, as they are.
+  // The operation's rows of `tensor`, without conversion.
   Tensor Rows(const Tensor& tensor) const;
 
-  // The operation's rows in f32, for as long as it lives; an empty tensor stays empty. Every value
-  // of a tensor that is only written must be written. A tensor that is written twice, as a gradient
-  // that two inputs share, has one copy.
+  // The operation's rows of a tensor in f32, valid while this object lives; an empty tensor stays
+  // empty. After Write, the caller must write every value. A tensor that is passed twice to be
+  // written, such as a gradient that two inputs share, has only one copy.
   Tensor Read(const Tensor& tensor) { return Operand(tensor, Use::kRead); }
   Tensor Write(const Tensor& tensor) { return Operand(tensor, Use::kWrite); }
   Tensor Update(const Tensor& tensor) { return Operand(tensor, Use::kUpdate); }  // reads and writes
@@ -77,7 +77,7 @@ class HalfOperation {
   }
   std::vector<GradientTarget> Targets(absl::Span<const GradientTarget> targets);
 
-  // Memory for F32 (rows, cols), for as long as the operation lives.
+  // Memory for an F32 tensor (rows, cols), valid while this object lives.
   Tensor Scratch(int64_t rows, int64_t cols);
 
  private:
@@ -88,7 +88,7 @@ class HalfOperation {
 
   Tensor Operand(const Tensor& tensor, Use use);
   std::vector<Tensor> Operands(absl::Span<const Tensor> tensors, absl::Span<const Use> uses);
-  // The copy of `half`, if it is written already; else empty.
+  // The copy of `half` that was made for writing; empty if there is none yet.
   Tensor FindWritten(const Tensor& half) const;
   Tensor NewOperand(const Tensor& half, Use use);
 

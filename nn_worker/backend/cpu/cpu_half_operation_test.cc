@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-// A concatenation of BF16: value (i, c) is 100 i + c.
+// A BF16 tensor that represents a concatenation: value (i, c) is 100 i + c.
 class CpuHalfOperationTest : public testing::Test {
  protected:
   static constexpr int64_t kRows = 6, kCols = 12;

@@ -12,11 +12,12 @@
 namespace satrap {
 namespace {
 
-// Rows of one piece of work. Interactions cost more a row than the loops of cpu_kernels.h.
+// The number of rows in one piece of work. A row of an interaction costs more than a row in the
+// loops of cpu_kernels.h.
 constexpr int64_t kPieceRows = 32;
-// Samples that PairDots takes together, one in each lane of a vector register.
+// The number of samples that PairDots computes together, one in each lane of a vector register.
 constexpr int64_t kLanes = 16;
-// Dots of one row that OneProduct takes at once.
+// The number of dot products of one row that OneProduct computes at once.
 constexpr int64_t kDots = 64;
 
 void ForRows(ForkJoinPool& pool, int64_t rows, absl::FunctionRef<void(int64_t, int64_t)> body) {
@@ -67,12 +68,12 @@ SATRAP_VECTORIZE_FUSED void TransposeRow(const float* __restrict x, int64_t rows
   }
 }
 
-// The compiler may not reorder a sum, so the order is one that fits a vector register: value c is
-// added to lane c % kLanes, and the lanes are added pairwise.
+// The compiler may not reorder a sum, so the source uses an order that fits a vector register:
+// value c is added to lane c % kLanes, and the lanes are added pairwise.
 //
-// A function that is compiled for another CPU than its caller is not inlined by itself, and a call
-// for each pair of short rows costs more than its sum. Callers are SAME_BITS: the sums were made
-// without fused products when Dot was a function of its own, and saved models keep their bits.
+// By default a function that is compiled for another CPU than its caller is not inlined, and a call
+// for each pair of short rows would cost more than the sum. Callers are SAME_BITS: Dot used to be a
+// function of its own, without fused products, and saved models must keep giving the same bits.
 [[gnu::always_inline]] inline float Dot(const float* __restrict a, const float* __restrict b,
                                         int64_t count) {
   float lanes[kLanes] = {};
@@ -87,15 +88,16 @@ SATRAP_VECTORIZE_FUSED void TransposeRow(const float* __restrict x, int64_t rows
   return lanes[0];
 }
 
-// The products of `a` with each of `n` rows of `b`.
+// dots[i] = the dot product of `a` and row i of `b`, for each of `n` rows.
 SATRAP_VECTORIZE_SAME_BITS void DotRows(const float* __restrict a, const float* __restrict b,
                                         int64_t b_stride, int64_t n, int64_t count,
                                         float* __restrict dots) {
   for (int64_t i = 0; i < n; ++i) dots[i] = Dot(a, b + i * b_stride, count);
 }
 
-// One product of BatchedProduct. op(A) is read by (a_row, a_col) steps. Where B is not transposed,
-// rows of B are added to rows of Y; where it is, rows of A and B are multiplied.
+// The shape of one product of BatchedProduct. Neighbouring rows of op(A) are a_row values apart,
+// and neighbouring columns a_col values. If B is not transposed, multiples of its rows are added to
+// rows of Y; if it is, rows of A and B are multiplied.
 struct ProductShape {
   int64_t m, n, k;
   int64_t a_row, a_col, b_stride, y_stride;
@@ -132,8 +134,8 @@ SATRAP_VECTORIZE_FUSED void OneProduct(const ProductShape& s, const float* __res
   }
 }
 
-// Turns the columns of one tensor, for kLanes samples or for the fewer that are left, into columns
-// of lanes. Lanes without a sample get 0.
+// Transposes the values of kLanes samples, or of the last few samples, so that each column becomes
+// a row of lanes. Lanes without a sample get 0.
 SATRAP_VECTORIZE_FUSED void ToLanes(const float* __restrict x, int64_t stride, int64_t cols,
                                     int64_t samples, float* __restrict lanes) {
   if (samples < kLanes) std::fill_n(lanes, cols * kLanes, 0.0f);
@@ -151,7 +153,7 @@ SATRAP_VECTORIZE_FUSED void DotLanes(const float* __restrict a, const float* __r
   for (int k = 0; k < kLanes; ++k) sums[k] = lanes[k];
 }
 
-// Either target may be null.
+// da and db may be null.
 SATRAP_VECTORIZE_FUSED void PairGradRow(float dy, const float* a, const float* b, float* da,
                                         float* db, int64_t dim) {
   if (da != nullptr) {
@@ -164,7 +166,7 @@ SATRAP_VECTORIZE_FUSED void PairGradRow(float dy, const float* a, const float* b
   }
 }
 
-// y holds the sum of squares until HalfDifferenceRow.
+// y holds the sum of squares until HalfDifferenceRow replaces it.
 SATRAP_VECTORIZE_FUSED void AddToSums(const float* __restrict x, float* __restrict s,
                                       float* __restrict y, bool first, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) {
@@ -193,7 +195,7 @@ void SoftmaxGroup(const float* x, int64_t width, float* y) {
   for (int64_t c = 1; c < width; ++c) largest = std::max(largest, x[c]);
   float sum = 0;
   for (int64_t c = 0; c < width; ++c) {
-    // NaN - largest is NaN, whichever of them std::max has kept.
+    // If x[c] is NaN, so is the result, whichever value std::max has kept as the largest.
     y[c] = std::exp(x[c] - largest);
     sum += y[c];
   }
@@ -214,8 +216,8 @@ SATRAP_VECTORIZE_SAME_BITS float DotGroup(const float* a, const float* b, int64_
   return Dot(a, b, width);
 }
 
-// The mean of a group's values; in double, since a mean far from 0 would swamp a float's
-// differences.
+// The mean of a group's values. It is computed in double, because a float would lose the
+// differences between values that are far from 0.
 double MeanOf(const float* x, int64_t width) {
   double sum = 0;
   for (int64_t c = 0; c < width; ++c) sum += x[c];
@@ -232,7 +234,7 @@ float NormalizeGroup(Normalization kind, const float* x, int64_t width, float ep
   return static_cast<float>(inverse);
 }
 
-// A matrix of BatchedProduct as it is used, transposed or not.
+// The shape of a matrix of BatchedProduct after its transposition, if there is one.
 int64_t RowsOf(const SampleMatrices& m) { return m.transposed ? m.cols : m.rows; }
 int64_t ColsOf(const SampleMatrices& m) { return m.transposed ? m.rows : m.cols; }
 
@@ -311,8 +313,8 @@ void CpuInteractionBackend::BatchedProduct(const SampleMatrices& a, const Sample
   });
 }
 
-// A product of two short vectors would spend most of its time adding up the lanes of a register.
-// So the samples are the lanes: kLanes of them are transposed, and a register holds one column.
+// A product of two short vectors would spend most of its time on adding up the lanes of a register.
+// Instead, kLanes samples are transposed and each sample is a lane; a register holds one column.
 void CpuInteractionBackend::PairDots(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms,
                                      int64_t dim, Tensor y) {
   CHECK(y.cols == static_cast<int64_t>(terms.size()));
@@ -416,7 +418,7 @@ void CpuInteractionBackend::SoftmaxGrad(Tensor y, Tensor dy, int64_t width, Grad
         const float* of_y = FloatsOf(y, i) + c;
         const float* of_dy = FloatsOf(dy, i) + c;
         const float sum = DotGroup(of_dy, of_y, width);
-        // y (dy - sum), as y dy - y sum.
+        // Computes y (dy - sum) as y dy - y sum.
         float* to = FloatsOf(dx.tensor, i) + c;
         MultiplyRow(of_y, of_dy, to, dx.add, width);
         ScaleRow(-sum, of_y, to, /*add=*/true, width);

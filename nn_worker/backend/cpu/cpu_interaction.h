@@ -1,6 +1,6 @@
 // The interaction operations of CpuBackend: vectorised loops over pieces of the samples, which a
-// fork-join pool runs. The pieces have a fixed size and no sum crosses one, so the bits do not
-// depend on the number of threads.
+// fork-join pool runs. The pieces have a fixed size and no sum extends over two pieces, so the bits
+// do not depend on the number of threads.
 //
 // Thread-compatible, as every Backend.
 

@@ -1,4 +1,4 @@
-// Makes the backend that a job's NN workers compute on if the job's device is the CPU.
+// Makes the backend for the NN workers of a job whose device is the CPU.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_JOB_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_CPU_JOB_BACKEND_H_
@@ -12,8 +12,9 @@
 
 namespace satrap {
 
-// CpuBackend or CpuHalfBackend, as the precision asks. `pool` must outlive it. `hooks` are for
-// products of BF16 by oneDNN. REQUIRES: the config of a validated job with device CPU
+// Makes a CpuBackend or a CpuHalfBackend, depending on the precision. `pool` must outlive it.
+// `hooks` are for products of BF16 by oneDNN. REQUIRES: the config of a validated job with device
+// CPU
 std::unique_ptr<Backend> NewCpuJobBackend(const NnWorkerConfig& config, ForkJoinPool* pool,
                                           OneDnnHooks hooks = {});
 

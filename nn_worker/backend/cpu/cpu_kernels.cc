@@ -13,8 +13,9 @@
 namespace satrap::cpu {
 namespace {
 
-// Lanes of a sum. The compiler may not reorder a float sum, so the source spells out an order that
-// fits one vector register: value i is added to lane i % kLanes, and the lanes are added pairwise.
+// The number of lanes in a sum. The compiler may not reorder a float sum, so the source spells out
+// an order that fits one vector register: value i is added to lane i % kLanes, and the lanes are
+// added pairwise.
 constexpr int kLanes = 16;
 
 inline float SumOfLanes(float* lanes) {
@@ -32,8 +33,8 @@ SATRAP_VECTORIZE_FUSED void AddRow(const float* __restrict x, float* __restrict 
   for (int64_t c = 0; c < cols; ++c) y[c] += x[c];
 }
 
-// A NaN must stay NaN, so that the finite check sees it. So this is not max(x, 0), which may drop
-// it.
+// A NaN must stay NaN, so that the finite check finds it. Therefore this is not max(x, 0), which
+// may drop a NaN.
 SATRAP_VECTORIZE_FUSED void ReluRow(const float* x, float* y, int64_t cols) {
 #pragma GCC ivdep
   for (int64_t c = 0; c < cols; ++c) y[c] = x[c] < 0 ? 0 : x[c];
@@ -47,7 +48,7 @@ SATRAP_VECTORIZE_FUSED void BiasReluRow(const float* __restrict bias, float* __r
   }
 }
 
-// Takes exp only of values that are not positive, so it cannot overflow.
+// Applies exp only to values that are not positive, so it cannot overflow.
 float Sigmoid(float x) {
   if (x >= 0) return 1.0f / (1.0f + std::exp(-x));
   const float e = std::exp(x);
@@ -71,8 +72,8 @@ void ActivateRow(Activation activation, const float* x, float* y, int64_t cols) 
   }
 }
 
-// dx may be dy, in this and the next two functions, so the pointers cannot be __restrict. Element c
-// depends on element c alone, and ivdep tells the compiler so.
+// In this and the next two functions dx may be dy, so the pointers cannot be __restrict. Element c
+// of dx depends only on element c of the inputs; ivdep tells the compiler so.
 SATRAP_VECTORIZE_FUSED void ReluGradRow(const float* y, const float* dy, float* dx, bool add,
                                         int64_t cols) {
   if (add) {
@@ -163,8 +164,8 @@ SATRAP_VECTORIZE_FUSED void DropoutRow(const float* __restrict x, uint32_t low, 
   }
 }
 
-// Sums in double: the variance is the difference of two sums, and in float32 nothing would be left
-// of it in a column whose mean is large.
+// Sums in double: the variance is the difference of two sums. In float32 it would lose all its
+// digits in a column whose mean is large.
 SATRAP_VECTORIZE_FUSED void MomentsRow(const float* __restrict x, double* __restrict sums,
                                        double* __restrict squares, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) {
@@ -181,8 +182,8 @@ SATRAP_VECTORIZE_FUSED void NormalizeRow(const float* __restrict x, const float*
   for (int64_t c = 0; c < cols; ++c) y[c] = (x[c] - mean[c]) * scale[c] + beta[c];
 }
 
-// xhat is computed again, here and in the next function. If it were kept from the forward pass,
-// there would be one more array to write and to read.
+// This and the next function compute xhat again. Keeping it from the forward pass would take one
+// more array to write and to read.
 SATRAP_VECTORIZE_FUSED void GradSumsRow(const float* __restrict x, const float* __restrict mean,
                                         const float* __restrict inverse_std,
                                         const float* __restrict dy, double* __restrict sums,
@@ -206,7 +207,7 @@ SATRAP_VECTORIZE_FUSED void BatchNormGradRow(
   }
 }
 
-// Compares bits: a larger magnitude has larger bits, and infinities and NaNs come last.
+// Compares bits: a larger magnitude has larger bits, and infinities and NaNs have the largest.
 SATRAP_VECTORIZE_FUSED int64_t BeyondRow(const float* x, float limit, int64_t cols) {
   uint32_t limit_bits;
   std::memcpy(&limit_bits, &limit, sizeof(limit_bits));
@@ -226,8 +227,8 @@ SATRAP_VECTORIZE_FUSED int64_t BeyondRow(const float* x, float limit, int64_t co
   return count;
 }
 
-// Adds in the order of the slices, whichever thread computed which, so that the sum has the same
-// bits for any number of threads.
+// Adds partial sums in the order of the slices, whichever thread computed them, so that the sum has
+// the same bits for any number of threads.
 template <typename T>
 inline void AddPartialsOf(const T* __restrict partials, int64_t parts, int64_t cols,
                           T* __restrict total) {
@@ -262,8 +263,7 @@ void BiasActivateRows(const float* bias, Activation activation, Tensor y, int64_
                       int64_t end) {
   for (int64_t i = begin; i < end; ++i) {
     float* row = FloatsOf(y, i);
-    // This case is by far the most frequent, so it gets a loop that passes over the row once
-    // instead of twice.
+    // This case is by far the most frequent, so it has a loop that passes over the row only once.
     if (bias != nullptr && activation == Activation::kRelu) {
       BiasReluRow(bias, row, y.cols);
       continue;
@@ -337,7 +337,7 @@ void AddPartials(const double* partials, int64_t parts, int64_t cols, double* to
 
 void TransposeRows(const float* in, int64_t cols, int64_t begin, int64_t end, float* out,
                    int64_t out_stride) {
-  // Sixteen columns are a cache line of the input: it is used whole before it is evicted.
+  // Sixteen columns fill a cache line of the input, so the whole line is used before it is evicted.
   constexpr int64_t kTile = 16;
   for (int64_t c0 = 0; c0 < cols; c0 += kTile) {
     const int64_t c1 = std::min(cols, c0 + kTile);
@@ -369,7 +369,7 @@ void RowSumGradRows(Tensor dy, absl::Span<const Tensor> dxs, bool add, int64_t b
 }
 
 void FmRows(absl::Span<const Tensor> xs, Tensor s, Tensor y, int64_t begin, int64_t end) {
-  // The backward pass needs the sums, so they have a tensor; it does not need the squares.
+  // The backward pass needs the sums, so they are stored in a tensor; it does not need the squares.
   std::unique_ptr<float[]> squares(new float[s.cols]);
   for (int64_t i = begin; i < end; ++i) {
     FmRow(xs, i, FloatsOf(s, i), squares.get(), s.cols);
@@ -394,8 +394,8 @@ void DropoutRows(Tensor x, uint64_t key, int64_t first_sample, float rate, Tenso
   const float scale = 1.0f / (1.0f - rate);
   for (int64_t i = begin; i < end; ++i) {
     const uint64_t bits = RandomBits(key, static_cast<uint64_t>(first_sample + i));
-    // The mask is a function of the sample's number: the backward pass makes the same one, and none
-    // is stored.
+    // The mask depends only on its key, the sample's number and the column. So the backward pass
+    // computes the same mask, and none is stored.
     DropoutRow(FloatsOf(x, i), static_cast<uint32_t>(bits), static_cast<uint32_t>(bits >> 32),
                threshold, scale, FloatsOf(y, i), add, y.cols);
   }

@@ -1,8 +1,8 @@
-// The loops of CpuBackend. Each works on rows [begin, end) of its tensors in the calling thread,
-// and is compiled for AVX-512, AVX2 and plain x86-64; the choice is made when the program starts.
-// The formulas are those of backend.h.
+// The loops of CpuBackend. Each works on rows [begin, end) of its tensors in the calling thread.
+// Each is compiled for AVX-512, AVX2 and plain x86-64, and the program chooses one version when it
+// starts. The formulas are those of backend.h.
 //
-// Thread-safe: a loop writes only the given rows, or the sums that it is given.
+// Thread-safe: a loop writes only the given rows, or the sums passed to it.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_KERNELS_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_CPU_KERNELS_H_
@@ -29,9 +29,9 @@ void DotRows(Tensor x, const float* w, float bias, Activation activation, Tensor
              int64_t end);
 // dx[i, :] = dz[i, 0] * w.
 void OuterRows(Tensor dz, const float* w, GradientTarget dx, int64_t begin, int64_t end);
-// sums[c] = sum over rows of scale[i, 0] * x[i, c]; `scale` empty: 1.
+// sums[c] = sum over rows of scale[i, 0] * x[i, c]. An empty `scale` stands for ones.
 void WeightedColumnSums(Tensor x, Tensor scale, int64_t begin, int64_t end, float* sums);
-// total += the `parts` partial sums, in order, columns [0, cols).
+// Adds the `parts` partial sums to total, in order, for columns [0, cols).
 void AddPartials(const float* partials, int64_t parts, int64_t cols, float* total);
 void AddPartials(const double* partials, int64_t parts, int64_t cols, double* total);
 // out[c * out_stride + r] = in[r * cols + c] for rows [begin, end).

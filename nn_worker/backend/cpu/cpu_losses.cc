@@ -16,10 +16,10 @@ float WeightOf(const Tensor& weights, int64_t i) {
   return weights.empty() ? 1.0f : *FloatsOf(weights, i);
 }
 
-// The score of a column that does not count: its exponential is exactly 0.
+// The score of a column that does not count. Its exponential is exactly 0.
 constexpr float kNoScore = -std::numeric_limits<float>::infinity();
 
-// Replaces the scores of a sample by their gradients times `scaled`, and returns the loss.
+// Replaces the scores of a sample by their gradients, multiplied by `scaled`, and returns the loss.
 double SoftmaxOfRow(int64_t positive, float scaled, int64_t columns, float* z) {
   const float score = z[positive];
   const float largest = *std::max_element(z, z + columns);
@@ -33,7 +33,7 @@ double SoftmaxOfRow(int64_t positive, float scaled, int64_t columns, float* z) {
   return std::log(sum) + largest - score;
 }
 
-// As SoftmaxOfRow, but each column is a binary decision of its own.
+// As SoftmaxOfRow, but each column is a separate binary decision.
 double LogisticOfRow(int64_t positive, float scaled, int64_t columns, float* z) {
   double loss = -z[positive];
   for (int64_t c = 0; c < columns; ++c) {
@@ -67,8 +67,9 @@ void SquaredErrorRows(float gradient_scale, Tensor outputs, Tensor labels, Tenso
   sums[1] = total;
 }
 
-// This loop is serial, because the pairs of a sample must be added in order and may lie anywhere.
-// There are no more pairs than samples of a part, so this costs little compared with the network.
+// This loop is serial, because the pairs of a sample must be added in order and may be anywhere in
+// the list. There are at most as many pairs as samples in a part, so this costs little compared
+// with the network.
 void PairwiseLogistic(float gradient_scale, Tensor scores, Tensor pairs, Tensor weights,
                       Tensor dscores, double* sums) {
   for (int64_t i = 0; i < dscores.rows; ++i) *FloatsOf(dscores, i) = 0;
@@ -103,7 +104,7 @@ void SoftmaxCrossEntropyRows(float gradient_scale, Tensor logits, Tensor labels,
     const float weight = WeightOf(weights, i);
     const int64_t label = static_cast<int64_t>(*FloatsOf(labels, i));
     CHECK(label >= 0 && label < classes) << label;
-    // The largest is subtracted, so that no exponential overflows.
+    // The largest value is subtracted, so that no exponential overflows.
     const float largest = *std::max_element(z, z + classes);
     float sum = 0;
     for (int64_t c = 0; c < classes; ++c) {
@@ -120,7 +121,8 @@ void SoftmaxCrossEntropyRows(float gradient_scale, Tensor logits, Tensor labels,
   sums[1] = total;
 }
 
-// dz holds z less log Q first, and -infinity where a column does not count.
+// At first dz holds z = scores - log Q, with -infinity in columns that do not count. Then the
+// gradient replaces it.
 void CandidateLossRows(float gradient_scale, const CandidateLossArgs& args, int64_t begin,
                        int64_t end, double* sums) {
   const int64_t columns = args.scores.cols;

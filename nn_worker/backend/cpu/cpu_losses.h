@@ -1,5 +1,5 @@
-// The loops of CpuBackend's losses (loss_operations.h), in the calling thread. `sums` are two
-// doubles; `gradient_scale` is that of the control.
+// The loops of CpuBackend's losses (loss_operations.h), in the calling thread. `sums` points to two
+// doubles; `gradient_scale` comes from the control.
 // Thread-safe: a loop writes only the given rows and sums.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_LOSSES_H_

@@ -14,16 +14,16 @@
 namespace satrap {
 namespace {
 
-// Rows of dw of one slice. With more, threads would be idle at the end; with fewer, oneDNN would
-// pack dz too often, once a slice.
+// The number of rows of dw in one slice. With more, threads would be idle at the end; with fewer,
+// oneDNN would pack dz too often, because it packs dz for each slice.
 constexpr int64_t kWeightRows = 112;
 
 // c = a b, or c += a b, in the calling thread.
 void Sgemm(char transpose_a, int64_t m, int64_t n, int64_t k, const float* a, int64_t a_stride,
            const float* b, int64_t b_stride, bool add, float* c, int64_t c_stride) {
-  // Debian's oneDNN is built for OpenMP. The setting belongs to the calling thread, so it is made
-  // here, in whichever thread of the pool has the slice; the product then runs in that thread, with
-  // its floating-point mode (common/numeric/denormals.h).
+  // Debian's oneDNN is built for OpenMP. The setting applies only to the calling thread, so it is
+  // made here, in the thread of the pool that computes the slice. The product then runs in that
+  // thread, with its floating-point mode (common/numeric/denormals.h).
   omp_set_num_threads(1);
   const dnnl_status_t status = dnnl_sgemm(transpose_a, 'N', m, n, k, 1.0f, a, a_stride, b, b_stride,
                                           add ? 1.0f : 0.0f, c, c_stride);
@@ -62,7 +62,7 @@ void CpuMatrix::RowSlices(Tensor a, const float* b, int64_t b_stride, Tensor c, 
       Sgemm('N', kRowBlock, c.cols, k, FloatsOf(a, begin), a.stride, b, b_stride, add,
             FloatsOf(c, begin), c.stride);
     } else {
-      // The last slice: pad it with rows of zeros to the size that all others have.
+      // The last slice is padded with rows of zeros to the size of all others.
       const Tensor part_a = TensorF32(tail_a, kRowBlock, k);
       const Tensor part_c = TensorF32(tail_c, kRowBlock, c.cols);
       std::memset(tail_a, 0, kRowBlock * (k + c.cols) * sizeof(float));
@@ -108,7 +108,7 @@ void CpuMatrix::WeightGradient(Tensor x, Tensor dz, Tensor dw) {
     std::memset(FloatsOf(dw), 0, dw.size() * sizeof(float));
     return;
   }
-  // As many slices as kWeightRows asks for, of nearly equal size, in multiples of 8 rows.
+  // As many slices as kWeightRows requires, of nearly equal size, in multiples of 8 rows.
   const int64_t slices = Slices(dw.rows, kWeightRows);
   const int64_t rows = (Slices(dw.rows, slices) + 7) / 8 * 8;
   pool_->Run(Slices(dw.rows, rows), [&](int64_t slice, int) {

@@ -1,12 +1,12 @@
-// The matrix products of CpuBackend: oneDNN's f32 product, called with one thread a call, in slices
-// over a ForkJoinPool.
+// The matrix products of CpuBackend. A product is divided into slices, and each thread of a
+// ForkJoinPool computes its slices by single-threaded calls of oneDNN's f32 product.
 //
-// Slices have a fixed size, whatever the number of threads, and never cut a sum:
+// Slices have a fixed size, whatever the number of threads, and no sum is split between slices:
 //
 //   y = x w        slices of kRowBlock rows of y. The last slice is padded in scratch memory, so
 //                  that the same kernel computes a row however many rows there are (a product of
 //                  one row takes another path in oneDNN and differs in the last bit).
-//   dx = dz w^T    the same, with w transposed first: oneDNN's product of operands that are not
+//   dx = dz w^T    as y, with w transposed first: oneDNN's product of operands that are not
 //                  transposed is about 15 % faster.
 //   dw = x^T dz    slices of rows of dw.
 //
@@ -25,7 +25,8 @@
 
 namespace satrap {
 
-// Memory that grows to the largest request and is never given back. Growing loses the contents.
+// Memory that grows to the largest request and is not freed before its destruction. Growing loses
+// the contents.
 class AlignedScratch {
  public:
   template <typename T>
@@ -45,13 +46,13 @@ class AlignedScratch {
 
 class CpuMatrix {
  public:
-  // Rows of a slice of a forward or input gradient product.
+  // The number of rows in a slice of a forward or input gradient product.
   static constexpr int64_t kRowBlock = 64;
 
   // `pool` is not owned.
   explicit CpuMatrix(ForkJoinPool* pool);
 
-  // y = x w, then after(begin, end) for each slice of rows while it is still in cache.
+  // y = x w. Calls after(begin, end) for each slice of rows while the slice is still in cache.
   // x: (n, in)  w: (in, out), no gaps  y: (n, out)     REQUIRES: in, out >= 1
   void Product(Tensor x, Tensor w, Tensor y, absl::FunctionRef<void(int64_t, int64_t)> after);
   // Calls before(begin, end) for each slice of rows, then dx = dz w^T; with `add`, dx += dz w^T. dx

@@ -8,11 +8,11 @@
 namespace satrap::cpu {
 namespace {
 
-// Values of a block, whose normalised gradients are on the stack.
+// The number of values in a block, whose normalised gradients are kept on the stack.
 constexpr int64_t kBlock = 256;
 
-// The coefficients are copied to locals, in all loops: through the references the compiler would
-// have to read them again after each write to w.
+// All loops copy the coefficients to local variables. Otherwise the compiler would have to read
+// them through the references again after each write to w.
 SATRAP_VECTORIZE_FUSED void SgdRange(const StepControl& step, float l2,
                                      const float* __restrict gradient, float* __restrict w,
                                      int64_t count) {
@@ -47,7 +47,8 @@ SATRAP_VECTORIZE_FUSED void AdamRange(const StepControl& step, const OptimizerRu
   }
 }
 
-// g = gradient * scale + l2 w + l1 sign(w); then w decays.
+// Computes g = gradient * scale + l2 w + l1 sign(w) for a block, and then applies the weight decay
+// to w.
 SATRAP_VECTORIZE_FUSED void Normalise(const StepControl& step, const OptimizerRule& rule,
                                       const float* __restrict gradient, float* __restrict w,
                                       float* __restrict normalised, int64_t count) {
@@ -84,8 +85,9 @@ SATRAP_VECTORIZE_FUSED void NesterovBlock(float lr, float mu, const float* __res
   }
 }
 
-// RMSProp has one loop for each of its parts, since a loop that tests which of them a rule has
-// would not be vectorised. The loops pass values on in `steps`: mean squares at first, then steps.
+// RMSProp has a separate loop for each of its parts, because one loop that tests which parts a rule
+// has would not be vectorised. `steps` passes values from loop to loop: first mean squares, then
+// steps.
 SATRAP_VECTORIZE_FUSED void MeanSquares(float rho, const float* __restrict gradient,
                                         float* __restrict a, float* __restrict steps,
                                         int64_t count) {
@@ -100,7 +102,7 @@ SATRAP_VECTORIZE_FUSED void SubtractSquaredMeans(float rho, const float* __restr
                                                  int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     c[i] = rho * c[i] + (1 - rho) * gradient[i];
-    // The variance is not negative, but rounding may make it so. A NaN stays one.
+    // Rounding may make the variance negative. A NaN stays NaN.
     const float variance = steps[i] - c[i] * c[i];
     steps[i] = variance < 0 ? 0 : variance;
   }
@@ -168,14 +170,14 @@ SATRAP_VECTORIZE_FUSED void FtrlBlock(float lr, const OptimizerRule& rule,
     const float quadratic = (beta + __builtin_sqrtf(squares)) / lr + lambda2;
     const float sign = value > 0 ? 1.0f : value < 0 ? -1.0f : 0.0f;
     const float linear = (sign == 0 ? z[i] : -value * quadratic - sign * lambda1) + g;
-    // Where w keeps its sign, lambda1 cancels: the shorter form does not lose digits, and a zero
-    // gradient leaves w as it is.
+    // Where w keeps its sign, lambda1 cancels out. This shorter form loses no digits, and a zero
+    // gradient leaves w unchanged.
     const bool keeps_sign = sign != 0 && -sign * linear > lambda1;
     const float shrunk = linear > lambda1    ? lambda1 - linear
                          : linear < -lambda1 ? -lambda1 - linear
                                              : 0.0f;
     const float after = keeps_sign ? value - g / quadratic : shrunk / quadratic;
-    // A NaN passes through, so that a broken model shows.
+    // A NaN is kept, so that a broken model is noticed.
     w[i] = value == value ? after : value;
     z[i] = linear;
     n[i] = squares;
@@ -221,7 +223,7 @@ void Update(const StepControl& step, const OptimizerRule& rule, float l2,
     case OptimizerKind::kAmsGrad:
       return AmsGradBlock(step, rule, g, w, s0, s1, s2, block.count);
     case OptimizerKind::kFtrl:
-      // A rate of 0 moves nothing; the formula would divide by it.
+      // A rate of 0 changes nothing, and the formula would divide by it.
       if (lr != 0) FtrlBlock(lr, rule, g, w, s0, s1, block.count);
       return;
     case OptimizerKind::kFtml:
@@ -251,7 +253,7 @@ void OptimizerRange(const StepControl& step, const OptimizerRule& rule,
                     const OptimizerArrays& arrays) {
   StepControl own = step;
   own.learning_rate *= rule.rate_factor;
-  // In their plain form these kinds read the gradient once, straight from its array.
+  // Without l1 and weight decay these kinds read the gradient only once, directly from its array.
   if (rule.kind <= OptimizerKind::kAdam && rule.l1 == 0 && rule.weight_decay == 0) {
     return Update(own, rule, rule.l2, arrays);
   }

@@ -1,4 +1,4 @@
-// The loops of CpuBackend's optimizers (StepOperations), as those of cpu_kernels.h.
+// The loops of CpuBackend's optimizers (StepOperations), like those of cpu_kernels.h.
 //
 // Thread-safe: they write only the given ranges.
 
@@ -13,7 +13,7 @@
 
 namespace satrap::cpu {
 
-// `count` values. REQUIRES: the control applies
+// Arrays of `count` values each. REQUIRES: the control applies
 struct OptimizerArrays {
   const float* gradient = nullptr;
   float* w = nullptr;

@@ -29,8 +29,8 @@ absl::Span<const uint32_t> Uints(const Tensor& tensor) {
   return {UintsOf(tensor), static_cast<size_t>(tensor.cols)};
 }
 
-// The ids of samples [begin, end). Offsets count from the first id of the part, so ids and weights
-// are cut only where there are no offsets.
+// The ids of samples [begin, end). Offsets count from the first id of the part, so with offsets all
+// ids and weights are kept; without offsets they are limited to the samples.
 RowIndices IndicesOf(const FeatureExchange& feature, int64_t begin, int64_t end) {
   RowIndices indices;
   indices.samples = end - begin;
@@ -64,8 +64,8 @@ RowColumns ColumnsOf(const RowSegment& segment, int64_t row_values) {
           static_cast<size_t>(segment.width)};
 }
 
-// SequenceForward writes samples one after another, but the rows of a tensor may be further apart,
-// so each sample is a call of its own.
+// SequenceForward writes its samples without gaps, but the rows of a tensor may have gaps, so each
+// sample is a separate call.
 void GatherSequences(const FeatureExchange& feature, const RowSegment& segment, int64_t begin,
                      int64_t end) {
   uint32_t length = 0;

@@ -1,7 +1,7 @@
-// The loops of CpuBackend::GatherRows and ScatterGradients: those of common/batch/pooling.h over
-// tensors, so that pooling here and at the embedding worker has the same bits.
+// The loops of CpuBackend::GatherRows and ScatterGradients: they apply common/batch/pooling.h to
+// tensors, so that pooling here and at the embedding worker gives the same bits.
 //
-// Thread-safe: a call writes only the given samples, or the gradients that it is given.
+// Thread-safe: a call writes only the given samples, or the gradients passed to it.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_ROW_EXCHANGE_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_CPU_ROW_EXCHANGE_H_
@@ -15,11 +15,11 @@ namespace satrap::cpu {
 
 // Writes the segments and lengths of samples [begin, end).
 void GatherSamples(const FeatureExchange& feature, int64_t begin, int64_t end);
-// Adds the gradients of all samples, in order, to `gradients` (num_rows, row_values); of a feature
-// with one row per sample, assigns them.
+// Adds the gradients of all samples, in order, to `gradients` (num_rows, row_values). If the
+// feature has one row per sample, assigns them instead.
 void ScatterFeature(const FeatureExchange& feature, const Tensor& gradients);
-// Whether ScatterFeature of the features assigns every value of `gradients`, so that there is
-// nothing to clear before: each segment of a row is read once.
+// Whether ScatterFeature, called for these features, assigns every value of `gradients`, because
+// each segment of a row is read once. Then the caller need not clear `gradients` before.
 bool AssignsEveryValue(absl::Span<const FeatureExchange> features, const Tensor& gradients);
 
 }  // namespace satrap::cpu

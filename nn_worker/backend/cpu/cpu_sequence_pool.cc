@@ -18,13 +18,13 @@ SATRAP_VECTORIZE_FUSED void ScaleRow(float scale, float* __restrict y, int64_t c
   for (int64_t c = 0; c < cols; ++c) y[c] *= scale;
 }
 
-// A NaN on either side wins, so that the finite check sees it.
+// If either value is NaN, so is the result, so that the finite check finds it.
 SATRAP_VECTORIZE_FUSED void MaxRow(const float* __restrict x, float* __restrict y, int64_t cols) {
   for (int64_t c = 0; c < cols; ++c) y[c] = x[c] <= y[c] || y[c] != y[c] ? y[c] : x[c];
 }
 
-// Moves dy to dx where x is the maximum and clears it there, so that a later position with the same
-// value gets nothing.
+// Where x is the maximum, moves the gradient from dy to dx and clears it in dy, so that a later
+// position with the same value gets nothing.
 SATRAP_VECTORIZE_FUSED void MaxGradRow(const float* __restrict x, const float* __restrict y,
                                        float* __restrict dy, float* __restrict dx, bool add,
                                        int64_t cols) {
@@ -36,8 +36,7 @@ SATRAP_VECTORIZE_FUSED void MaxGradRow(const float* __restrict x, const float* _
   }
 }
 
-// The number of positions before the end of a sequence, rounded and bounded to [0, most]; 0 for
-// NaN.
+// The length of a sequence in positions: rounded and bounded to [0, most]; 0 for NaN.
 int64_t PositionsOf(float length, int64_t most) {
   if (!(length >= 0.5f)) return 0;
   return length >= static_cast<float>(most) ? most : std::lround(length);
@@ -84,7 +83,7 @@ void SequencePoolGradRows(SequencePooling pooling, Tensor x, Tensor lengths, Ten
         PutRow(gradient, to + p * d, dx.add, d);
       }
     }
-    // What the last batch left in memory would otherwise count as gradients of padding.
+    // Otherwise values that the last batch left in memory would count as gradients of padding.
     if (!dx.add) std::fill(to + length * d, to + x.cols, 0.0f);
   }
 }

@@ -1,6 +1,6 @@
-// The loops of CpuBackend over sequences, as those of cpu_kernels.h.
+// The loops of CpuBackend over sequences, like those of cpu_kernels.h.
 //
-// Thread-safe: they touch only the given rows.
+// Thread-safe: they read and write only the given rows.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_SEQUENCE_POOL_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_CPU_SEQUENCE_POOL_H_
@@ -11,7 +11,7 @@
 
 namespace satrap::cpu {
 
-// Rows [begin, end). REQUIRES: x.cols is a multiple of y.cols
+// These work on rows [begin, end). REQUIRES: x.cols is a multiple of y.cols
 void SequencePoolRows(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y, int64_t begin,
                       int64_t end);
 void SequencePoolGradRows(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y, Tensor dy,

@@ -1,7 +1,8 @@
-// What backends that compute in host memory have in common: an operation or copy has run when its
-// call returns, all memory is as good as pinned, and host and operations see the same addresses.
+// The common base of backends that compute in host memory. An operation or copy has run when its
+// call returns, all memory counts as pinned, and the host and the operations use the same
+// addresses.
 //
-// Only such backends include this; for others, see device_memory.h.
+// Only such backends include this file; for others, see device_memory.h.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_HOST_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_HOST_BACKEND_H_

@@ -1,6 +1,7 @@
-// The values of a tensor whose memory is the host's. Only code that computes in host memory
-// includes this (cpu_*.cc, reference_backend.cc and product_benchmark.cc in this folder):
-// tests/style checks it. Everything else copies (tensor_copy.h), and so works on any backend.
+// Gives access to the values of a tensor in host memory. Only code that computes in host memory may
+// include this file (cpu_*.cc, reference_backend.cc and product_benchmark.cc in nn_worker/backend),
+// which tests/style checks. All other code copies values (tensor_copy.h), and so works on any
+// backend.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_HOST_TENSOR_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_HOST_TENSOR_H_
@@ -31,7 +32,7 @@ inline uint32_t* UintsOf(const Tensor& tensor, int64_t row = 0) {
   return static_cast<uint32_t*>(tensor.data) + row * tensor.stride;
 }
 
-// The control of a network.
+// A network's control as a StepControl.
 inline StepControl* ControlOf(const Tensor& control) {
   CHECK(control.dtype == DType::kU8 && control.rows == 1 && control.cols == sizeof(StepControl))
       << "not a StepControl";

@@ -1,6 +1,6 @@
-// Which of oneDNN's implementations multiplies matrices. oneDNN makes every product that it is
-// asked for. Where it has no fast way, it uses loops that take a thousand times as long ("ref"),
-// and says so only in the name of the implementation.
+// Reports which of oneDNN's implementations multiplies matrices. oneDNN computes every product that
+// it is asked for. Where it has no fast implementation, it uses a reference implementation ("ref"),
+// whose loops take a thousand times as long, and only the implementation's name shows that.
 //
 // Thread-safe: functions of their arguments.
 
@@ -14,31 +14,33 @@
 
 namespace satrap {
 
-// The ways to make a product, in the order in which they are tried.
+// The ways to compute a product with oneDNN, in the order in which they are tried.
 enum class OneDnnWay { kInnerProduct, kMatmul };
 
-// What was chosen for a product.
+// The implementation that was chosen for a product.
 struct ProductChoice {
   std::string product;  // "y = x w of 429 x 400"
-  // "oneDNN matmul gemm:jit"; of a backend's choice also "AVX512_BF16" or "F32".
+  // Such as "oneDNN matmul gemm:jit". A backend may also choose "AVX512_BF16" or "F32".
   std::string by;
-  // What was refused before it: "oneDNN inner product is ref:any". May be empty.
+  // The ways that were tried before and refused, and why: "oneDNN inner product is ref:any". May be
+  // empty.
   std::string because;
 };
 
 struct OneDnnHooks {
-  // Replaces the name that oneDNN gives an implementation; null: names stay. Tests fake answers
-  // with it.
+  // Replaces the implementation name that oneDNN reports, so that tests can fake it. If null, the
+  // names are not changed.
   std::function<std::string(OneDnnWay way, const std::string& name)> believed_name;
-  // Gets the first product of each kind for which something was chosen, on the thread that
+  // Called once for each kind of product and each choice made for it, on the thread that
   // multiplies. May be null.
   std::function<void(const ProductChoice&)> on_choice;
 };
 
-// `hooks`, with an on_choice that gets `next` as the choice where oneDNN takes nothing.
+// `hooks`, changed so that on_choice reports `next` as the choice wherever all of oneDNN's ways are
+// refused.
 OneDnnHooks WithNextWay(OneDnnHooks hooks, std::string next);
 
-// Whether `name`, as in "gemm:jit" or "ref:any", is of a reference implementation.
+// Whether `name`, such as "gemm:jit" or "ref:any", names a reference implementation.
 bool IsReferenceImplementation(absl::string_view name);
 
 }  // namespace satrap

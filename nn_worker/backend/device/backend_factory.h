@@ -1,5 +1,5 @@
-// Makes the backend of a device that a job's NN workers compute on. cpu/cpu_job_backend.h makes
-// that of the CPU.
+// Makes the backend for the NN workers of a job whose device is not the CPU. For the CPU, see
+// cpu/cpu_job_backend.h.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_BACKEND_FACTORY_H_
 #define SATRAP_NN_WORKER_BACKEND_DEVICE_BACKEND_FACTORY_H_
@@ -11,10 +11,10 @@
 
 namespace satrap {
 
-// The backend has the job's device_memory_bytes as its limit, and the memory of operations that
-// `need` says. `card` is that of NewJobDevice (device_factory.h). Errors as NewJobDevice and
-// CheckDeviceRoom (device_room.h), which come before any memory is taken; and RESOURCE_EXHAUSTED.
-// REQUIRES: a validated job with device HOST or CUDA
+// The backend's memory limit is the job's device_memory_bytes. At its start it allocates memory for
+// operations, as much as `need` states. `card` is as for NewJobDevice (device_factory.h). Returns
+// the errors of NewJobDevice and CheckDeviceRoom (device_room.h), before any memory is allocated;
+// or RESOURCE_EXHAUSTED. REQUIRES: a validated job with device HOST or CUDA
 absl::StatusOr<JobBackend> NewDeviceJobBackend(const NnWorkerConfig& config, int card,
                                                const DeviceNeed& need);
 

@@ -39,7 +39,7 @@ absl::StatusOr<JobBackend> Make(const NnWorkerConfig& config, const DeviceNeed& 
   return made;
 }
 
-// x w of two small matrices.
+// Computes the product x w of two small matrices.
 std::vector<float> Product(Backend* backend) {
   const Tensor x = AllocateTensor(backend, DType::kF32, 3, 5).value();
   const Tensor w = AllocateTensor(backend, DType::kF32, 5, 9).value();
@@ -98,7 +98,8 @@ TEST(BackendFactoryTest, TheJobsLimitIsKept) {
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_TRUE(made->backend->Allocate(4096 - kScratchBytes).ok());
   EXPECT_EQ(made->backend->Allocate(1).status().code(), absl::StatusCode::kResourceExhausted);
-  // An operation could not report that there is no room for its scratch memory.
+  // Too little memory for the scratch memory must be reported here, because an operation cannot
+  // report an error.
   const auto none = Make(OnDevice(NnWorkerConfig::HOST, 64), Scratch(), &pool);
   EXPECT_EQ(none.status().code(), absl::StatusCode::kResourceExhausted);
 }
@@ -109,7 +110,7 @@ TEST(BackendFactoryTest, ScratchMemoryGrowsAsFarAsTheLimitHasRoom) {
   need.scratch_bytes = 4096;
   const auto made = Make(OnDevice(NnWorkerConfig::HOST, 10000), need, &pool);
   ASSERT_TRUE(made.ok()) << made.status();
-  // 300 ids of 16 bytes fit; twice as much would not.
+  // 300 ids need 16 bytes each. There is room for that, but not for doubling the scratch memory.
   const absl::Status reserved = made->backend->ReserveScatter(300);
   EXPECT_TRUE(reserved.ok()) << reserved;
   EXPECT_EQ(made->meter->Read().bytes, 4096 + 4800);
@@ -132,8 +133,8 @@ TEST(BackendFactoryTest, ANeedThatTheDeviceCannotHoldIsToldBeforeAnyIsTaken) {
   EXPECT_TRUE(Make(OnDevice(NnWorkerConfig::CPU), need, &pool).ok());
 }
 
-// Lists are there from the start, too: an operation could not report that there is no room for
-// them.
+// Lists, too, are allocated at the start, because an operation could not report that there is no
+// room for them.
 TEST(BackendFactoryTest, TheListsOfOperationsAreTakenAtTheStart) {
   ForkJoinPool pool(1);
   DeviceNeed need = Scratch();
@@ -152,7 +153,7 @@ TEST(BackendFactoryTest, AProgramWithoutCudaNamesTheOneWithIt) {
   const auto made = Make(OnDevice(NnWorkerConfig::CUDA), Scratch(), &pool);
   EXPECT_EQ(made.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(made.status().message(),
-            "nn_worker.device is CUDA, and this program is for CPU and HOST: run nn_worker_cuda in "
+            "nn_worker.device is CUDA, but this program is for CPU and HOST: run nn_worker_cuda in "
             "place of nn_worker_host; ./satrap builds it after ./setup cuda");
 }
 
@@ -160,7 +161,7 @@ TEST(BackendFactoryTest, AProgramWithoutCudaHasNoNccl) {
   const absl::Status status = NewDeviceReduction({}, nullptr, [] { return false; }).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
   EXPECT_EQ(status.message(),
-            "NCCL works on GPUs only, and this program is for CPU and HOST: run nn_worker_cuda");
+            "NCCL works on GPUs only, but this program is for CPU and HOST: run nn_worker_cuda");
   EXPECT_EQ(CheckDeviceReduction(), status);
 }
 

@@ -1,4 +1,4 @@
-// Implements device_factory.h for programs with the kernels of nvcc.
+// Implements device_factory.h for programs whose kernels are compiled by nvcc.
 
 #include <utility>
 
@@ -17,11 +17,11 @@ absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int card) {
   if (config.device() != NnWorkerConfig::CUDA) {
     return absl::FailedPreconditionError(absl::StrCat(
         "nn_worker.device is ", NnWorkerConfig::Device_Name(config.device()),
-        ", and this program is for CUDA: run nn_worker_host in place of nn_worker_cuda"));
+        ", but this program is for CUDA: run nn_worker_host in place of nn_worker_cuda"));
   }
   ASSIGN_OR_RETURN(std::unique_ptr<Device> device, NewCudaDevice(card));
-  // A rank that did without the library would be many times slower than the others, which wait for
-  // it.
+  // The library is required: a rank without it would be many times slower than the others, and they
+  // would wait for it.
   ASSIGN_OR_RETURN(std::unique_ptr<ProductPlanner> planner, NewCublasLtPlanner(card));
   const F32Factors f32_factors =
       config.precision() == NnWorkerConfig::TF32 ? F32Factors::kTf32 : F32Factors::kExact;

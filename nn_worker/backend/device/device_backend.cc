@@ -31,15 +31,16 @@ void CheckSequence(const Tensor& x, const Tensor& lengths, const Tensor& y) {
   CHECK(y.cols > 0 && x.cols % y.cols == 0) << x.cols << " columns, " << y.cols << " a position";
 }
 
-// Whether `next` is the columns after those of `x` in the same rows: a model has many inputs of one
-// column (linear weights) that lie side by side, and a lane then reads four of them at once.
+// Whether `next` consists of the columns that follow those of `x` in the same rows. A model has
+// many inputs of one column (linear weights) side by side; if they are joined, a lane reads four at
+// once.
 template <typename View>
 bool AreNeighbours(const View& x, const View& next) {
   return x.type == next.type && x.stride == next.stride && x.cols + next.cols <= x.stride &&
          static_cast<const char*>(x.data) + x.cols * ElementBytes(x.type) == next.data;
 }
 
-// body(matrix), with the type of the tensor's values.
+// Calls body(matrix), where `matrix` has the type of the tensor's values.
 template <typename Body>
 void WithMatrix(const Tensor& tensor, Body body) {
   const Values x = ValuesOf(tensor);
@@ -86,7 +87,8 @@ class DeviceBackend final : public DeviceLossBackend {
   void CopyOut(Tensor device, absl::Span<uint8_t> host) override {
     transfers_->CopyOut(device, host);
   }
-  // These run on streams of their own, beside the operations; their callers order them by events.
+  // These copies have their own streams, which run at the same time as the operations. Callers
+  // order them by events.
   void StartCopyIn(absl::Span<const uint8_t> pinned, Tensor device) override {
     const auto bytes = static_cast<int64_t>(pinned.size());
     CHECK(bytes == device.size_bytes() && !device.has_gaps()) << bytes;
@@ -120,7 +122,7 @@ class DeviceBackend final : public DeviceLossBackend {
   void Enqueue(OperationGraph* graph) override { transfers_->Enqueue(graph); }
   void BeginRange(const char* name) override { device_->BeginRange(name); }
   void EndRange() override { device_->EndRange(); }
-  // Neither side can access the other's memory in place.
+  // The host and the device cannot access each other's memory in place.
   void* HostView(void*) override { return nullptr; }
   void* DeviceView(void*) override { return nullptr; }
 
@@ -144,7 +146,7 @@ class DeviceBackend final : public DeviceLossBackend {
             /*add=*/false);
   }
 
-  // These use our own kernels: a library has a plan for each prepared layer, and none for others.
+  // Only our own kernels compute these: a library has plans only for prepared layers.
   void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) override {
     linear_.Linear(x, w, bias, activation, y);
   }
@@ -206,8 +208,8 @@ class DeviceBackend final : public DeviceLossBackend {
   void BatchNorm(Tensor x, Tensor sums, float epsilon, Tensor gamma, Tensor beta, Tensor stats,
                  Tensor y) override {
     CheckSameShape(x, y);
-    // Computes the root and the division once a column, so that each value costs a product and a
-    // sum.
+    // Computes the root and the division once per column, so that each value costs only a product
+    // and a sum.
     MomentsToStats(stream(), F64Data(sums), x.cols, epsilon, F32Data(stats),
                    F32Data(stats) + stats.stride);
     satrap::Normalize(stream(), ConstValuesOf(x), StatsOf(stats), F32Data(gamma), F32Data(beta),
@@ -249,7 +251,7 @@ class DeviceBackend final : public DeviceLossBackend {
     if (features.size() > 1 || !features[0].one_row_a_sample) {
       return ScatterGradientsOnDevice(transfers_.get(), features, inverse, gradients);
     }
-    // Rows that were pooled elsewhere: one per sample, so nothing is added up. Columns that no
+    // The rows were pooled elsewhere, one per sample, so nothing is added up. Columns that no
     // segment reads stay 0.
     Fill(gradients, 0);
     for (const RowSegment& segment : features[0].segments) {
@@ -275,7 +277,7 @@ class DeviceBackend final : public DeviceLossBackend {
     CHECK(static_cast<int>(states.size()) == NumStates(rule)) << states.size();
     OptimizerArrays arrays = {F32Data(gradient), F32Data(w), {}, w.cols};
     for (size_t s = 0; s < states.size(); ++s) arrays.states[s] = F32Data(states[s]);
-    // The kernel also rounds the weights into their copies, while it has the new values.
+    // The kernel also rounds the weights into their copies, because it has the new values at hand.
     std::vector<RoundedWeights> rounded;
     for (const WeightCopy& copy : copies) {
       rounded.push_back({copy.begin, ValuesOf(copy.values)});
@@ -291,7 +293,8 @@ class DeviceBackend final : public DeviceLossBackend {
 
  private:
   DeviceStream* stream() { return transfers_->stream(); }
-  // In double precision: the sum of squares of a large batch loses digits in f32.
+  // The sums are in double precision, because the sum of squares of a large batch loses digits in
+  // f32.
   double* BatchNormScratch(const Tensor& x) {
     return transfers_->Scratch<double>(BatchNormPartials(x.rows, x.cols));
   }
@@ -328,7 +331,8 @@ void DeviceBackend::RowSumGrad(Tensor dy, absl::Span<const GradientTarget> dxs) 
       targets.push_back(target);
     }
   }
-  // The grid is as wide as the widest target. Threads beyond another's columns have nothing to do.
+  // The grid is as wide as the widest target. For narrower targets, threads beyond the last column
+  // have nothing to do.
   int64_t max_cols = 0;
   for (const RowSumTarget& target : targets) max_cols = std::max(max_cols, target.dx.cols);
   satrap::RowSumGrad(stream(), ConstValuesOf(dy), transfers_->tables()->Table(targets),
@@ -344,7 +348,7 @@ absl::StatusOr<std::unique_ptr<Backend>> NewDeviceBackend(std::unique_ptr<Device
   const std::shared_ptr<Device> metered = NewMeteredDevice(std::move(device), meter);
   ASSIGN_OR_RETURN(std::unique_ptr<DeviceTransfers> transfers,
                    DeviceTransfers::Create(metered, meter));
-  // The memory is reserved before the first operation, so that no operation has to take any later.
+  // The memory is reserved before the first operation, so that no operation has to allocate.
   if (options.scratch_bytes > 0) {
     RETURN_IF_ERROR(transfers->ReserveScratch(options.scratch_bytes));
   }

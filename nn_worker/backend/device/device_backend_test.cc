@@ -21,7 +21,8 @@ std::vector<BackendFactory> InEveryOrder() {
   return factories;
 }
 
-// Runs the suite with blocks, warps and lanes of kernels, and the backend's queues, in every order.
+// Runs the suite once for every order in which blocks, warps and lanes of kernels, and the
+// backend's queues, may run.
 INSTANTIATE_TEST_SUITE_P(HostDevice, BackendConformance, testing::ValuesIn(InEveryOrder()),
                          [](const auto& info) { return NameOf(EveryOrder()[info.index]); });
 
@@ -42,7 +43,8 @@ TEST(DeviceBackendTest, OperationsRunLater) {
   EXPECT_EQ(backend->DeviceView(out.data()), nullptr);
 }
 
-// A result that is wrong on a card because a WaitFor is missing differs between the orders.
+// If a WaitFor is missing, the result may be wrong on a card. On the host's device it must then
+// differ between the orders, so that tests notice.
 TEST(DeviceBackendTest, QueuesThatDoNotWaitForOneAnotherDifferBetweenTheOrders) {
   std::set<std::vector<float>> results;
   for (const HostDeviceOptions& options : EveryOrder()) {
@@ -86,8 +88,9 @@ TEST(DeviceBackendTest, AWaitEndsAtItsDeadlineOrWhenItIsAborted) {
       absl::IsCancelled(AwaitEvent(backend.get(), event.get(), 60000, [] { return true; })));
 }
 
-// Copies that nobody waits for. They are more than the first ring of pinned memory holds, and some
-// are larger than it: values that were overwritten too early would differ.
+// The test waits for no copy. Together the copies do not fit into the first ring of pinned memory,
+// and some alone are larger than the ring. If the ring were overwritten too early, values would
+// differ.
 TEST(DeviceBackendTest, CopiesOfAnySizeKeepTheirValues) {
   const auto backend = NewHostDeviceBackend({});
   constexpr int64_t kSizes[] = {1, 100000, 17, 700000, 3, 250000, 250000, 60000};
@@ -107,12 +110,13 @@ TEST(DeviceBackendTest, CopiesOfAnySizeKeepTheirValues) {
   }
   backend->Sync();
   for (size_t i = 0; i < tensors.size(); ++i) {
-    // The last of the three was copied out after two doublings.
+    // The last of the three copies out runs after the value was doubled twice.
     EXPECT_EQ(outs[i], std::vector<float>(kSizes[i], 4 * static_cast<float>(i + 1))) << i;
   }
 }
 
-// The operations use more lists of tensors than the memory for lists holds; each must find its own.
+// The operations use more lists of tensors than fit into the memory for lists; each operation must
+// still read its own list.
 TEST(DeviceBackendTest, ListsOfTensorsMayBeManyAndLong) {
   const auto backend = NewHostDeviceBackend({});
   constexpr int64_t kCols = 3000;
@@ -121,7 +125,7 @@ TEST(DeviceBackendTest, ListsOfTensorsMayBeManyAndLong) {
   for (int64_t i = 0; i < 2 * kCols; ++i) values.push_back(static_cast<float>(i % 7));
   CopyIn(backend.get(), values, x);
   for (int64_t count = 1; count < kCols; count = 3 * count + 1) {
-    // Every second value, so that neighbours are not taken as one.
+    // Every second column, so that neighbours are not joined into one tensor.
     std::vector<Tensor> xs;
     float sum = 0;
     for (int64_t i = 0; i < count; ++i) {
@@ -148,7 +152,7 @@ TEST(DeviceBackendTest, BuffersInPinnedMemoryMayOutliveTheBackend) {
   again.mutable_data()[4499] = 1;
 }
 
-// The thread that copies the next part in allocates and polls while another trains.
+// One thread allocates and polls, as it does to copy the next part in, while another thread trains.
 TEST(DeviceBackendTest, AnotherThreadAllocatesAndPolls) {
   const auto backend = NewHostDeviceBackend({});
   const Tensor x = Row(backend.get(), 1000);

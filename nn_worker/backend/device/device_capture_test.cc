@@ -1,5 +1,5 @@
-// What a backend refuses while operations are captured. Graphs themselves are tested where they are
-// used: nn_worker/graph/network_capture_test.cc.
+// Tests what a backend refuses while operations are captured. Graphs themselves are tested where
+// they are used: nn_worker/graph/network_capture_test.cc.
 
 #include <functional>
 #include <memory>

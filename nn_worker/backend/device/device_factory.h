@@ -1,7 +1,7 @@
-// The device that a program's kernels run on, and the object that sums over the devices of all
-// ranks. A program links one of the two sources: with host_device_factory.cc come the kernels of
-// the host's compiler, with cuda_device_factory.cc those of nvcc, and both kinds define the same
-// functions.
+// Makes the device on which a program's kernels run, and the object that sums over the devices of
+// all ranks. A program links one of two sources: host_device_factory.cc with kernels from the
+// host's compiler, or cuda_device_factory.cc with kernels from nvcc. Both kinds of kernels define
+// the same functions.
 //
 // Thread-safe: a function of its arguments and of the machine.
 
@@ -29,18 +29,19 @@ struct JobDevice {
 // Whether NewJobDevice makes cards; otherwise it makes the host's device.
 bool ProgramHasCards();
 
-// `card`: of this machine, from 0; HOST ignores it. Errors of CUDA are NewCudaDevice's
-// (nn_worker/device/cuda/cuda_device.h) and NewCublasLtPlanner's (cublaslt_plan.h).
-// FAILED_PRECONDITION if this program has the kernels of the other kind. REQUIRES: config.device is
-// HOST or CUDA
+// `card` is the number of a card of this machine, from 0; HOST ignores it. Errors of CUDA are those
+// of NewCudaDevice (nn_worker/device/cuda/cuda_device.h) and of NewCublasLtPlanner
+// (cublaslt_plan.h). FAILED_PRECONDITION if this program has the other kind of kernels. REQUIRES:
+// config.device is HOST or CUDA
 absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int card);
 
-// Whether NewDeviceReduction has the library that it needs, before the ranks wait for one another.
-// Errors as CheckNccl (nccl_collective.h).
+// Checks that the library that NewDeviceReduction needs is there, before the ranks wait for one
+// another. Errors are those of CheckNccl (nccl_collective.h).
 absl::Status CheckDeviceReduction();
 
-// Connects this rank's device with those of the other ranks. Errors as NewNcclReduction
-// (nccl_collective.h); UNIMPLEMENTED if this program has the kernels of the host's compiler.
+// Connects this rank's device with those of the other ranks. Errors are those of NewNcclReduction
+// (nccl_collective.h); UNIMPLEMENTED if this program's kernels were compiled by the host's
+// compiler.
 absl::StatusOr<std::unique_ptr<DeviceReduction>> NewDeviceReduction(
     const NcclOptions& options, RendezvousStore* store, absl::FunctionRef<bool()> aborted);
 

@@ -1,4 +1,4 @@
-// DeviceBackend with 16-bit values on the host's device, in every order.
+// Runs the suite on DeviceBackend with 16-bit values, on the host's device in every order.
 
 #include <vector>
 

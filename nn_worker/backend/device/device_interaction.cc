@@ -26,7 +26,7 @@ std::vector<ConstValues> InputsOf(absl::Span<const Tensor> xs) {
   return inputs;
 }
 
-// A matrix of BatchedProduct as it is used, transposed or not.
+// The shape of a matrix of BatchedProduct after its transposition, if there is one.
 int64_t RowsOf(const SampleMatrices& m) { return m.transposed ? m.cols : m.rows; }
 int64_t ColsOf(const SampleMatrices& m) { return m.transposed ? m.rows : m.cols; }
 
@@ -36,7 +36,7 @@ void CheckMatrices(const SampleMatrices& m, int64_t count) {
       << count << " matrices of (" << m.rows << ", " << m.cols << ") in " << m.tensor.cols;
 }
 
-// A transposed matrix is read with its steps exchanged; nothing is moved.
+// A transposed matrix is read with its two strides exchanged; no values are moved.
 RowMatrices MatricesOf(const SampleMatrices& m) {
   return {ConstValuesOf(m.tensor), m.step, m.transposed ? 1 : m.stride,
           m.transposed ? m.stride : 1};
@@ -49,7 +49,7 @@ struct SharedGradient {
 };
 
 // Each value of a gradient is written by one thread, which adds up the contributions of all inputs.
-// If each input had threads of its own, two of them would race.
+// If each input had its own threads, threads of two inputs could race.
 std::vector<SharedGradient> ShareGradients(absl::Span<const Tensor> xs,
                                            absl::Span<const GradientTarget> dxs) {
   CHECK(xs.size() == dxs.size()) << xs.size() << " inputs, " << dxs.size() << " gradients";
@@ -63,7 +63,7 @@ std::vector<SharedGradient> ShareGradients(absl::Span<const Tensor> xs,
     if (of == shared.end()) {
       of = shared.insert(shared.end(), {dxs[f], {}});
     } else if (!dxs[f].add) {
-      *of = {dxs[f], {}};  // overwrites what earlier inputs have given
+      *of = {dxs[f], {}};  // overwrites the contributions of earlier inputs
     }
     of->inputs.push_back(ConstValuesOf(xs[f]));
   }
@@ -76,7 +76,7 @@ void EnqueueFmGrad(DeviceTransfers* transfers, absl::Span<const Tensor> xs, cons
   std::vector<FmGradTarget> targets;
   for (const SharedGradient& shared : ShareGradients(xs, dxs)) {
     CheckSameShape(shared.dx.tensor, s);
-    // The inputs of a target lie one after another in their list.
+    // The inputs of a target are consecutive in their list.
     targets.push_back({ValuesOf(shared.dx.tensor), static_cast<int32_t>(inputs.size()),
                        static_cast<int32_t>(shared.inputs.size()), shared.dx.add ? 1 : 0});
     inputs.insert(inputs.end(), shared.inputs.begin(), shared.inputs.end());
@@ -115,7 +115,7 @@ std::vector<DotGradient> DotGradients(absl::Span<const PairTerm> terms,
     }
     DotGradient& gradient = gradients[of_input.back()];
     CheckSameShape(gradient.dx, dx.tensor);
-    // If one input assigns, the whole gradient is assigned.
+    // If one input assigns to the gradient, the whole gradient is assigned.
     gradient.add = gradient.add && dx.add;
   }
   for (size_t t = 0; t < terms.size(); ++t) {
@@ -131,8 +131,8 @@ std::vector<DotGradient> DotGradients(absl::Span<const PairTerm> terms,
   return gradients;
 }
 
-// Cuts the columns of a gradient wherever one of its vectors begins or ends, so that all of a piece
-// gets the same terms.
+// Divides the columns of a gradient wherever one of its vectors begins or ends, so that all columns
+// of a piece get the same terms.
 void AddPieces(const DotGradient& gradient, int64_t dim, std::vector<DotGradPiece>* pieces,
                std::vector<DotFactor>* factors) {
   std::set<int64_t> cuts = {0, gradient.dx.cols};
@@ -149,8 +149,7 @@ void AddPieces(const DotGradient& gradient, int64_t dim, std::vector<DotGradPiec
       factors->push_back(factor);
     }
     const size_t count = factors->size() - first;
-    // Without a term, a gradient that is assigned becomes 0, and one that is added to stays as it
-    // is.
+    // A gradient without terms becomes 0, unless `add` is set: then it stays as it is.
     if (count == 0 && gradient.add) continue;
     pieces->push_back({ValuesOf(gradient.dx), static_cast<int32_t>(*begin),
                        static_cast<int32_t>(*end - *begin), static_cast<int32_t>(first),
@@ -189,8 +188,8 @@ void DeviceInteractionBackend::Scale(float factor, Tensor x, Tensor y, bool add)
 
 void DeviceInteractionBackend::Multiply(Tensor a, Tensor b, Tensor y, bool add) {
   CheckSameShape(a, y);
-  // b has one value for each of y's or one for each row; or it is a single row that is used for
-  // every group of columns.
+  // b has one value for each value of y, or one for each row; or it is a single row that is used
+  // for every group of columns.
   if (b.rows != y.rows || (b.cols != 1 && b.cols != y.cols)) {
     CHECK(b.rows == 1) << "(" << b.rows << ", " << b.cols << ")";
     CheckGroups(y, b.cols);

@@ -1,6 +1,6 @@
-// The operations of feature interactions of DeviceBackend: shapes are checked, lists of tensors are
-// put where kernels find them, and kernels are enqueued (nn_worker/device/kernels). Fm and its
-// gradient (backend.h) are among them, since they share their kernels with the bi-interaction.
+// DeviceBackend's operations of feature interactions. They check shapes, copy lists of tensors to
+// device memory and enqueue kernels (nn_worker/device/kernels). Fm and its gradient (backend.h) are
+// here, too, because they share their kernels with the bi-interaction.
 //
 // Thread-compatible, as every Backend.
 

@@ -1,4 +1,5 @@
-// The interactions and losses of DeviceBackend on the host's device, in every order.
+// Runs the suites for interactions and losses on DeviceBackend, on the host's device in every
+// order.
 
 #include <vector>
 

@@ -17,11 +17,11 @@ class PlannedLinear final : public PreparedLinear {
   explicit PlannedLinear(const LinearSpec& of) : PreparedLinear(of.args.activation), spec(of) {}
 
   const LinearSpec spec;
-  // Null where our own kernel makes the product.
+  // Null where our own kernel computes the product.
   std::unique_ptr<ProductPlan> forward, input_gradient, weight_gradient;
   bool forward_is_whole = false;  // it ends with bias and activation
   void* mask = nullptr;           // of this layer's ReLU, written by `forward`
-  // The gradient of y has passed the ReLU when this layer gets it.
+  // Whether the gradient of y has already passed through the ReLU when this layer receives it.
   bool gradient_passed_relu = false;
   void* input_mask = nullptr;  // read by `input_gradient`
   bool sums_columns = false;   // `weight_gradient` makes the bias gradient, too
@@ -46,8 +46,8 @@ ProductPrecision PrecisionOf(DType dtype) {
   return dtype == DType::kF16 ? ProductPrecision::kF16 : ProductPrecision::kF32;
 }
 
-// The product of two factors of one type, into a result of that type or f32. nullopt for other
-// types: our own kernel makes these products, because it takes any types.
+// The spec of a product of two factors of one type, with a result of that type or f32. nullopt for
+// other types: our own kernel, which takes any types, computes those products.
 absl::optional<ProductSpec> SpecOf(const Tensor& a, const Tensor& b, const Tensor& c) {
   if (a.dtype != b.dtype || (c.dtype != DType::kF32 && c.dtype != a.dtype)) return {};
   ProductSpec spec;
@@ -70,7 +70,8 @@ absl::optional<ProductSpec> ForwardSpec(const LinearGradArgs& args) {
   return spec;
 }
 
-// The epilogue that adds bias and activation to a forward product; nothing if there is none.
+// The epilogue that adds bias and activation to a forward product; nullopt if there is no such
+// epilogue.
 absl::optional<ProductEpilogue> WholeEpilogue(const LinearSpec& spec) {
   const Activation activation = spec.args.activation;
   if (spec.bias.empty()) {
@@ -107,7 +108,7 @@ void DeviceLinear::Linear(const Tensor& x, const Tensor& w, const Tensor& bias,
 
 void DeviceLinear::LinearGrad(const LinearGradArgs& args) {
   CheckShapes(args);
-  // From here on dy is the gradient before the activation: db, dw and dx are all made of that.
+  // From here on dy is the gradient before the activation. db, dw and dx are all computed from it.
   if (args.activation != Activation::kLinear) {
     ActivateGrad(transfers_.stream(), args.activation, ConstValuesOf(args.y),
                  ConstValuesOf(args.dy), ValuesOf(args.dy), /*add=*/false);
@@ -153,7 +154,7 @@ absl::Status DeviceLinear::PlanForward(PlannedLinear* layer) {
     if (layer->forward_is_whole || whole == ProductEpilogue::kNone) return absl::OkStatus();
   }
   if (Is16Bit(layer->spec.args.y)) {
-    // The sums stay f32 until bias and activation are done.
+    // Sums stay f32 until bias and activation have been applied.
     product->f32_output = true;
     product->c_stride = product->cols;
     product->c_alignment = kMostAlignment;
@@ -188,7 +189,7 @@ absl::Status DeviceLinear::PlanInputGradient(PlannedLinear* layer, PlannedLinear
     const Tensor& y = input_relu->spec.args.y;
     CHECK(y.data == args.x.data && y.cols == args.x.cols && args.x.rows <= y.rows);
     ASSIGN_OR_RETURN(std::unique_ptr<ProductPlan> plan, Plan(*product, ProductEpilogue::kReluGrad));
-    // The mask is asked for last: it is of no use if nothing reads it.
+    // The mask is planned last, because it is of no use if no input gradient reads it.
     if (plan != nullptr) {
       ASSIGN_OR_RETURN(input_relu->gradient_passed_relu, PlanMask(input_relu));
     }
@@ -217,7 +218,7 @@ absl::Status DeviceLinear::PlanWeightGradient(PlannedLinear* layer) {
   return absl::OkStatus();
 }
 
-// Reserves scratch memory now, so that no step allocates.
+// Reserves scratch memory in advance, so that no step allocates.
 absl::Status DeviceLinear::ReserveScratch(const LinearSpec& spec) {
   const LinearGradArgs& args = spec.args;
   const int64_t n = args.x.rows, in = args.w.rows, out = args.w.cols;

@@ -1,15 +1,15 @@
-// The linear layers of a DeviceBackend. A product is made by a plan of a vendor's library, if the
-// layer was prepared and the library has one, or else by our own kernel
-// (nn_worker/products/products.h). What a plan does not include is done by kernels before or after
-// it: bias and activation, the activation's gradient, the bias gradient.
+// The linear layers of a DeviceBackend. A plan of a vendor's library computes a product, if the
+// layer was prepared and the library has a plan; otherwise our own kernel does
+// (nn_worker/products/products.h). Kernels before or after the product do what the plan does not
+// include: bias and activation, the activation's gradient, the bias gradient.
 //
-//   forward           asks for bias and ReLU within the product; in 16 bits without them, sums go
-//                     to f32 scratch memory, so that the result is rounded once
-//   input gradient    asks for the ReLU of the layer before, if that layer's product gives the mask
+//   forward           asks for bias and ReLU within the product. In 16 bits, if they are refused,
+//                     sums are written to f32 scratch memory, so that the result is rounded once
+//   input gradient    asks for the previous layer's ReLU, if that layer's product writes the mask
 //   weight gradient   asks for the bias gradient
 //
-// Each of these is asked for separately, and our own kernel includes none. A plan serves all
-// numbers of samples.
+// The library may grant or refuse each of these requests separately. Our own kernel grants none of
+// them. A plan works for all numbers of samples.
 //
 // Thread-compatible.
 
@@ -32,7 +32,7 @@ class PlannedLinear;
 
 class DeviceLinear {
  public:
-  // `transfers` outlives it. Destroyed when nothing is enqueued.
+  // `transfers` must outlive this object. Destroy it only when no operation is enqueued.
   DeviceLinear(std::unique_ptr<Products> products, DeviceTransfers* transfers)
       : products_(std::move(products)), transfers_(*transfers) {}
 
@@ -49,7 +49,7 @@ class DeviceLinear {
   absl::Status PlanForward(PlannedLinear* layer);
   absl::Status PlanInputGradient(PlannedLinear* layer, PlannedLinear* input_relu);
   absl::Status PlanWeightGradient(PlannedLinear* layer);
-  // Lets the forward product of a layer write the mask of its ReLU. False if no plan does that.
+  // Makes the forward product of a layer write the mask of its ReLU. False if no plan does that.
   absl::StatusOr<bool> PlanMask(PlannedLinear* layer);
   absl::StatusOr<std::unique_ptr<ProductPlan>> Plan(ProductSpec product, ProductEpilogue epilogue);
   absl::Status ReserveScratch(const LinearSpec& spec);

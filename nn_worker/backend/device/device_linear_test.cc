@@ -1,5 +1,5 @@
-// What DeviceBackend makes of prepared linear layers: what it asks a library for, and that the
-// results are those of own kernels, whatever the library refuses.
+// Tests what DeviceBackend asks a library for when linear layers are prepared, and that the results
+// equal those of our own kernels, whatever the library refuses.
 
 #include "nn_worker/backend/device/device_linear.h"
 
@@ -36,8 +36,8 @@ struct NamedFactory {
   BackendFactory make;
 };
 
-// Backends with our own kernels alone, with plans in every order, and with a library that refuses
-// one thing, every fusion, or all.
+// Backends with only our own kernels, with plans in every order, and with a library that refuses
+// one epilogue, all epilogues, or results of 16 bits.
 std::vector<NamedFactory> Libraries() {
   std::vector<NamedFactory> factories = {{"Kernels", [] { return NewHostDeviceBackend({}); }}};
   for (const HostDeviceOptions& options : EveryOrder()) {
@@ -69,7 +69,7 @@ Tensor New(Backend* backend, DType dtype, int64_t rows, int64_t cols) {
   return AllocateTensor(backend, dtype, rows, cols, PaddedStride(dtype, cols)).value();
 }
 
-// Fills a tensor of any dtype with values that depend on `salt` alone.
+// Fills a tensor of any dtype with values that depend only on `salt`.
 void Randomise(Backend* backend, const Tensor& tensor, uint64_t salt) {
   const Tensor wide = AllocateTensor(backend, DType::kF32, tensor.rows, tensor.cols).value();
   CopyIn(backend, RandomValues(tensor.size(), salt), wide);
@@ -84,7 +84,7 @@ std::vector<float> ValuesOf(Backend* backend, const Tensor& tensor) {
 
 constexpr int64_t kMost = 20, kIn = 16, kHidden = 24, kOut = 9;
 
-// A layer with ReLU, and one after it that is the last to read its output.
+// Two layers: the first has a ReLU, and the second is the last to read its output.
 struct Tower {
   Tower(Backend* backend, DType dtype) : backend(backend) {
     first.bias = New(backend, DType::kF32, 1, kHidden);
@@ -124,7 +124,7 @@ struct Tower {
     LinearGradArgs a = first.args, b = second.args;
     for (LinearGradArgs* args : {&a, &b}) {
       for (Tensor* tensor : {&args->x, &args->y, &args->dy, &args->dx.tensor}) {
-        tensor->rows = samples;  // as the network does, also for gradients that nobody wants
+        tensor->rows = samples;  // as in the network, also for gradients that are not wanted
       }
     }
     backend->LinearForward(before.get(), a.x, a.w, first.bias, a.y);
@@ -132,7 +132,7 @@ struct Tower {
     backend->LinearBackward(behind.get(), b);
     backend->LinearBackward(before.get(), a);
   }
-  // All that two steps compute, the second with fewer samples, one number after another.
+  // All values that two steps compute, in one list. The second step has fewer samples.
   std::vector<float> TwoSteps() const {
     std::vector<float> values;
     for (const int64_t samples : {kMost, int64_t{7}}) {
@@ -184,13 +184,14 @@ std::vector<ProductEpilogue> RunBy(unsigned pattern) {
   return EpiloguesOf(log.run);
 }
 
-// Forward of both layers, then input and weight gradient of the second and of the first.
+// The epilogues are listed for the forward products of both layers, then for the input and weight
+// gradients of the second layer, and then of the first.
 TEST(DeviceLinearTest, FusesWhatTheLibraryTakes) {
   using E = ProductEpilogue;
   EXPECT_THAT(RunBy(0), ElementsAre(E::kBiasReluMask, E::kBias, E::kReluGrad, E::kColumnSums,
                                     E::kNone, E::kColumnSums));
-  // The mask needs both epilogues, the one that writes it and the one that reads it. If the library
-  // refuses one of them, the other is not used either.
+  // The mask needs two epilogues: one writes it, and the other reads it. If the library refuses one
+  // of them, the other is not used either.
   for (const E half : {E::kBiasReluMask, E::kReluGrad}) {
     EXPECT_THAT(RunBy(BitOf(half)), ElementsAre(E::kBiasRelu, E::kBias, E::kNone, E::kColumnSums,
                                                 E::kNone, E::kColumnSums));
@@ -221,8 +222,8 @@ TEST(DeviceLinearTest, OwnKernelsMakeWhatIsNotForALibrary) {
   prepare(kMost, 7, 400, DType::kF32, DType::kF32, DType::kF32);
   prepare(0, 16, 16, DType::kF32, DType::kF32, DType::kF32);
   EXPECT_THAT(log.prepared, IsEmpty());
-  // If the weights have another type, the library makes only the weight gradient. If the outputs
-  // are scores of classes, which are F32, it makes only the forward product.
+  // If the weights have another type, the library is used only for the weight gradient. If the
+  // outputs are scores of classes, which are F32, it is used only for the forward product.
   prepare(kMost, 16, 16, DType::kF16, DType::kBF16, DType::kF16);
   prepare(kMost, 16, 16, DType::kBF16, DType::kBF16, DType::kF32);
   ASSERT_EQ(log.prepared.size(), 2u);
@@ -291,7 +292,7 @@ TEST(DeviceLinearTest, MemoryOfPlansIsAllocatedWhenALayerIsPrepared) {
   EXPECT_EQ(backend->PrepareLinear(spec).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-// Counts allocations of the device.
+// Counts the allocations on the device.
 class CountingDevice final : public DelegatingDevice {
  public:
   explicit CountingDevice(int* allocations)

@@ -1,4 +1,4 @@
-// The tensors of a DeviceBackend as its kernels take them.
+// Converts the tensors of a DeviceBackend to the arguments of its kernels.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_MATRIX_H_
 #define SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_MATRIX_H_
@@ -13,7 +13,7 @@
 
 namespace satrap {
 
-// The address of the first value. REQUIRES: the tensor has that dtype
+// The address of the first value. REQUIRES: the tensor has the dtype of the function's name
 inline float* F32Data(const Tensor& tensor) {
   CHECK(tensor.dtype == DType::kF32) << "a kernel of F32 values got another dtype";
   return static_cast<float*>(tensor.data);
@@ -40,7 +40,8 @@ inline Matrix<const float> ConstF32Matrix(const Tensor& tensor) {
   return {F32Data(tensor), tensor.rows, tensor.cols, tensor.stride};
 }
 
-// For the values of samples and their gradients, which may have 16 bits. REQUIRES: F32, F16 or BF16
+// The type of samples' values or their gradients, which may have 16 bits. REQUIRES: F32, F16 or
+// BF16
 inline ElementType ElementTypeOf(DType dtype) {
   CHECK(dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16)
       << "a kernel of F32, F16 and BF16 values got another dtype";

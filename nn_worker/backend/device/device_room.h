@@ -1,4 +1,5 @@
-// Whether a device has room for what a rank will take of it, decided before it takes any.
+// Checks whether a device has room for the memory that a rank will need, before the rank allocates
+// any.
 //
 // Thread-safe: a function of its arguments.
 
@@ -13,19 +14,19 @@
 
 namespace satrap {
 
-// Device memory of a rank, as its plan says (nn_worker/trainer/memory_plan/device_plan.h).
+// Device memory of a rank, as planned (nn_worker/trainer/memory_plan/device_plan.h).
 struct DeviceNeed {
   int64_t bytes = 0;
   std::string text;  // `bytes` in words, for messages
-  // The share of `bytes` that a backend takes at its start (DeviceBackendOptions).
+  // The part of `bytes` that a backend allocates at its start (DeviceBackendOptions).
   int64_t scratch_bytes = 0;
   int64_t list_bytes = 0;
   int64_t part_list_bytes = 0;
 };
 
-// Errors state the need, what the device has, and what to do: FAILED_PRECONDITION, after which no
-// run begins again, if the device is too small even when nobody else uses it; RESOURCE_EXHAUSTED if
-// too little of it is free.
+// Errors state the need, what the device has, and what to do. FAILED_PRECONDITION, which ends the
+// run for good, if the device is too small even when nobody else uses it; RESOURCE_EXHAUSTED if too
+// little of it is free.
 absl::Status CheckDeviceRoom(const DeviceNeed& need, const DeviceRoom& room);
 
 }  // namespace satrap

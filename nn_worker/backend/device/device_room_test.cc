@@ -19,7 +19,7 @@ TEST(DeviceRoomTest, WhatFitsIsTaken) {
   EXPECT_TRUE(CheckDeviceRoom(OneThousand(), {kCard, 1000, 1000}).ok());
 }
 
-// The coordinator does not begin the run again after this code.
+// After FAILED_PRECONDITION the coordinator does not restart the run.
 TEST(DeviceRoomTest, ADeviceThatIsTooSmallEndsTheRunForGood) {
   const absl::Status status = CheckDeviceRoom(OneThousand(), {kCard, 999, 400});
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
@@ -29,7 +29,7 @@ TEST(DeviceRoomTest, ADeviceThatIsTooSmallEndsTheRunForGood) {
             "global_batch_size, more NN workers or a smaller model");
 }
 
-// It does begin the run again after this code, because another program may end.
+// After RESOURCE_EXHAUSTED the coordinator restarts the run, because the other program may end.
 TEST(DeviceRoomTest, WhatIsTakenByOthersMayBecomeFree) {
   const absl::Status status = CheckDeviceRoom(OneThousand(), {kCard, 2000, 999});
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);

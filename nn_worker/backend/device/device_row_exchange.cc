@@ -15,9 +15,9 @@ const float* WeightsOf(const FeatureExchange& feature) {
   return feature.weights.empty() ? nullptr : F32Data(feature.weights);
 }
 
-// The target of one segment or, for a sequence without segments, of its lengths alone.
+// The target for one segment or, if a sequence has no segments, for its lengths only.
 GatherTarget TargetOf(const FeatureExchange& feature, const RowSegment& segment) {
-  // All bytes are zero, including the gaps between fields, because DeviceTables compares bytes.
+  // All bytes are zeroed, including the gaps between fields, because DeviceTables compares bytes.
   GatherTarget target = {};
   target.width = static_cast<int32_t>(segment.width);
   target.max_length = 1;
@@ -43,8 +43,8 @@ GatherTarget TargetOf(const FeatureExchange& feature, const RowSegment& segment)
   return target;
 }
 
-// Checks the number of values that a sample has in a segment, so that kernels stay within the
-// tensors.
+// Checks the number of values per sample in a segment, so that kernels do not access memory outside
+// the tensors.
 void CheckSegment(const FeatureExchange& feature, const RowSegment& segment, int64_t row_values) {
   const bool sequence = feature.pooling == RowPooling::kNone && !feature.one_row_a_sample;
   CHECK(segment.column >= 0 && segment.column + segment.width <= row_values)

@@ -1,4 +1,4 @@
-// GatherRows and ScatterGradients of DeviceBackend: their tensors as lists for the kernels
+// GatherRows and ScatterGradients of DeviceBackend. They make lists of tensors for the kernels
 // (nn_worker/device/kernels/gather_pool.h, scatter_rows.h).
 //
 // Thread-compatible.
@@ -13,10 +13,10 @@
 
 namespace satrap {
 
-// Backend::ReserveScatter.
+// Implements Backend::ReserveScatter.
 absl::Status ReserveScatterOnDevice(DeviceTransfers* transfers, int64_t num_ids);
 void GatherRowsOnDevice(DeviceTransfers* transfers, absl::Span<const FeatureExchange> features);
-// REQUIRES: not a feature with one row per sample, which is a plain copy
+// REQUIRES: no feature has exactly one row per sample (for such a feature a plain copy is enough)
 void ScatterGradientsOnDevice(DeviceTransfers* transfers,
                               absl::Span<const FeatureExchange> features, const RowInverse& inverse,
                               const Tensor& gradients);

@@ -46,7 +46,7 @@ void DeviceTables::MakeRoom(int64_t bytes) {
       if (!refused_) return;
     }
   }
-  // This is safe, because copies run in order with what reads the tables.
+  // Overwriting is safe, because copies run in order with the operations that read the tables.
   if (!tables_.empty()) ++epoch_;
   tables_.clear();
   used_bytes_ = 0;

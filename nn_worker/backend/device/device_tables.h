@@ -1,13 +1,15 @@
-// Tables: small arrays of the host (lists of tensors, mostly) that an operation's kernels read from
-// device memory. The same bytes are copied once and then found again, so a step that repeats copies
-// none.
+// Tables are small arrays of the host, mostly lists of tensors, that an operation's kernels read
+// from device memory. Equal bytes are copied only once and then found again, so a step that repeats
+// an earlier one copies nothing.
 //
-// Lists of the network come again in every step. When they fill their memory, more is taken, up to
-// kMostBytes, and the old lists stay. When no more can be taken, the memory is overwritten from its
-// beginning. So is the memory for lists of parts, because these do not come again.
+// Lists of the network are the same in every step. When they fill their memory, more is allocated,
+// up to kMostBytes, and the old lists are kept. When no more can be allocated, the memory is
+// overwritten from its beginning. The memory for lists of parts is always overwritten in this way,
+// because these lists do not repeat.
 //
-// Running out of memory fails a CHECK, since operations return no error: what a job's lists need is
-// reserved before. Thread-compatible: for the thread of the operations.
+// If memory runs out, a CHECK fails, because operations return no error. Therefore the memory that
+// a job's lists need is reserved in advance. Thread-compatible; used only by the thread of the
+// operations.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_TABLES_H_
 #define SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_TABLES_H_
@@ -29,22 +31,23 @@ namespace satrap {
 
 class DeviceTables {
  public:
-  // The most that the network's lists take together.
+  // The maximum size of all lists of the network together.
   static constexpr int64_t kMostBytes = 16 << 20;
 
-  // `allocate` gives device memory that outlives this object. `copy` enqueues a copy into it, in
-  // order with what reads the tables. The host may change the source as soon as `copy` returns.
+  // `allocate` returns device memory that outlives this object. `copy` enqueues a copy into it, in
+  // order with the operations that read the tables. The host may change the source as soon as
+  // `copy` returns.
   using Allocate = std::function<absl::StatusOr<void*>(int64_t bytes)>;
   using Copy = std::function<void(const void* host, void* device, int64_t bytes)>;
   DeviceTables(ListKind kind, Allocate allocate, Copy copy, DeviceMeter* meter)
       : kind_(kind), allocate_(std::move(allocate)), copy_(std::move(copy)), meter_(meter) {}
 
-  // Makes the memory at least this large. RESOURCE_EXHAUSTED. REQUIRES: before the first table
+  // Allocates at least this much memory. RESOURCE_EXHAUSTED. REQUIRES: no call of Table before
   absl::Status Reserve(int64_t bytes);
 
-  // A copy of `values` in device memory, for what is enqueued before the next call of Table, and
-  // beyond that as long as the epoch stays. Bytes between the fields of T should be 0, or the table
-  // is not found again.
+  // A copy of `values` in device memory. Operations enqueued before the next call of Table may read
+  // it, and later ones as long as the epoch does not change. Bytes between the fields of T should
+  // be 0, or an equal table may not be found again.
   template <typename T>
   const T* Table(const std::vector<T>& values) {
     static_assert(std::is_trivially_copyable_v<T>);
@@ -62,12 +65,12 @@ class DeviceTables {
     return {Advance<T>(&next, lists.size())...};
   }
 
-  // Changes when tables are overwritten. Until then all tables that were returned stay as they are.
+  // Changes when tables are overwritten. Until then all tables that were returned stay valid.
   int64_t epoch() const { return epoch_; }
 
  private:
   static void AppendWords(const char* data, size_t bytes, std::vector<int64_t>* words);
-  template <typename T>  // the list at *next, which moves after it
+  template <typename T>  // the list at *next; moves *next past it
   static const T* Advance(const int64_t** next, size_t count) {
     const auto* const list = reinterpret_cast<const T*>(*next);
     *next += (count * sizeof(T) + 7) / 8;
@@ -84,7 +87,7 @@ class DeviceTables {
   char* memory_ = nullptr;              // where the next table goes
   int64_t bytes_ = 0, used_bytes_ = 0;  // of `memory_`
   int64_t held_bytes_ = 0;              // of all memory with tables, including `memory_`
-  bool refused_ = false;                // there is no more memory
+  bool refused_ = false;                // no more memory can be allocated
   int64_t epoch_ = 0;
   std::unordered_map<std::string, const void*> tables_;  // by their bytes
 };

@@ -16,7 +16,8 @@ class DeviceTablesTest : public testing::Test {
     return tables_.Table(std::vector<char>(bytes, fill));
   }
 
-  // The lists of a step: `count` of kBlock / 8 each. Returns how many were copied.
+  // Requests the lists of a step: `count` lists of kBlock / 8 bytes each. Returns how many were
+  // copied.
   int Step(int count) {
     const int before = copies_;
     for (int i = 0; i < count; ++i) {
@@ -86,7 +87,8 @@ TEST_F(DeviceTablesTest, ListsOfANetworkThatFillABlockGetAnotherAndStay) {
   EXPECT_EQ(meter_.Read().list_bytes, 3 * kBlock);
 }
 
-// A rehearsal takes memory for lists step by step. A rank then reserves as much in one block.
+// A rehearsal (nn_worker/trainer/device_rehearsal.h) allocates memory for lists step by step. A
+// rank then reserves the same amount in one block, and this must be enough.
 TEST_F(DeviceTablesTest, WhatListsOfANetworkHaveTakenIsEnoughInOneBlock) {
   Step(20);
   DeviceTables rank = NewTables(ListKind::kNetwork);

@@ -11,13 +11,13 @@
 namespace satrap {
 namespace {
 
-// Ends waits that have no limit of their own, which happens only if the device hangs.
+// The limit of waits that have no other limit. It is reached only if the device hangs.
 constexpr int64_t kHangTimeoutMs = 600000;
 constexpr int64_t kFirstRingBytes = 1 << 20;
 
 int64_t Padded(int64_t bytes) { return PaddedStride(DType::kU8, bytes); }
 
-// The rows of a tensor as bytes.
+// The rows of a tensor, as bytes.
 template <typename Byte>
 ByteRows<Byte> RowsOf(const Tensor& tensor) {
   return {static_cast<Byte*>(tensor.data), tensor.stride * DTypeBytes(tensor.dtype)};
@@ -84,7 +84,8 @@ absl::StatusOr<std::unique_ptr<DeviceTransfers>> DeviceTransfers::Create(
     ASSIGN_OR_RETURN(transfers->zeroing_, of->NewStream());
     ASSIGN_OR_RETURN(transfers->zeroed_, of->NewEvent());
   }
-  // These are made last, because Sync, and so the destructor, needs all of the above.
+  // These events are made last: the destructor calls Sync only if they exist, and Sync needs all of
+  // the above.
   for (std::unique_ptr<Event>& end : transfers->ends_) {
     ASSIGN_OR_RETURN(end, of->NewEvent());
   }
@@ -118,15 +119,15 @@ void DeviceTransfers::AwaitZeroing(DeviceQueue queue) {
   streams_[static_cast<int>(queue)]->WaitFor(zeroed_.get());
 }
 
-// The ring is in use from the first copy's begin to the last one's end, and that range may wrap
-// around.
+// The used range of the ring extends from the begin of the first copy to the end of the last one,
+// and may wrap around.
 bool DeviceTransfers::FitsRing(int64_t bytes, int64_t* begin) const {
   *begin = 0;
   if (ring_copies_.empty()) return bytes <= ring_bytes_;
   const int64_t first = ring_copies_.front().begin, next = ring_copies_.back().end;
   *begin = next;
-  // The first copy lies after the last one: the room is between them, and must not be used up, or a
-  // full ring would look like an empty one.
+  // The used range wraps around, so the free room is between the last copy and the first. It must
+  // not be filled completely, or a full ring would look like an empty one.
   if (next <= first) return next + bytes < first;
   if (next + bytes <= ring_bytes_) return true;
   *begin = 0;
@@ -143,7 +144,7 @@ int64_t DeviceTransfers::ReserveRing(int64_t bytes) {
       AwaitOrDie(ring_copies_.front().done.get());
       continue;
     }
-    // The old ring stays with the other pinned memory; rings grow a few times at the start.
+    // The old ring is kept with the other pinned memory; rings grow only a few times, at the start.
     const int64_t wanted = std::max(kFirstRingBytes, 4 * bytes);
     auto block = pinned_->NewBlock(wanted);
     CHECK_OK(block.status());
@@ -168,7 +169,7 @@ void DeviceTransfers::Deliver() {
   while (!ring_copies_.empty()) {
     RingCopy& copy = ring_copies_.front();
     const auto happened = copy.done->Poll();
-    // An error of the device is not handled here: whoever polls an event of its own gets it.
+    // An error of the device is not handled here: callers see it when they poll their own events.
     if (!happened.ok() || !*happened) return;
     if (!copy.host.empty()) {
       std::memcpy(copy.host.data(), ring_ + copy.begin, copy.host.size());
@@ -193,7 +194,7 @@ void DeviceTransfers::CopyIn(absl::Span<const uint8_t> host, const Tensor& devic
   const auto bytes = static_cast<int64_t>(host.size());
   if (bytes == 0) return;
   if (!device.has_gaps()) return CopyToDevice(host.data(), device.data, bytes);
-  // One copy and a kernel instead of a copy for each row.
+  // One copy and a kernel are faster than a copy for each row.
   auto* const packed = Scratch<uint8_t>(bytes);
   CopyToDevice(host.data(), packed, bytes);
   const int64_t row_bytes = device.cols * DTypeBytes(device.dtype);
@@ -251,8 +252,9 @@ void DeviceTransfers::Sync() {
   Deliver();
 }
 
-// What is enqueued runs in order, so an operation that overwrites the scratch memory of an earlier
-// one comes after it. When a larger block is taken, the smaller one stays for what still uses it.
+// Enqueued operations run in order, so an operation that overwrites the scratch memory of an
+// earlier one runs after it. When a larger block is allocated, the smaller one is kept for
+// operations that still use it.
 void* DeviceTransfers::ScratchBytes(int64_t bytes) {
   if (capturing_) {
     MutexLock lock(&scratch_mutex_);
@@ -278,8 +280,7 @@ absl::Status DeviceTransfers::GrowScratch(int64_t bytes) {
   meter_->NoteScratchUse(Padded(bytes));
   if (bytes <= scratch_bytes_ && scratch_ != nullptr) return absl::OkStatus();
   const absl::Status twofold = TakeScratch(std::max(bytes, 2 * scratch_bytes_));
-  // If there is no room for twice as much, which would only avoid growing again, try the size that
-  // is asked for.
+  // Doubling only avoids growing again soon. If there is no room for it, try the requested size.
   return absl::IsResourceExhausted(twofold) ? TakeScratch(bytes) : twofold;
 }
 
@@ -298,8 +299,8 @@ absl::Status DeviceTransfers::ReserveTables(int64_t table_bytes, int64_t part_ta
 
 absl::StatusOr<std::unique_ptr<OperationGraph>> DeviceTransfers::Capture(
     absl::FunctionRef<absl::Status()> enqueue) {
-  // Waits now for memory that is still being zeroed, because waiting is not possible once the
-  // capture has begun.
+  // Waits now for memory that is still being zeroed, because a stream cannot wait for it during the
+  // capture.
   DeviceStream* const captured = stream();
   capturing_ = true;
   absl::Status status;
@@ -318,8 +319,8 @@ void DeviceTransfers::Enqueue(OperationGraph* graph) {
   meter_->CountGraphLaunch();
 }
 
-// The stream is made when it is first asked for, since few jobs need one. Other ranks wait for what
-// runs there.
+// The stream is created when it is first needed, because few jobs need one. Other ranks wait for
+// the work on it.
 absl::Status DeviceTransfers::EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                                             BackendEvent* done) {
   if (beside_ == nullptr) {

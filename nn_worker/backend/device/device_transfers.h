@@ -1,14 +1,14 @@
-// The memory of a DeviceBackend, its queues, and what moves between it and the host:
+// The memory of a DeviceBackend, its queues, and its copies from and to the host:
 //
 //   - the streams of the three queues (device_memory.h);
 //   - copies of the operations' queue, which go through a ring of pinned memory, so that the host's
-//     memory may be any. Bytes that come out are handed over when somebody polls an event;
+//     memory need not be pinned. Bytes copied out reach the host's memory when an event is polled;
 //   - scratch memory of an operation;
 //   - tables that kernels read (device_tables.h);
-//   - a stream beside the queues.
+//   - an additional stream, which belongs to none of the queues.
 //
-// Running out of scratch, table or ring memory fails a CHECK, since operations return no error:
-// callers that know what they will need reserve it before.
+// If scratch, table or ring memory runs out, a CHECK fails, because operations return no error.
+// Callers that know what they will need reserve it in advance.
 // Threads: as device_memory.h says.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_TRANSFERS_H_
@@ -35,16 +35,16 @@ namespace satrap {
 
 class DeviceTransfers {
  public:
-  // Copies are counted in `meter`. INTERNAL if the device refuses.
+  // `meter` counts the copies. INTERNAL if the device refuses a stream or an event.
   static absl::StatusOr<std::unique_ptr<DeviceTransfers>> Create(
       std::shared_ptr<Device> device, std::shared_ptr<DeviceMeter> meter);
-  // Waits for everything enqueued.
+  // Waits until everything enqueued has run.
   ~DeviceTransfers();
 
-  // For the thread that uses the queue.
+  // Only for the thread that uses the queue.
   DeviceStream* stream(DeviceQueue queue = DeviceQueue::kOperations) {
-    // What is captured uses only memory that operations have used before, so they have already
-    // waited until it was zeroed.
+    // Captured operations use only memory that earlier operations have used, so its zeroing has
+    // been waited for already.
     if (queue == DeviceQueue::kOperations && capturing_) return streams_[0].get();
     if (zeroings_.load(std::memory_order_acquire) != awaited_[static_cast<int>(queue)]) {
       AwaitZeroing(queue);
@@ -66,21 +66,22 @@ class DeviceTransfers {
 
   // Makes the scratch memory at least this large. Any thread may call it. RESOURCE_EXHAUSTED.
   absl::Status ReserveScratch(int64_t bytes);
-  // As ReserveScratch, but for sizes that differ from part to part: memory that grows at least
-  // doubles where there is room.
+  // As ReserveScratch, but for sizes that differ from part to part: if the memory must grow, its
+  // size at least doubles, where there is room.
   absl::Status GrowScratch(int64_t bytes);
-  // Takes the memory that the tables need, before the first operation. RESOURCE_EXHAUSTED.
+  // Allocates the memory that the tables need, before the first operation. RESOURCE_EXHAUSTED.
   absl::Status ReserveTables(int64_t table_bytes, int64_t part_table_bytes);
-  // Device memory of `count` values, aligned to 64, for what is enqueued before the next call of
-  // this function or of a copy. That call may hand out the same memory again.
+  // Device memory for `count` values, aligned to 64 bytes. Operations may use it if they are
+  // enqueued before the next call of this function or of a copy, which may hand out the same memory
+  // again.
   template <typename T>
   T* Scratch(int64_t count) {
     return static_cast<T*>(ScratchBytes(count * static_cast<int64_t>(sizeof(T))));
   }
   // Lists of the network's operations, which are the same in every step.
   DeviceTables* tables() { return &tables_; }
-  // Lists of the exchange with embedding rows, which differ from part to part and would push those
-  // of the network out.
+  // Lists of the exchange with embedding rows. They differ from part to part. If both kinds of
+  // lists were kept in the same memory, these would displace the network's.
   DeviceTables* part_tables() { return &part_tables_; }
 
   // As in device_memory.h.
@@ -91,7 +92,7 @@ class DeviceTransfers {
   void Enqueue(OperationGraph* graph);
 
  private:
-  // A copy that uses bytes [begin, end) of the ring until `done`.
+  // A copy that uses bytes [begin, end) of the ring until `done` has happened.
   struct RingCopy {
     std::unique_ptr<Event> done;
     int64_t begin, end;
@@ -105,12 +106,12 @@ class DeviceTransfers {
   absl::StatusOr<void*> AllocateDevice(int64_t bytes);
   void AwaitZeroing(DeviceQueue queue);
   void CopyToDevice(const void* host, void* device, int64_t bytes);
-  // Room for a copy in the ring; waits until there is some.
+  // Finds room for a copy in the ring, and waits if there is none.
   int64_t ReserveRing(int64_t bytes) REQUIRES(mutex_);
   bool FitsRing(int64_t bytes, int64_t* begin) const REQUIRES(mutex_);
   // Marks the end of a copy that was enqueued just now.
   void AddRingCopy(int64_t begin, int64_t bytes, absl::Span<uint8_t> host) REQUIRES(mutex_);
-  // Hands over what has come out.
+  // Copies the bytes of finished copies out to the host's memory.
   void Deliver() REQUIRES(mutex_);
 
   const std::shared_ptr<Device> device_;
@@ -120,8 +121,8 @@ class DeviceTransfers {
   std::vector<std::unique_ptr<Memory>> memory_ GUARDED_BY(mutex_);
   std::unique_ptr<DeviceStream> streams_[3];
   std::unique_ptr<Event> ends_[3];  // of the queues, for Sync
-  // Zeroes what is allocated, on a stream beside the queues, because other threads use these. A
-  // queue waits for the zeroing when it is used again.
+  // Zeroes allocated memory on a separate stream, because other threads use the queues. A queue
+  // waits for the zeroing when it is used again.
   Mutex zeroing_mutex_;
   std::unique_ptr<DeviceStream> zeroing_ GUARDED_BY(zeroing_mutex_);
   std::unique_ptr<Event> zeroed_ GUARDED_BY(zeroing_mutex_);

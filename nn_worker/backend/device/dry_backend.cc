@@ -26,8 +26,8 @@ absl::StatusOr<DryBackend> DryBackend::Create(NnWorkerConfig::Device device) {
   return DryBackend(meter, std::move(backend));
 }
 
-// Scratch memory and lists grow from operation to operation, so they are counted apart from what
-// callers allocate.
+// Scratch memory and lists grow from operation to operation, so they are counted separately from
+// the memory that callers allocate.
 DeviceUse DryBackend::use() const {
   const DeviceMeter::Reading reading = meter_->Read();
   DeviceUse use;

@@ -1,8 +1,8 @@
-// A device's backend without a device (nn_worker/device/dry_device.h): operations and copies do
-// nothing, and what is allocated is counted. A backend for a card also counts what the products of
-// its library take (nn_worker/device/dry_planner.h).
+// A device's backend without a device (nn_worker/device/dry_device.h). Operations and copies do
+// nothing, and allocated memory is counted. A backend for a card also counts the memory that a
+// vendor's library needs for its products (nn_worker/device/dry_planner.h).
 //
-// Links no kernels itself: a program links those of its device.
+// This library links no kernels. A program links the kernels of its device.
 //
 // Thread-compatible, as every Backend.
 
@@ -20,7 +20,7 @@ namespace satrap {
 
 class DeviceMeter;
 
-// The use of a device, in bytes of its memory.
+// Memory used on a device, in bytes.
 struct DeviceUse {
   int64_t allocated = 0;   // by callers of the backend
   int64_t scratch = 0;     // the most that an operation asked for
@@ -34,7 +34,7 @@ class DryBackend {
   static absl::StatusOr<DryBackend> Create(NnWorkerConfig::Device device);
 
   Backend* get() const { return backend_.get(); }
-  // The use so far.
+  // The memory used so far.
   DeviceUse use() const;
 
  private:

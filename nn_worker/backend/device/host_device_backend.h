@@ -1,5 +1,6 @@
-// DeviceBackend on HostDevice, with the products of our own kernel: everything that a card runs
-// except its libraries, on the CPU and slowly. For tests, and for a look at a model without a card.
+// DeviceBackend on HostDevice, with the products of our own kernel. It runs all kernels of a card,
+// but not its libraries, on the CPU, slowly. It is meant for tests and for trying a model without a
+// card.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_HOST_DEVICE_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_DEVICE_HOST_DEVICE_BACKEND_H_

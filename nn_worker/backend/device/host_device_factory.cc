@@ -1,4 +1,4 @@
-// Implements device_factory.h for programs with the kernels of the host's compiler.
+// Implements device_factory.h for programs whose kernels are compiled by the host's compiler.
 
 #include "common/base/check.h"
 #include "nn_worker/backend/device/device_factory.h"
@@ -8,8 +8,8 @@
 namespace satrap {
 namespace {
 
-// The meter enforces the job's limit. This limit only has to be within the device's range of
-// addresses.
+// A limit on device memory that is within the device's range of addresses. The job's own limit is
+// enforced by the meter.
 constexpr int64_t kMemoryBytes = int64_t{1} << 36;
 
 }  // namespace
@@ -19,7 +19,7 @@ bool ProgramHasCards() { return false; }
 absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int /*card*/) {
   if (config.device() == NnWorkerConfig::CUDA) {
     return absl::FailedPreconditionError(
-        "nn_worker.device is CUDA, and this program is for CPU and HOST: run nn_worker_cuda in "
+        "nn_worker.device is CUDA, but this program is for CPU and HOST: run nn_worker_cuda in "
         "place of nn_worker_host; ./satrap builds it after ./setup cuda");
   }
   CHECK(config.device() == NnWorkerConfig::HOST) << NnWorkerConfig::Device_Name(config.device());
@@ -32,7 +32,7 @@ absl::StatusOr<JobDevice> NewJobDevice(const NnWorkerConfig& config, int /*card*
 
 absl::Status CheckDeviceReduction() {
   return absl::UnimplementedError(
-      "NCCL works on GPUs only, and this program is for CPU and HOST: run nn_worker_cuda");
+      "NCCL works on GPUs only, but this program is for CPU and HOST: run nn_worker_cuda");
 }
 
 absl::StatusOr<std::unique_ptr<DeviceReduction>> NewDeviceReduction(

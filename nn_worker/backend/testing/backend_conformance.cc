@@ -94,7 +94,7 @@ TEST_P(BackendConformance, ActivationsAreTheReferences) {
       backend_->Activate(activation, x, y);
       reference_->Activate(activation, Reference(x), want);
       ExpectNear(y, want, 1e-6);
-      // Both gradients are made from the same y. Otherwise the difference between the forward
+      // Both gradients are computed from the same y. Otherwise the difference between the forward
       // results would count twice.
       const Tensor dy = Random(133, 19, 2);
       const GradientTarget dx = {Random(133, 19, 3), add};
@@ -165,8 +165,8 @@ TEST_P(HalfConformance, FillsAndBiasesAreTheReferences) {
 
 TEST_P(BackendConformance, RowSumOfManyInputs) {
   const Tensor block = Random(150, 10, 1, 16);
-  // Neighbouring columns of the same rows may be taken in one loop (the CPU backend joins them).
-  // Some of these inputs may be joined, one comes after a gap, and one is in other memory.
+  // A backend may join neighbouring columns of the same rows into one loop, as the CPU backend
+  // does. Some of these inputs can be joined, one follows a gap, and one is in other memory.
   const std::vector<Tensor> xs = {block.Columns(0, 1), block.Columns(1, 1), block.Columns(4, 3),
                                   Random(150, 2, 2)};
   const Tensor y = New(150, 1), want = NewReference(150, 1);
@@ -187,11 +187,11 @@ TEST_P(BackendConformance, FmByHand) {
   const std::vector<Tensor> xs = {Of({{1, 2}}), Of({{3, -1}}), Of({{0, 4}})};
   const Tensor s = New(1, 2), y = New(1, 1);
   backend_->Fm(xs, s, y);
-  // Pairs: (1*3 - 2*1) + (0 + 8) + (0 - 4).
+  // The dot products of all pairs: (1*3 - 2*1) + (0 + 8) + (0 - 4).
   EXPECT_EQ(Values(y), (std::vector<float>{5}));
   EXPECT_EQ(Values(s), (std::vector<float>{4, 5}));
-  // dx_f = dy (s - x_f), so 2 ((4, 5) - (1, 2)) and, added to 100, 2 ((4, 5) - (0, 4)). The input
-  // between them wants no gradient.
+  // dx_f = dy (s - x_f), so the first gradient is 2 ((4, 5) - (1, 2)), and 2 ((4, 5) - (0, 4)) is
+  // added to 100. The input between them wants no gradient.
   const Tensor dx = Of({{100, 100}}), added = Of({{100, 100}});
   backend_->FmGrad(xs, s, Of({{2}}), {{dx, false}, {}, {added, true}});
   EXPECT_EQ(Values(dx), (std::vector<float>{6, 6}));
@@ -213,7 +213,7 @@ TEST_P(BackendConformance, FmIsTheReferences) {
 
 TEST_P(HalfConformance, SumsOverFeaturesAreTheReferences) {
   for (const DType dtype : kHalves) {
-    // The first three lie side by side, as in a concatenation.
+    // The first three tensors are side by side, as in a concatenation.
     const Twin block = RandomTwin(dtype, 130, 12, 1, 40);
     std::vector<Twin> xs;
     for (int f = 0; f < 3; ++f) {
@@ -248,9 +248,9 @@ TEST_P(HalfConformance, SumsOverFeaturesAreTheReferences) {
 }
 
 TEST_P(BackendConformance, SequencePoolByHand) {
-  // Two positions of two columns; what lies after the length is not read.
+  // Two positions of two columns. Values after the length must not be read.
   const Tensor x = Of({{1, 5, 3, 2}, {1, 2, 99, 99}, {99, 99, 99, 99}, {4, 4, 4, 1}});
-  // The last one is longer than a row and counts as 2.
+  // The last length is longer than a row and counts as 2.
   const Tensor lengths = Of({{2}, {1}, {0}, {7}});
   struct Case {
     SequencePooling pooling;
@@ -263,7 +263,7 @@ TEST_P(BackendConformance, SequencePoolByHand) {
       {SequencePooling::kMean,
        {2, 3.5, 1, 2, 0, 0, 4, 2.5},
        {1, 2, 1, 2, 2, 4, 0, 0, 0, 0, 0, 0, 1, 2, 1, 2}},
-      // Of equal maxima the first gets the gradient.
+      // If several positions attain the maximum, the first gets the gradient.
       {SequencePooling::kMax,
        {3, 5, 1, 2, 0, 0, 4, 4},
        {0, 4, 2, 0, 2, 4, 0, 0, 0, 0, 0, 0, 2, 4, 0, 0}},
@@ -303,8 +303,8 @@ TEST_P(BackendConformance, SequencePoolIsTheReferences) {
   }
 }
 
-// Every comparison with NaN is false, so a plain maximum drops it, and the step would count as
-// finite.
+// Every comparison with NaN is false, so a plain maximum would drop a NaN, and the step would count
+// as finite.
 TEST_P(BackendConformance, ABrokenValueReachesTheMaximum) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor x = Of({{1, nan, 2}, {nan, 1, 2}, {1, 2, nan}}), y = New(3, 1);
@@ -339,8 +339,8 @@ TEST_P(BackendConformance, DropoutIsAFunctionOfTheSample) {
   backend_->Dropout(x, mask, 0.3f, y, /*add=*/false);
   reference_->Dropout(Reference(x), mask, 0.3f, want, /*add=*/false);
   ExpectNear(y, want, 0);
-  // The samples from 1200 on, as another rank may have them. Their mask must be that of the whole
-  // batch.
+  // Another rank may have the samples from 1200 on as its part. They must get the same mask there
+  // as in the whole batch.
   backend_->Dropout(x.Rows(200, 57), NewDropoutMask(backend_.get(), 99, {3, 1200}), 0.3f, tail,
                     /*add=*/false);
   EXPECT_EQ(Values(tail), Values(y.Rows(200, 57)));
@@ -361,7 +361,7 @@ TEST_P(BackendConformance, DropoutKeepsTheShareAndTheMean) {
   EXPECT_NEAR(sum / 1e5, 1.0, 0.008);
 }
 
-// The mask follows from the seed, the step, the sample and the column, whatever the dtype.
+// The mask depends on the seed, the step, the sample and the column, but not on the dtype.
 TEST_P(HalfConformance, DropoutDropsTheSameValues) {
   for (const DType dtype : kHalves) {
     for (const bool add : {false, true}) {
@@ -377,7 +377,7 @@ TEST_P(HalfConformance, DropoutDropsTheSameValues) {
 TEST_P(BackendConformance, BatchNormIsTheReferences) {
   const int64_t n = 301, cols = 23;
   struct Run {
-    // Each backend continues with its own results, as a layer does.
+    // Each backend continues with its own results, as in a layer.
     Tensor x, dy, gamma, beta, sums, stats, y, grad_sums, dx, mean, variance, fixed;
   };
   const auto run = [&](Backend* backend, const Run& r) {

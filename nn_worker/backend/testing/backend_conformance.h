@@ -1,12 +1,12 @@
-// What every Backend must do: a suite of tests over a factory, which each backend's own test
-// instantiates:
+// Tests what every Backend must do. The suite takes a factory, and each backend's own test
+// instantiates it:
 //
 //   INSTANTIATE_TEST_SUITE_P(Cpu, BackendConformance,
 //                            testing::Values([] { return NewCpuBackend(2); }));
 //
-// Random values are compared with ReferenceBackend's results, small cases with numbers worked out
-// by hand. The host need not be able to reach the backend's memory. If the factory has no backend,
-// as without a card, the tests are skipped with its message.
+// Results for random values are compared with those of ReferenceBackend, and small cases with
+// numbers computed by hand. The host need not be able to access the backend's memory. If the
+// factory returns an error, for example without a card, the tests are skipped with its message.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_BACKEND_CONFORMANCE_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_BACKEND_CONFORMANCE_H_
@@ -23,7 +23,7 @@ namespace satrap {
 
 using BackendFactory = std::function<absl::StatusOr<std::unique_ptr<Backend>>()>;
 
-// The ids of a feature; without offsets, one id per sample.
+// The ids of a feature. Without offsets there is one id per sample.
 struct HostIds {
   std::vector<uint32_t> rows, offsets;
   std::vector<float> weights;
@@ -35,39 +35,39 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
   void SetUp() override {
     if (backend_ == nullptr) GTEST_SKIP() << made_.status().message();
   }
-  // Checks that nothing was written between the rows of what New has made.
+  // Checks that nothing was written between the rows of tensors from New().
   void TearDown() override;
 
   // Memory of the backend under test. A `stride` of 0 means `cols`.
   Tensor New(int64_t rows, int64_t cols, int64_t stride = 0, DType dtype = DType::kF32);
-  // Values in [-1, 1), the same for the same salt.
+  // Random values in [-1, 1). Equal salts give equal values.
   Tensor Random(int64_t rows, int64_t cols, int salt, int64_t stride = 0);
   Tensor Of(const std::vector<std::vector<float>>& rows);
   std::vector<float> Values(Tensor x);
   std::vector<double> Doubles(Tensor x);
 
-  // Memory of the reference backend: zeros, and a copy of what `x` of the backend under test holds
-  // now. `x` may be empty.
+  // Tensors in the reference backend's memory: NewReference() makes zeros, Reference() a copy of
+  // the current values of `x` of the backend under test. `x` may be empty.
   Tensor NewReference(int64_t rows, int64_t cols, DType dtype = DType::kF32);
   Tensor Reference(Tensor x);
   LinearGradArgs Reference(const LinearGradArgs& args);
   std::vector<Tensor> References(const std::vector<Tensor>& xs);
 
-  // The control of a step of one sample of weight 1, with learning rate 1 and nothing else, on
-  // either backend.
+  // The control of a step with one sample of weight 1 and learning rate 1, on either backend. All
+  // other settings are the defaults.
   static Tensor ControlThatApplies(Backend* backend);
 
-  // For the exchange of rows (backend_conformance_rows.cc).
+  // The next functions serve the exchange of rows (backend_conformance_rows.cc).
   Tensor Uints(const std::vector<uint32_t>& values);
   // A feature without segments.
   FeatureExchange Feature(RowPooling pooling, int64_t samples, const HostIds& ids, Tensor rows);
   RowInverse Inverse(const std::vector<HostIds>& ids_of_features, size_t num_rows);
   FeatureExchange Reference(FeatureExchange feature);
 
-  // Compares with a tensor of the reference backend.
+  // Compares `got` with `want`, a tensor of the reference backend.
   void ExpectNear(Tensor got, Tensor want, double tolerance);
 
-  // For LinearConformance (backend_conformance_linear.cc): memory for a layer.
+  // Allocates the tensors of a layer, for LinearConformance (backend_conformance_linear.cc).
   LinearSpec NewLinear(int64_t n, int64_t in, int64_t out, Activation activation);
 
  private:
@@ -82,7 +82,7 @@ class BackendConformance : public testing::TestWithParam<BackendFactory> {
 };
 
 // Suites like BackendConformance: for prepared layers (linear_operations.h), for
-// interaction_operations.h and for loss_operations.h. They are separate so that a test of a slow
+// interaction_operations.h and for loss_operations.h. They are separate so that the tests of a slow
 // backend can be divided.
 class LinearConformance : public BackendConformance {};
 class InteractionConformance : public BackendConformance {};

@@ -1,4 +1,4 @@
-// The part of BackendConformance that is about memory: allocations, copies, fills, and what lies
+// The part of BackendConformance that tests memory: allocations, copies, fills, and the gaps
 // between the rows of a tensor.
 
 #include <algorithm>
@@ -13,8 +13,8 @@
 namespace satrap {
 namespace {
 
-// The bytes between the rows of the n-th tensor: NaN as f32 and as f64, and other bytes than those
-// of other tensors, which an operation may have copied.
+// The bytes in the gaps between the rows of the n-th tensor. They are NaN as f32 and as f64, and
+// they differ from those of other tensors, so that a gap which an operation copied is noticed.
 std::vector<uint8_t> GapBytes(const Tensor& gaps, size_t n) {
   std::vector<uint8_t> bytes(gaps.size_bytes());
   for (size_t i = 0; i < bytes.size(); ++i) {
@@ -26,9 +26,10 @@ std::vector<uint8_t> GapBytes(const Tensor& gaps, size_t n) {
 }  // namespace
 
 Tensor BackendConformance::New(int64_t rows, int64_t cols, int64_t stride, DType dtype) {
-  // A stride larger than the columns makes the tensor a view into wider rows, as layers pass to
-  // each other; the tests give most operations some of these. The values between the rows are NaN
-  // and must stay NaN, so that a result which depends on them is noticed.
+  // If the stride is larger than the number of columns, the tensor is a view into wider rows, like
+  // the tensors that layers pass to each other; most operations are tested with such tensors. The
+  // values between the rows are NaN and must stay NaN, so that a result which depends on them is
+  // noticed.
   const auto tensor = AllocateTensor(backend_.get(), dtype, rows, cols, stride);
   CHECK_OK(tensor.status());
   Tensor gaps = *tensor;
@@ -57,7 +58,7 @@ TEST_P(BackendConformance, MemoryIsZeroedAndBeginsAtMultiplesOf64) {
     const auto memory = backend_->Allocate(bytes);
     ASSERT_TRUE(memory.ok()) << memory.status();
     EXPECT_EQ(reinterpret_cast<uintptr_t>(*memory) % kAlignmentBytes, 0u) << bytes;
-    // The bytes are not zero before, so that a copy which does nothing is seen.
+    // The bytes are not zero at first, so that a copy which does nothing is noticed.
     std::vector<uint8_t> values(bytes, 1);
     backend_->CopyOut({DType::kU8, *memory, 1, bytes, bytes}, absl::MakeSpan(values));
     backend_->Sync();
@@ -68,7 +69,8 @@ TEST_P(BackendConformance, MemoryIsZeroedAndBeginsAtMultiplesOf64) {
 constexpr DType kDTypes[] = {DType::kF32,  DType::kF64, DType::kF16,
                              DType::kBF16, DType::kU32, DType::kU8};
 
-// Rows without gaps and with them, rows that begin at odd addresses, one value, and nothing.
+// Tests rows with and without gaps, rows that begin at odd addresses, a single value, and no
+// values.
 TEST_P(BackendConformance, WhatIsCopiedInComesOutOfEveryDType) {
   struct Shape {
     int64_t rows, cols, stride, first_col;
@@ -118,7 +120,7 @@ TEST_P(BackendConformance, TypedCopiesKeepTheValues) {
   round_trip(std::vector<uint8_t>{0, 1, 128, 255}, DType::kU8);
 }
 
-// An operation sees what was copied in before it, and not what is copied in after it.
+// An operation must see values that were copied in before it, but not those copied in after it.
 TEST_P(BackendConformance, CopiesKeepTheirPlaceAmongOperations) {
   const Tensor x = Of({{1, 2}}), y = New(1, 2);
   backend_->Copy(x, y, /*add=*/false);
@@ -167,7 +169,8 @@ TEST_P(HalfConformance, CopiesRoundToNearestAndKeepWhatIsNotFinite) {
   const Tensor x = Of({{0x1.002p0f, 0x1.006p0f, 1e6f, -kInf, 0x1p-25f}});
   const Tensor f16 = New(1, 5, 0, DType::kF16);
   backend_->Copy(x, f16, /*add=*/false);
-  // Ties go to even; what an F16 cannot hold becomes infinite, or 0.
+  // Ties go to even; a value that is too large for an F16 becomes infinite, and one that is too
+  // small becomes 0.
   EXPECT_EQ(HalfValues(f16), (std::vector<float>{1, 0x1.008p0f, kInf, -kInf, 0}));
   const Tensor bf16 = New(1, 5, 0, DType::kBF16);
   backend_->Copy(x, bf16, /*add=*/false);

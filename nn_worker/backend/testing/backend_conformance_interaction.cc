@@ -13,10 +13,12 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(InteractionConformance);
 
 namespace {
 
-// Sizes around those at which loops are cut: no rows, one, a part of a piece, several pieces.
+// Sizes around those at which loops are divided: no rows, one row, less than a piece, several
+// pieces.
 constexpr int64_t kRows[] = {0, 1, 19, 133};
 
-// All pairs of `fields` vectors of `dim`, and one of a vector with a later part of itself.
+// All pairs of the first vectors of `fields` tensors, and one pair of a vector and a later vector
+// of the same tensor. Vectors have `dim` values.
 std::vector<PairTerm> AllPairs(int fields, int dim) {
   std::vector<PairTerm> terms;
   for (int i = 0; i < fields; ++i) {
@@ -57,7 +59,7 @@ TEST_P(InteractionConformance, TransposeByHand) {
   const Tensor x = Of({{1, 2, 3, 4, 5, 6}}), y = Of({{9, 9, 9, 9, 9, 9}});
   backend_->Transpose(x, 3, y, /*add=*/false);
   EXPECT_EQ(Values(y), (std::vector<float>{1, 4, 2, 5, 3, 6}));
-  // Transposing with the other width undoes it.
+  // Transposing again, with the other width, restores the matrix.
   const Tensor back = Of({{1, 1, 1, 1, 1, 1}});
   backend_->Transpose(y, 2, back, /*add=*/true);
   EXPECT_EQ(Values(back), (std::vector<float>{2, 3, 4, 5, 6, 7}));
@@ -74,7 +76,8 @@ TEST_P(InteractionConformance, TransposeIsTheReferences) {
 }
 
 TEST_P(InteractionConformance, BatchedProductByHand) {
-  // Two matrices a sample side by side, as heads of attention are: [1 2; 3 4] and [5 6; 7 8].
+  // The sample has two matrices side by side, like the heads of attention: [1 2; 3 4] and [5 6; 7
+  // 8].
   const Tensor a = Of({{1, 2, 5, 6, 3, 4, 7, 8}}), b = Of({{1, 10, 100, 1000}}), y = New(1, 4);
   const SampleMatrices pair = {a, 2, 2, 4, 2};
   const SampleMatrices columns = {b, 2, 1, 1, 2};
@@ -96,7 +99,7 @@ TEST_P(InteractionConformance, BatchedProductIsTheReferences) {
       for (const int64_t rows : kRows) {
         constexpr int64_t kCount = 2;
         const bool ta = transposed % 2 == 1, tb = transposed / 2 == 1;
-        // The matrices of y lie side by side, those of a and b one after another, with gaps.
+        // The matrices of y are side by side. Those of a and b follow one another, with gaps.
         const Tensor a = Random(rows, kCount * (m * k + m + k), 1, kCount * (m * k + m + k) + 3);
         const Tensor b = Random(rows, kCount * (n * k + n + k), 2);
         const Tensor y = Random(rows, kCount * m * n, 3);
@@ -157,7 +160,8 @@ TEST_P(InteractionConformance, PairDotsAreTheReferences) {
   }
 }
 
-// Vectors that overlap, and a tensor that is given as two inputs, as where a layer reads one twice.
+// Some vectors overlap, and one tensor is passed as two inputs, as by a layer that reads an input
+// twice.
 TEST_P(InteractionConformance, GradientsOfVectorsThatOverlapAreSummed) {
   const std::vector<PairTerm> terms = {{0, 0, 1, 4}, {0, 3, 0, 5}, {1, 1, 0, 2}, {2, 0, 1, 6}};
   for (const bool add : {false, true}) {
@@ -205,7 +209,7 @@ TEST_P(InteractionConformance, BiInteractionIsTheReferences) {
 }
 
 TEST_P(InteractionConformance, SoftmaxByHand) {
-  // Some values overflow exp, and one group has a NaN, which the other group must not see.
+  // For some values exp overflows. One group has a NaN, which must not affect the other group.
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const Tensor x = Of({{1000, 1000, -1000, -1000}, {0, nan, 0, 0}}), y = New(2, 4);
   backend_->Softmax(x, 2, y);
@@ -293,7 +297,7 @@ TEST_P(HalfConformance, ElementwiseInteractionsAreTheReferences) {
   }
 }
 
-// The products are a part of their tensor, whose other values must stay.
+// The products are written to a part of their tensor, whose other values must stay the same.
 TEST_P(HalfConformance, BatchedProductsAreTheReferences) {
   for (const DType dtype : kHalves) {
     for (const bool add : {false, true}) {

@@ -1,4 +1,4 @@
-// The part of backend_conformance.h and half_conformance.h that is about linear layers, prepared or
+// The part of backend_conformance.h and half_conformance.h that tests linear layers, prepared or
 // not.
 
 #include <algorithm>
@@ -45,8 +45,9 @@ constexpr Activation kHalfPreparedActivations[] = {Activation::kLinear, Activati
 struct LinearShape {
   int64_t n, in, out;
 };
-// No rows; no inputs, where only the bias is left; one output, as the last layer of a tower; sizes
-// just above those at which kernels cut rows and columns; 429 inputs, the width of a Criteo batch.
+// The shapes include no rows; no inputs, where the result is the bias; one output, as in the last
+// layer of a tower; sizes just above those at which kernels divide rows and columns; and 429
+// inputs, the width of a Criteo batch.
 constexpr LinearShape kPlainShapes[] = {{0, 5, 4},   {1, 1, 1},     {7, 13, 1},     {64, 16, 8},
                                         {65, 3, 17}, {300, 45, 40}, {130, 429, 33}, {5, 0, 3}};
 constexpr LinearShape kHalfPlainShapes[] = {{0, 5, 4},      {1, 1, 1},   {7, 13, 1},
@@ -54,7 +55,7 @@ constexpr LinearShape kHalfPlainShapes[] = {{0, 5, 4},      {1, 1, 1},   {7, 13,
                                             {130, 429, 33}, {5, 0, 3}};
 constexpr LinearShape kHalfPreparedShapes[] = {{0, 9, 8},    {7, 13, 1},    {65, 8, 17},
                                                {90, 45, 40}, {70, 129, 33}, {5, 0, 3}};
-// Shapes at the border of what a library is asked for, and those above.
+// Shapes around the smallest product for which a library is asked, and some of kPlainShapes.
 constexpr LinearShape kShapes[] = {{0, 9, 8},    {1, 1, 1},     {7, 13, 1},
                                    {64, 16, 8},  {65, 8, 17},   {20, 7, 16},
                                    {90, 45, 40}, {70, 129, 33}, {5, 0, 3}};
@@ -113,8 +114,8 @@ TEST_P(LinearConformance, ALayerMayHaveNoInputGradientAndNoneAtAll) {
   }
 }
 
-// The gradient may pass the ReLU of one layer in the product of the layer after it. With `add`,
-// other readers of the same values have already left their gradients.
+// A backend may apply the ReLU of one layer to the gradient within a product of the next layer. If
+// `add` is set, other readers of the same values have added their gradients before.
 TEST_P(LinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
   for (const auto& [in, hidden, out] : {std::tuple(24, 40, 16), {9, 130, 8}, {16, 32, 3}}) {
     constexpr int64_t kMost = 70;
@@ -156,7 +157,7 @@ TEST_P(LinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
   }
 }
 
-// As the test of this name in BackendConformance, for prepared layers.
+// Like the test of this name in BackendConformance, but for prepared layers.
 TEST_P(LinearConformance, ARowDoesNotDependOnTheOthers) {
   constexpr int64_t kRows = 200;
   for (const auto& [in, out] : {std::pair<int64_t, int64_t>{129, 40}, {64, 32}, {40, 1}}) {
@@ -182,7 +183,7 @@ TEST_P(LinearConformance, ARowDoesNotDependOnTheOthers) {
   }
 }
 
-// Otherwise a check for values that are not finite would miss them.
+// If ReLU dropped a NaN, a check for values that are not finite would miss it.
 TEST_P(LinearConformance, ReluKeepsWhatIsNotANumber) {
   const LinearSpec spec = NewLinear(16, 8, 8, Activation::kRelu);
   auto layer = backend_->PrepareLinear(spec);
@@ -232,8 +233,8 @@ TEST_P(BackendConformance, LinearGradIsTheReferences) {
         args.y = New(n, out, out + 5);
         backend_->Linear(args.x, args.w, Tensor(), activation, args.y);
         args.dy = Random(n, out, 4, out + 1);
-        // All outputs hold something else before: dw and db are overwritten, dx only if it is not
-        // added to.
+        // All outputs have other values before: dw and db must be overwritten, and dx, too, unless
+        // it is added to.
         args.dx = {Random(n, in, 5, in + 2), add};
         args.dw = Random(in, out, 6);
         args.db = Random(1, out, 7);
@@ -261,8 +262,8 @@ TEST_P(BackendConformance, LinearGradMayBeWithoutInputGradientAndBias) {
   ExpectNear(args.dw, want.dw, 1e-5);
 }
 
-// Another number of ranks gives a rank another number of rows. Its samples must get the same bits
-// all the same: predictions do not depend on how a batch was divided.
+// With another number of ranks, a rank has another number of rows, but its samples must get the
+// same bits: predictions do not depend on how a batch was divided.
 TEST_P(BackendConformance, ARowDoesNotDependOnTheOthers) {
   constexpr int64_t kRows = 1000;
   for (const auto& [in, out] : {std::pair<int64_t, int64_t>{429, 400}, {64, 32}, {40, 1}}) {
@@ -273,8 +274,9 @@ TEST_P(BackendConformance, ARowDoesNotDependOnTheOthers) {
     backend_->Linear(x, w, bias, Activation::kRelu, all);
     for (const int64_t part : {1, 7, 64, 128}) {
       const Tensor parts = New(kRows, out);
-      // Each launch costs the host's device whole tiles of the product, however few its rows, so
-      // small parts are tried here and there: 31 has no divisor in common with the size of a tile.
+      // On the host's device each launch costs whole tiles of the product, even for few rows. So
+      // small parts are only tried at every 31st row; 31 has no common divisor with the size of a
+      // tile.
       const int64_t step = std::max<int64_t>(part, 31);
       for (int64_t begin = 0; begin < kRows; begin += step) {
         const int64_t rows = std::min(part, kRows - begin);
@@ -297,7 +299,7 @@ TEST_P(HalfConformance, LinearIsTheReferences) {
         const Twin x = RandomTwin(dtype, n, in, 1, in + 3);
         const Twin w = RandomTwin(dtype, in, out, 2, PaddedStride(dtype, out));
         const Tensor bias = Random(1, out, 3);
-        // One output is a logit, which is F32.
+        // A single output is a logit, which is F32.
         const Twin y = TwinOf(New(n, out, out + 5, out == 1 ? DType::kF32 : dtype));
         backend_->Linear(x.half, w.half, bias, activation, y.half);
         reference_->Linear(x.want, w.want, Reference(bias), activation, y.want);
@@ -326,7 +328,7 @@ TEST_P(HalfConformance, LinearGradRoundsTheGradientBeforeTheActivationAndSumsInF
                   New(in, out), New(1, out)};
           backend_->LinearGrad(args);
           ExpectTwins(dy);
-          // The reference continues with the rounded gradient.
+          // The reference continues with the backend's gradient, which is rounded.
           const Tensor dw = NewReference(in, out), db = NewReference(1, out);
           reference_->LinearGrad({x.want, w.want, Activation::kLinear, TwinOf(y).want,
                                   TwinOf(dy.half).want, dx.WantTarget(add), dw, db});
@@ -339,7 +341,7 @@ TEST_P(HalfConformance, LinearGradRoundsTheGradientBeforeTheActivationAndSumsInF
   }
 }
 
-// As in F32: predictions do not depend on how a batch was divided.
+// As for F32, predictions must not depend on how a batch was divided.
 TEST_P(HalfConformance, ARowDoesNotDependOnTheOthers) {
   for (const DType dtype : kHalves) {
     const Twin x = RandomTwin(dtype, 200, 40, 1);
@@ -354,7 +356,8 @@ TEST_P(HalfConformance, ARowDoesNotDependOnTheOthers) {
   }
 }
 
-// The outputs of the network, a logit or the scores of classes, are F32.
+// Outputs of the network (a logit, or the scores of classes) are F32, so both dtypes are tested for
+// y.
 TEST_P(HalfLinearConformance, PreparedLayersAreTheReferences) {
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
     for (const auto& [n, in, out] : kHalfPreparedShapes) {
@@ -378,7 +381,7 @@ TEST_P(HalfLinearConformance, PreparedLayersAreTheReferences) {
             const Tensor want = NewReference(n, out);
             reference_->Linear(x.want, w.want, Reference(spec.bias), activation, want);
             ExpectTwins({spec.args.y, want});
-            // From here on both have the rounded values of the backend.
+            // From here on the reference uses the backend's rounded values, too.
             reference_->ActivateGrad(activation, TwinOf(spec.args.y).want, dy.want,
                                      {dy.want, /*add=*/false});
             backend_->LinearBackward(layer->get(), spec.args);
@@ -418,7 +421,7 @@ TEST_P(HalfLinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
     backend_->LinearForward(behind->get(), hidden, w2.half, Tensor(), y);
     backend_->LinearBackward(behind->get(), second.args);
     backend_->LinearBackward(before->get(), first.args);
-    // The backend's activations and rounded gradient, so that only sums differ.
+    // The reference uses the backend's activations and rounded gradient, so that only sums differ.
     const Tensor z = NewReference(kSamples, kHidden), dz = NewReference(kSamples, kHidden);
     const Tensor dw1 = NewReference(kIn, kHidden), dw2 = NewReference(kHidden, kOut);
     const Tensor db1 = NewReference(1, kHidden);

@@ -1,4 +1,4 @@
-// The part of BackendConformance that is about losses (loss_operations.h).
+// The part of BackendConformance that tests losses (loss_operations.h).
 
 #include <cmath>
 #include <limits>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 
-// More rows than a piece of a loop has, one row, and none.
+// More rows than one piece of a loop, one row, and no rows.
 constexpr int64_t kRows[] = {300, 1, 0};
 
 std::vector<std::vector<float>> Column(int64_t rows, float (*value)(int64_t)) {
@@ -28,7 +28,7 @@ float MaskOf(int64_t i) { return i % 7 == 3 ? 0.0f : 1.0f; }
 float WeightOf(int64_t i) { return static_cast<float>(i % 5) / 2; }
 float ClassOf(int64_t i) { return MaskOf(i) == 0 ? kNan : static_cast<float>(i * i % 5); }
 
-// Rows [p | n], some samples in many pairs and some in none.
+// Rows [p | n]: some samples are in many pairs, and some in none.
 std::vector<std::vector<uint32_t>> PairsOf(int64_t rows) {
   std::vector<std::vector<uint32_t>> pairs;
   for (int64_t m = 0; m + 1 < rows; ++m) {
@@ -73,7 +73,7 @@ TEST_P(LossConformance, SquaredErrorOfManyRows) {
 }
 
 TEST_P(LossConformance, PairwiseLogisticByHand) {
-  // Some scores are 200 apart: an exponential as written in textbooks is infinite in f32.
+  // Some scores differ by 200, so that an exponential in the textbook form is infinite in f32.
   const Tensor scores = Of({{1}, {1}, {-200}, {200}, {7}});
   const Tensor pairs = New(3, 2, 0, DType::kU32);
   CopyIn(backend_.get(), std::vector<uint32_t>{0, 1, 3, 2, 2, 3}, pairs);
@@ -103,7 +103,7 @@ TEST_P(LossConformance, PairwiseLogisticOfManyPairs) {
   }
 }
 
-// Equal logits, logits 400 apart, and a sample that the mask leaves out, with a label that is NaN.
+// Covers equal logits, logits that differ by 400, and a masked sample whose label is NaN.
 TEST_P(LossConformance, SoftmaxCrossEntropyByHand) {
   const Tensor z = Of({{0, 0, 0, 0}, {-200, 200, 0, 0}, {1, 2, 3, 4}});
   const Tensor dz = New(3, 4, 7), sums = New(1, 2, 0, DType::kF64);
@@ -134,7 +134,8 @@ TEST_P(LossConformance, SoftmaxCrossEntropyOfManyRows) {
 }
 
 TEST_P(LossConformance, CandidateLossByHand) {
-  // Two samples, positives 7 and 8, candidates 8, 7 and 5. log Q is 0 but for the last one.
+  // Two samples with the positives 7 and 8, and the candidates 8, 7 and 5. log Q is 0 except for
+  // candidate 5 and the second positive.
   const float third = std::log(3.0f);
   CandidateLossArgs args;
   args.scores = Of({{0, 0, 9, third}, {200, -9, 0, 0}});
@@ -208,7 +209,7 @@ TEST_P(LossConformance, CandidateLossOfManyRows) {
 }
 
 TEST_P(BackendConformance, BceByHand) {
-  // exp(200) is infinite in f32: a loss that is computed as written in textbooks would be NaN.
+  // exp(200) is infinite in f32, so a loss in the textbook form would be NaN.
   const Tensor z = Of({{0}, {2}, {-200}, {200}}), y = Of({{1}, {0}, {0}, {1}});
   const Tensor dz = New(4, 1), sums = New(1, 2, 0, DType::kF64);
   backend_->BceWithLogits(ControlThatApplies(backend_.get()), z, y, Of({{1}, {3}, {1}, {1}}),

@@ -1,5 +1,5 @@
-// The part of BackendConformance that is about queues: copies beside the operations, events, and
-// waits.
+// The part of BackendConformance that tests queues: copies that run at the same time as operations,
+// events, and waits.
 
 #include <cstdint>
 #include <limits>
@@ -23,7 +23,7 @@ std::unique_ptr<BackendEvent> NewEvent(DeviceMemory* device) {
   return *std::move(event);
 }
 
-// Zeroed pinned memory.
+// Allocates pinned memory, which is zeroed.
 absl::Span<uint8_t> Pinned(DeviceMemory* device, size_t bytes) {
   const auto memory = device->AllocatePinned(static_cast<int64_t>(bytes));
   CHECK_OK(memory.status());
@@ -42,7 +42,7 @@ TEST_P(BackendConformance, PinnedMemoryIsZeroedAndTheHosts) {
   }
 }
 
-// One thread copies the next part in while another computes.
+// One thread copies the next part in while another thread computes.
 TEST_P(BackendConformance, AThreadAllocatesAndCopiesInWhileAnotherComputes) {
   const Tensor y = New(1, 1), one = Of({{1}});
   Tensor last;
@@ -67,7 +67,7 @@ TEST_P(BackendConformance, AThreadAllocatesAndCopiesInWhileAnotherComputes) {
 }
 
 TEST_P(BackendConformance, BuffersCanLieInPinnedMemory) {
-  // A null allocator is legal, too: then any memory is as good.
+  // PinnedBuffers() may also return null; then any memory counts as pinned.
   Buffer buffer(64, backend_->PinnedBuffers());
   EXPECT_TRUE(backend_->IsPinned(buffer.data(), 64));
   const Tensor x = New(1, 16);
@@ -77,8 +77,8 @@ TEST_P(BackendConformance, BuffersCanLieInPinnedMemory) {
   EXPECT_EQ(Values(x)[15], 8);
 }
 
-// Values are copied in, computed with and copied out again without a Sync: each queue waits for the
-// one before it.
+// Copies values in, computes with them and copies them out without a Sync: each queue waits for the
+// previous one by an event.
 TEST_P(BackendConformance, QueuesRunInTheOrderThatEventsGiveThem) {
   const Tensor x = New(2, 3), y = New(2, 3);
   const absl::Span<uint8_t> in = Pinned(backend_.get(), 24), out = Pinned(backend_.get(), 24);
@@ -97,7 +97,7 @@ TEST_P(BackendConformance, QueuesRunInTheOrderThatEventsGiveThem) {
     backend_->Record(DeviceQueue::kCopiesOut, done.get());
     ASSERT_TRUE(AwaitEvent(backend_.get(), done.get(), kNoTimeout, kNotAborted).ok());
     for (size_t i = 0; i < 6; ++i) EXPECT_EQ(Floats(out)[i], static_cast<float>(2 * i * round));
-    // What the last event waited for has happened as well.
+    // The events that the last event depends on have happened, too.
     EXPECT_TRUE(*backend_->Poll(copied.get()));
     EXPECT_TRUE(*backend_->Poll(computed.get()));
   }
@@ -123,7 +123,8 @@ TEST_P(BackendConformance, AnEventThatWasNeverRecordedHasHappened) {
   backend_->Sync();
 }
 
-// A wait is for what was recorded before the wait.
+// An event is recorded again after a wait for it was enqueued. The operations after the wait still
+// wait for the earlier point.
 TEST_P(BackendConformance, AWaitKeepsThePointThatItWasMadeFor) {
   const Tensor x = New(1, 1), y = New(1, 1);
   const absl::Span<uint8_t> one = Pinned(backend_.get(), 4), two = Pinned(backend_.get(), 4);
@@ -136,7 +137,7 @@ TEST_P(BackendConformance, AWaitKeepsThePointThatItWasMadeFor) {
   backend_->Copy(x, y, /*add=*/true);
   const auto added = NewEvent(backend_.get());
   backend_->Record(DeviceQueue::kOperations, added.get());
-  // The copy is ordered after the operation, or it might overwrite x too soon.
+  // The copy must wait for the operation, or it might overwrite x too early.
   backend_->WaitFor(DeviceQueue::kCopiesIn, added.get());
   backend_->StartCopyIn(two, x);
   backend_->Record(DeviceQueue::kCopiesIn, event.get());

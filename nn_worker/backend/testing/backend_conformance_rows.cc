@@ -1,4 +1,4 @@
-// The part of BackendConformance that is about the exchange of rows with samples: GatherRows and
+// The part of BackendConformance that tests the exchange of rows with samples: GatherRows and
 // ScatterGradients.
 
 #include <algorithm>
@@ -51,8 +51,8 @@ FeatureExchange BackendConformance::Reference(FeatureExchange feature) {
 
 namespace {
 
-// Ids of `samples` samples. With offsets a sample has 0 to 4 ids, and some rows are in many
-// samples.
+// Random ids for `samples` samples. With `lists` there are offsets, and a sample has 0 to 4 ids.
+// Some rows occur in many samples.
 HostIds RandomIds(int64_t samples, uint32_t num_rows, bool lists, bool weights, uint64_t salt) {
   SplitMix64 random(salt);
   HostIds ids;
@@ -106,7 +106,7 @@ TEST_P(BackendConformance, GatherAndScatterAreTheReferences) {
           }
           if (pooling == RowPooling::kNone) ExpectNear(gather[f].lengths, want[f].lengths, 0);
         }
-        // What was in the gradients before is overwritten, unread columns included.
+        // Earlier values of the gradients must be overwritten, even in columns that are not read.
         const Tensor gradients = Random(kRows, kWidth, 30);
         const Tensor want_gradients = NewReference(kRows, kWidth);
         const RowInverse inverse = Inverse(ids, kRows);
@@ -121,7 +121,7 @@ TEST_P(BackendConformance, GatherAndScatterAreTheReferences) {
 
 TEST_P(BackendConformance, PoolingByHand) {
   const Tensor rows = Of({{1, 10}, {2, 20}, {4, 40}});
-  // The samples have two ids, the same id twice, and none.
+  // The first sample has two ids, the second has the same id twice, and the third has none.
   HostIds ids;
   ids.rows = {0, 2, 1, 1};
   ids.offsets = {0, 2, 4, 4};
@@ -200,7 +200,7 @@ TEST_P(BackendConformance, OneRowASampleIsACopyOfItsColumns) {
   }
   EXPECT_EQ(Values(gradients.Columns(0, 1)), std::vector<float>(700, 0)) << "not read, no gradient";
 
-  // Every column is read here, so there is nothing to clear.
+  // The segments cover every column here, so there is nothing to clear.
   feature.segments = {{0, 4, New(700, 4)}, {4, 5, New(700, 5, 8)}};
   backend_->GatherRows({feature});
   backend_->ScatterGradients({feature}, {}, gradients);
@@ -242,7 +242,7 @@ TEST_P(HalfConformance, RowsAreExchangedInSixteenBits) {
     backend_->GatherRows(halves);
     reference_->GatherRows(wants);
     for (const Twin& value : values) ExpectTwins(value);
-    // The gradients are what the gather wrote, rounded.
+    // The rounded values that the gather wrote now serve as gradients.
     for (size_t f = 0; f < values.size(); ++f) {
       wants[f].segments[0].values = TwinOf(values[f].half).want;
     }

@@ -1,5 +1,5 @@
-// The part of BackendConformance that is about the control of a step, the operations that read it,
-// and the count of values that are not finite.
+// The part of BackendConformance that tests the control of a step, the operations that read it, and
+// the count of values that are not finite.
 
 #include <array>
 #include <cmath>
@@ -19,7 +19,7 @@ struct Sums {
   float samples, weight, not_finite;
 };
 
-// Lets `backend` decide a step.
+// Lets `backend` decide a step by its sums.
 void Decide(Backend* backend, const StepPlan& plan, const Sums& sums, const Tensor& control) {
   const auto tensor = AllocateTensor(backend, DType::kF32, 1, kNumStepSums);
   CHECK_OK(tensor.status());
@@ -83,7 +83,8 @@ TEST_P(BackendConformance, TheScaleOfGradientsGrowsInCleanStepsAndBacksOffInOthe
   struct Case {
     float not_finite, weight, scale_of_step, scale_after;
   };
-  // The step's scale divides by the gradient scale that its gradients carry, not by the next one.
+  // The step's scale divides by the gradient scale with which its gradients were computed, not by
+  // the next one.
   for (const Case& c : {Case{0, 2, 1, 1},
                         {0, 2, 1, 1},
                         {0, 2, 1, 4},
@@ -128,15 +129,15 @@ TEST_P(BackendConformance, TheLossGivesGradientsTimesTheirScaleAndSumsWithout) {
   EXPECT_NEAR(Doubles(sums)[0], 4 * std::log(2.0), 1e-6);
 }
 
-// A control that `backend` has decided.
+// A control after `backend` has decided a step.
 Tensor Decided(Backend* backend, const StepPlan& plan, const Sums& sums) {
   const Tensor control = NewControl(backend);
   Decide(backend, plan, sums, control);
   return control;
 }
 
-// A range with its state and its average. One range serves all rules, because each allocation makes
-// the waits of some backends longer.
+// A range of parameters with its optimizer states and its average. One range serves all rules,
+// because on some backends each allocation makes waits longer.
 struct Update {
   Tensor w, average;
   std::vector<Tensor> states;  // kMaxOptimizerStates
@@ -208,7 +209,7 @@ TEST_P(BackendConformance, AnOptimizerStepReachesAllOfALongRange) {
   }
 }
 
-// The ranges of a network's parameters can begin at any cache line of its flat buffer.
+// The range of a parameter may begin at any cache line of the network's flat buffer.
 TEST_P(BackendConformance, AnOptimizerStepChangesItsRangeAlone) {
   const Tensor w = Random(1, 96, 1), gradient = Random(1, 96, 2);
   const std::vector<float> before = Values(w);
@@ -285,7 +286,7 @@ TEST_P(BackendConformance, ARateOfZeroMovesNothing) {
   }
 }
 
-// The control is read when an operation runs, so the host may enqueue a step before it is decided.
+// Operations read the control when they run, so the host may enqueue a step before it is decided.
 TEST_P(BackendConformance, ControlIsReadWhenAnOperationRuns) {
   const Tensor control = ControlThatApplies(backend_.get());
   const Tensor w = Of({{5}}), gradient = Of({{1}});
@@ -295,8 +296,9 @@ TEST_P(BackendConformance, ControlIsReadWhenAnOperationRuns) {
   EXPECT_EQ(Values(w), std::vector<float>{4});
 }
 
-// Rows of which a group of values is a part, or several parts; a row as long as groups; one value;
-// and values after the last copy, which have none.
+// A kernel handles values in groups. Some copies have rows that are longer than a group, some have
+// shorter rows or rows of the same length, and one has a single value. No copy covers the last
+// values.
 TEST_P(HalfConformance, AnOptimizerStepRoundsWeightsIntoTheirCopies) {
   const int64_t n = 211;
   for (const DType dtype : kHalves) {
@@ -335,7 +337,7 @@ TEST_P(BackendConformance, CountsWhatIsBeyondALimitOrNotFinite) {
   set(7, 2, -2e15f);
   set(8, 3, 1e15f);
   const Tensor count = New(1, 1, 0, DType::kF64);
-  // Twice, because the count is added to what is there: a step counts over several tensors.
+  // Called twice, because CountBeyond adds to the count: a step counts over several tensors.
   backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
   backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
   EXPECT_EQ(Doubles(count)[0], 6);
@@ -345,7 +347,7 @@ TEST_P(BackendConformance, CountsWhatIsBeyondALimitOrNotFinite) {
       << "what is not finite, two finite ones, and not the limit itself";
 }
 
-// A step whose gradients overflowed in F16 is found by this count.
+// This count detects a step whose gradients overflowed in F16.
 TEST_P(HalfConformance, NonFiniteValuesAreCounted) {
   for (const DType dtype : kHalves) {
     const Tensor x = New(40, 7, 9, dtype);

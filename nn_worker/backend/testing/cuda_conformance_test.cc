@@ -1,5 +1,5 @@
-// DeviceBackend on a card, with the plans of cuBLASLt and with our own kernel alone. Without a card
-// all tests are skipped and say what is missing.
+// Runs the suites on DeviceBackend on a card, with the plans of cuBLASLt and with our own kernel
+// only. Without a card all tests are skipped and say what is missing.
 
 #include "gtest/gtest.h"
 #include "nn_worker/backend/testing/backend_conformance.h"

@@ -1,5 +1,5 @@
-// DeviceBackend on the first card with the plans of cuBLASLt, for tests that are skipped where
-// there is none.
+// DeviceBackend on the first card with the plans of cuBLASLt, for tests that are skipped without a
+// card.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_CUDA_TEST_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_CUDA_TEST_BACKEND_H_
@@ -11,7 +11,7 @@
 
 namespace satrap {
 
-// The error of NewCudaDevice or of NewCublasLtPlanner says what is missing.
+// Errors are those of NewCudaDevice or of NewCublasLtPlanner, which say what is missing.
 absl::StatusOr<std::unique_ptr<Backend>> NewCudaTestBackend();
 // As NewCudaTestBackend, but with the products of our own kernel.
 absl::StatusOr<std::unique_ptr<Backend>> NewCudaKernelTestBackend();

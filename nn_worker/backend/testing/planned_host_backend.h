@@ -1,6 +1,6 @@
-// DeviceBackend on HostDevice with the plans of a library, which a kernel planner replaces
-// (nn_worker/products/kernel_planner.h). So tests on the CPU take the same path as a network on a
-// card.
+// DeviceBackend on HostDevice with the plans that otherwise only a vendor's library makes. Here a
+// kernel planner (nn_worker/products/kernel_planner.h) makes them. So tests on the CPU run the same
+// code as a network on a card.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_PLANNED_HOST_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_PLANNED_HOST_BACKEND_H_
@@ -16,8 +16,8 @@ namespace satrap {
 std::unique_ptr<Backend> NewPlannedHostBackend(const HostDeviceOptions& options,
                                                Refusal refusal = {}, PlannerLog* log = nullptr);
 
-// Refuses epilogue e (ProductEpilogue) if bit e of `pattern` is set, and results of 16 bits if bit
-// kNumEpilogues is: with NOT_FOUND, as a library does.
+// Returns a function that refuses epilogue e (ProductEpilogue) if bit e of `pattern` is set, and
+// results of 16 bits if bit kNumEpilogues is set. It refuses with NOT_FOUND, as a library does.
 inline constexpr unsigned kNumEpilogues = 6;
 inline constexpr unsigned kEpiloguePatterns = 1u << kNumEpilogues;
 inline constexpr unsigned kRefusalPatterns = kEpiloguePatterns << 1;

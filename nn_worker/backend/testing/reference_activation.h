@@ -23,8 +23,7 @@ inline double Apply(Activation activation, double x) {
   return x;
 }
 
-// f'(x), computed from y = f(x) and not from x, because the backward pass has only a layer's
-// outputs.
+// f'(x), computed from y = f(x), because the backward pass has only a layer's outputs.
 inline double Slope(Activation activation, double y) {
   switch (activation) {
     case Activation::kLinear:

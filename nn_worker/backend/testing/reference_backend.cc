@@ -29,14 +29,14 @@ void Put(const GradientTarget& target, int64_t row, int64_t col, double value) {
   *to = static_cast<float>(target.add ? *to + value : value);
 }
 
-// The formulas of backend.h as they stand there, value by value and with sums in double, in a form
-// that a reader can compare with them. It shares no loop with CpuBackend, which is measured against
-// it; only what is a format (the bits of dropout) is the same code.
+// Implements the formulas of backend.h literally, value by value and with sums in double, so that a
+// reader can compare the two. It shares no loop with CpuBackend, which is tested against it. Only
+// code that defines a format (the bits of dropout) is shared.
 class ReferenceBackend final : public ReferenceLossBackend {
  public:
   absl::StatusOr<void*> Allocate(int64_t bytes) override {
     MutexLock lock(&allocations_mutex_);
-    // Takes 64 bytes more than asked for, so that the memory can begin at a multiple of 64.
+    // Allocates 64 bytes more than requested, so that the memory can begin at a multiple of 64.
     allocations_.emplace_back(new std::vector<double>((bytes + 71) / 8, 0.0));
     void* data = allocations_.back()->data();
     size_t space = allocations_.back()->size() * sizeof(double);
@@ -84,7 +84,8 @@ class ReferenceBackend final : public ReferenceLossBackend {
     });
   }
   void LinearGrad(const LinearGradArgs& args) override {
-    // From here on dy is the gradient before the activation: db, dw and dx are all made of that.
+    // From here on dy is the gradient before the activation. db, dw and dx are all computed from
+    // it.
     ActivateGrad(args.activation, args.y, args.dy, {args.dy, false});
     const int64_t out = args.w.cols;
     if (args.dx.wanted()) {
@@ -178,8 +179,8 @@ class ReferenceBackend final : public ReferenceLossBackend {
       for (int64_t p = 0; p < length; ++p) {
         const double value = FloatsOf(x, i)[p * y.cols + c];
         sum += value;
-        // A NaN must win, so that the finite check sees it. It needs a test of its own, because
-        // every comparison with NaN is false.
+        // A NaN must become the maximum, so that the finite check finds it. It is tested
+        // separately, because every comparison with NaN is false.
         if (std::isnan(value) || value > largest) largest = value;
       }
       if (pooling == SequencePooling::kMean) sum /= std::max<int64_t>(1, length);
@@ -293,7 +294,7 @@ class ReferenceBackend final : public ReferenceLossBackend {
           } else {
             const auto [begin, end] = IdsOf(f, i);
             for (int64_t j = begin; j < end; ++j) {
-              // In a sequence this value belongs to one position, and only the id at that position
+              // In a sequence this value belongs to one position, so only the id at that position
               // counts.
               if (f.pooling == RowPooling::kNone && j - begin != at / segment.width) continue;
               if (ShareOf(f, i, j) == 0) continue;
@@ -319,7 +320,7 @@ class ReferenceBackend final : public ReferenceLossBackend {
       }
       return;
     }
-    // The feature, sample and id that a number of the inverse refers to.
+    // The feature, sample and id to which a position in the inverse refers.
     struct Place {
       const FeatureExchange* feature;
       int64_t sample, id;
@@ -408,7 +409,7 @@ class ReferenceBackend final : public ReferenceLossBackend {
       for (int64_t c = 0; c < tensor.cols; ++c) body(i, c);
     }
   }
-  // Lengths are a graph input like any other, so they come as floats.
+  // Lengths are a graph input like any other, so they are floats.
   static int64_t LengthOf(const Tensor& x, const Tensor& lengths, const Tensor& y, int64_t i) {
     return std::clamp<int64_t>(std::lround(*FloatsOf(lengths, i)), 0, x.cols / y.cols);
   }
@@ -417,7 +418,7 @@ class ReferenceBackend final : public ReferenceLossBackend {
     if (f.offsets.empty()) return {i, i + 1};
     return {UintsOf(f.offsets)[i], UintsOf(f.offsets)[i + 1]};
   }
-  // The factor of the row of id j in the values of sample i; 0 where it has no place in them.
+  // The factor with which the row of id j contributes to sample i; 0 if it does not contribute.
   static double ShareOf(const FeatureExchange& f, int64_t i, int64_t j) {
     const auto [begin, end] = IdsOf(f, i);
     const auto weight = [&](int64_t id) {

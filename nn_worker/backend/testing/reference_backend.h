@@ -1,5 +1,5 @@
-// The operations of backend.h as plain loops with sums in double. Slow, but easy to check against
-// the formulas: tests compare other backends with it.
+// The operations of backend.h as plain loops with sums in double. They are slow, but easy to check
+// against the formulas. Tests compare other backends with them.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_REFERENCE_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_REFERENCE_BACKEND_H_

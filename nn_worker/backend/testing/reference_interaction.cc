@@ -22,12 +22,12 @@ void Put(const GradientTarget& target, int64_t row, int64_t col, double value) {
   *to = static_cast<float>(target.add ? *to + value : value);
 }
 
-// Element (r, c) of the transposed or plain matrix m of sample i.
+// Element (r, c) of matrix m of sample i, after the transposition, if there is one.
 double Element(const SampleMatrices& a, int64_t i, int64_t m, int64_t r, int64_t c) {
   return At(a.tensor, i, m * a.step + (a.transposed ? c * a.stride + r : r * a.stride + c));
 }
 
-// The sum of f(c) over the group of `width` columns that holds column c.
+// The sum of f(c) over the group of `width` columns to which column c belongs.
 template <typename F>
 double GroupSum(int64_t c, int64_t width, F f) {
   double sum = 0;
@@ -136,7 +136,7 @@ void ReferenceInteractionBackend::BiInteractionGrad(absl::Span<const Tensor> xs,
 
 void ReferenceInteractionBackend::Softmax(Tensor x, int64_t width, Tensor y) {
   ForEach(y, [&](int64_t i, int64_t c) {
-    // exp(x_c) / sum exp(x_k): no maximum is needed where differences are taken first.
+    // exp(x_c) / sum exp(x_k). Only differences are passed to exp, so no maximum is needed.
     const double sum =
         GroupSum(c, width, [&](int64_t k) { return std::exp(At(x, i, k) - At(x, i, c)); });
     Put({y, false}, i, c, 1 / sum);

@@ -1,5 +1,5 @@
-// The interaction operations of ReferenceBackend: plain loops with sums in double, to be read
-// beside the formulas of interaction_operations.h.
+// The interaction operations of ReferenceBackend: plain loops with sums in double, for comparison
+// with the formulas of interaction_operations.h.
 //
 // Thread-compatible, as every Backend.
 

@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-// Calls body(i, weight, label) for each sample that counts; the rows of `gradient` are zero before.
+// Sets `gradient` to zeros and calls body(i, weight, label) for each sample that counts.
 template <typename Body>
 void ForSamples(Tensor labels, Tensor weights, Tensor mask, Tensor gradient, Body body) {
   for (int64_t i = 0; i < labels.rows; ++i) {
@@ -88,7 +88,7 @@ void ReferenceLossBackend::SoftmaxCrossEntropy(Tensor control, Tensor logits, Te
 void ReferenceLossBackend::CandidateLoss(Tensor control, const CandidateLossArgs& args) {
   const double gradient_scale = ControlOf(control)->gradient_scale;
   DoublesOf(args.sums)[0] = DoublesOf(args.sums)[1] = 0;
-  // This loss reads no label; the first score is passed instead of one.
+  // This loss has no labels, so the scores are passed as labels and the label is ignored.
   ForSamples(
       args.scores, args.weights, args.mask, args.dscores, [&](int64_t i, double weight, double) {
         const int64_t positive = args.positives_on_diagonal ? i : 0;

@@ -39,7 +39,7 @@ double Ftrl(const OptimizerRule& rule, double lr, double g, double w, States* st
   return std::abs(z) <= rule.lambda1 ? 0 : -(z - Sign(z) * rule.lambda1) / q;
 }
 
-// The new value of w.
+// Returns the new value of w.
 double Updated(const StepControl& control, const OptimizerRule& rule, double lr, double g, double w,
                States* states) {
   auto& [s0, s1, s2] = *states;
@@ -144,7 +144,8 @@ std::vector<OptimizerRule> RulesOfEveryKind() {
     rule.lambda1 = lambda1;
     rule.lambda2 = 0.1f;
   }
-  // The kinds whose plain form has loops of its own, and one more kind, whose rule reads w.
+  // Adds common settings to the kinds whose plain form has separate loops, and to one other kind,
+  // whose rule reads w.
   for (const size_t i : {size_t{0}, size_t{1}, size_t{2}, rules.size() - 1}) {
     OptimizerRule rule = rules[i];
     rule.rate_factor = 0.5f;

@@ -1,5 +1,5 @@
 // Test support: the optimizers of ReferenceBackend (StepOperations::OptimizerStep), value by value
-// in double, and rules to compare others with them.
+// in double, and rules for comparing other backends with them.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_REFERENCE_OPTIMIZER_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_REFERENCE_OPTIMIZER_H_
@@ -17,8 +17,8 @@ namespace satrap::reference {
 void OptimizerStep(const StepControl& control, const OptimizerRule& rule, const Tensor& gradient,
                    const Tensor& w, absl::Span<const Tensor> states);
 
-// At least one rule of every kind, and of every form that a kind has. Some rules use all the
-// settings that are common to all kinds.
+// At least one rule of every kind, and of every variant of a kind. Some rules use all the settings
+// that are common to all kinds.
 std::vector<OptimizerRule> RulesOfEveryKind();
 
 }  // namespace satrap::reference

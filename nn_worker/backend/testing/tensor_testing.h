@@ -1,5 +1,5 @@
-// Single values of tensors, for tests. Each call copies one value and waits for the backend, so it
-// works on every backend and is slow.
+// Reads and writes single values of tensors, for tests. Each call copies one value and waits for
+// the backend, so it works on every backend and is slow.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_TENSOR_TESTING_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_TENSOR_TESTING_H_
@@ -11,7 +11,7 @@
 
 namespace satrap {
 
-// A view of one value. REQUIRES: within the tensor
+// A view of one value. REQUIRES: (row, col) is within the tensor
 inline Tensor ElementOf(const Tensor& tensor, int64_t row, int64_t col) {
   return tensor.Rows(row, 1).Columns(col, 1);
 }

@@ -5,7 +5,7 @@
 namespace satrap {
 namespace {
 
-// The oldest that nvcc makes code for (third_party/cuda/cuda.bzl).
+// The oldest compute capability for which nvcc compiles (third_party/cuda/cuda.bzl).
 constexpr int kOldestMajor = 8;
 
 std::string VersionText(int version) {
@@ -25,7 +25,7 @@ absl::Status CheckCard(const CardAnswers& answers) {
   if (answers.driver_version == 0) {
     return Refused(answers, "this machine has no NVIDIA driver; install 580 or later");
   }
-  // Every driver runs every program of the same major version.
+  // A driver runs every program of the same major version of CUDA.
   if (answers.driver_version / 1000 < answers.program_version / 1000) {
     return Refused(answers, "the NVIDIA driver is too old; install 580 or later");
   }

@@ -1,5 +1,5 @@
-// Decides whether a card can run this program, and says in one message what is missing if it
-// cannot. It gets CUDA's answers as numbers, so every build can test it.
+// Decides whether a card can run this program; if not, one message says what is missing. CUDA's
+// answers are passed as numbers, so every build can test this code.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_CUDA_CARD_CHECK_H_
 #define SATRAP_NN_WORKER_DEVICE_CUDA_CARD_CHECK_H_
@@ -10,8 +10,8 @@
 
 namespace satrap {
 
-// What CUDA says about a machine and one of its cards. Versions are encoded as CUDA does it: 13000
-// is 13.0.
+// CUDA's answers about a machine and one of its cards. Versions are encoded as in CUDA: 13000 is
+// 13.0.
 struct CardAnswers {
   int program_version = 0;  // that this program was built with
   int driver_version = 0;   // the latest that the driver supports; 0: there is no driver

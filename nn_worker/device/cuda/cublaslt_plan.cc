@@ -19,7 +19,7 @@ constexpr int64_t kWorkspaceBytes = kMostPlanWorkspaceBytes;
 // The number of algorithms that the heuristic is asked for, best first.
 constexpr int kMostAlgorithms = 16;
 
-// The functions of the library that are used, with the types of its header.
+// The functions of the library that this file uses, with the types of its header.
 struct CublasLt {
   decltype(cublasLtCreate)* Create;
   decltype(cublasLtDestroy)* Destroy;
@@ -72,7 +72,7 @@ cudaDataType_t FactorType(ProductPrecision precision) {
   return CUDA_R_32F;
 }
 
-// COMPUTE_32F never rounds f32 factors; only the type that names TF32 does.
+// COMPUTE_32F never rounds f32 factors; only the type named after TF32 does.
 cublasComputeType_t ComputeType(ProductPrecision precision) {
   return precision == ProductPrecision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
@@ -90,7 +90,7 @@ cublasLtEpilogue_t EpilogueOf(ProductEpilogue epilogue) {
     case ProductEpilogue::kReluGrad:
       return CUBLASLT_EPILOGUE_DRELU;
     case ProductEpilogue::kColumnSums:
-      // The library's first factor is b, and the sums of its rows are those of b's columns.
+      // The library's first factor is the spec's b; summing its rows gives the sums of b's columns.
       return CUBLASLT_EPILOGUE_BGRADA;
   }
   return CUBLASLT_EPILOGUE_DEFAULT;
@@ -112,7 +112,7 @@ class CublasLtPlan final : public ProductPlan {
     if (operation_ != nullptr) lt_.DestroyOperation(operation_);
   }
 
-  // Call once, before the first Run.
+  // Must be called once, before the first Run.
   absl::Status Prepare();
   void Run(DeviceStream* stream, int64_t samples, const ProductBuffers& buffers,
            void* workspace) override;
@@ -121,9 +121,9 @@ class CublasLtPlan final : public ProductPlan {
   absl::Status DescribeOperation();
   absl::Status DescribeMatrices();
   absl::Status ChooseAlgorithm();
-  // NOT_FOUND if `algorithm` does not do this product for every number of samples.
+  // NOT_FOUND if `algorithm` does not support every number of samples.
   absl::Status CheckAlgorithm(const cublasLtMatmulAlgo_t& algorithm);
-  // Adapts the descriptions to the number of samples.
+  // Adapts the matrix descriptions to the number of samples.
   cublasStatus_t SetSamples(int64_t samples);
   cublasStatus_t SetBuffers(const ProductBuffers& buffers);
 
@@ -138,8 +138,8 @@ class CublasLtPlan final : public ProductPlan {
                                                  : absl::InternalError(text);
   }
 
-  // The status of a request that the library may refuse. It also returns "invalid value" for a
-  // combination of types and epilogue that it does not know.
+  // The status of a request that the library may refuse. For a combination of types and epilogue
+  // that it does not support, the library may also return "invalid value".
   absl::Status Answer(cublasStatus_t status, const char* what) const {
     return AsStatus(
         status == CUBLAS_STATUS_INVALID_VALUE && spec_.epilogue != ProductEpilogue::kNone
@@ -197,7 +197,8 @@ absl::Status CublasLtPlan::DescribeMatrices() {
 }
 
 absl::Status CublasLtPlan::ChooseAlgorithm() {
-  // The heuristic derives the alignment of these from their addresses, and reads nothing there.
+  // The heuristic derives the alignment of these buffers from their addresses and does not read
+  // them.
   alignas(256) static float somewhere[1];
   ProductBuffers aligned;
   aligned.bias = aligned.sums = somewhere;
@@ -211,7 +212,8 @@ absl::Status CublasLtPlan::ChooseAlgorithm() {
   };
   cublasStatus_t status =
       set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, static_cast<uint64_t>(kWorkspaceBytes));
-  // If several blocks made parts of a sum, the library would decide in which order they are added.
+  // Reduction schemes are not allowed: with them, several blocks compute parts of a sum, and the
+  // library decides in which order the parts are added.
   if (status == CUBLAS_STATUS_SUCCESS) {
     status = set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
                  static_cast<uint32_t>(CUBLASLT_REDUCTION_SCHEME_NONE));
@@ -241,8 +243,8 @@ absl::Status CublasLtPlan::ChooseAlgorithm() {
   return absl::OkStatus();
 }
 
-// The algorithm is used for all numbers of samples, so one that takes only the largest is of no
-// use.
+// One algorithm is used for all numbers of samples, so an algorithm that supports only the largest
+// is rejected.
 absl::Status CublasLtPlan::CheckAlgorithm(const cublasLtMatmulAlgo_t& algorithm) {
   for (const int64_t samples : {int64_t{1}, spec_.samples() / 2 + 1, spec_.samples()}) {
     RETURN_IF_ERROR(AsStatus(SetSamples(samples), "fewer samples"));
@@ -309,8 +311,8 @@ void CublasLtPlan::Run(DeviceStream* stream, int64_t samples, const ProductBuffe
   if (status == CUBLAS_STATUS_SUCCESS) return;
   const std::string text =
       absl::StrCat("cuBLASLt: a product of ", samples, " samples: ", lt_.StatusName(status));
-  // Prepare has checked such numbers of samples, so a refusal is a bug of ours. Any other error is
-  // the card's, and is reported to whoever waits for the card.
+  // Prepare has checked such numbers of samples, so a refusal is a bug of ours. Any other error
+  // belongs to the card, and is reported to callers that wait for the card.
   CHECK(status != CUBLAS_STATUS_INVALID_VALUE && status != CUBLAS_STATUS_NOT_SUPPORTED) << text;
   KeepErrorOfCard(stream, absl::InternalError(text));
 }
@@ -342,7 +344,7 @@ class CublasLtPlanner final : public ProductPlanner {
 absl::StatusOr<std::unique_ptr<ProductPlanner>> NewCublasLtPlanner(int card,
                                                                    const std::string& library) {
   ASSIGN_OR_RETURN(const CublasLt lt, Load(library));
-  // The handle belongs to the card that the thread has chosen.
+  // The handle belongs to the card that is current in this thread.
   const cudaError_t chosen = cudaSetDevice(card);
   if (chosen != cudaSuccess) {
     return absl::FailedPreconditionError(

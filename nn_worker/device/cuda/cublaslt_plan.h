@@ -1,14 +1,13 @@
-// The plans of cuBLASLt (product_plan.h). Preparing one may take milliseconds and memory of the
-// host; running it enqueues it and allocates nothing.
+// The plans of cuBLASLt (product_plan.h). Preparing a plan may take milliseconds and host memory;
+// running it only enqueues it and allocates nothing.
 //
-// A plan has one algorithm, which the library's heuristic names; nothing is timed, so every run and
-// every rank with the same card and library takes the same one. The algorithm is used for all
-// numbers of samples, and adds in one pass (no reduction across blocks), so the same arguments give
-// the same bits. A row of a result may depend on how many rows there are, if the library's kernel
-// treats the last ones in a different way.
+// A plan uses one algorithm, chosen by the library's heuristic. Nothing is timed, so all runs and
+// ranks with the same card and library choose the same algorithm. It is used for all numbers of
+// samples, and adds in one pass (no reduction across blocks), so the same arguments give the same
+// bits. A row of a result may depend on how many rows there are, if the library's kernel treats the
+// last rows differently.
 //
-// Thread-compatible: a plan has one run at a time, and plans of one planner are prepared one after
-// another.
+// Thread-compatible: a plan runs once at a time, and a planner prepares one plan at a time.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_CUDA_CUBLASLT_PLAN_H_
 #define SATRAP_NN_WORKER_DEVICE_CUDA_CUBLASLT_PLAN_H_

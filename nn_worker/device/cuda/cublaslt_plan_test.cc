@@ -1,4 +1,4 @@
-// Products by cuBLASLt, on a card. Without a card only NoCublasLtTest runs, which needs none.
+// Tests products by cuBLASLt, on a card. Without a card only NoCublasLtTest runs.
 
 #include "nn_worker/device/cuda/cublaslt_plan.h"
 
@@ -42,7 +42,7 @@ TEST(NoCublasLtTest, WithoutACardTheLibraryIsLoadedAndRefuses) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("cuBLASLt: card 0: "));
 }
 
-// `value` as the host reads it after it was rounded to the type of the factors.
+// `value` as a float, after rounding to the type of the factors.
 float Rounded(float value, ProductPrecision precision) {
   if (precision == ProductPrecision::kBf16) return F32FromBf16(Bf16FromF32(value));
   if (precision == ProductPrecision::kF16) return F32FromF16(F16FromF32(value));
@@ -72,7 +72,7 @@ class CublasLtPlanTest : public testing::TestWithParam<ProductPrecision> {
     const absl::Status status = WaitForEvent(event_.get(), kTimeoutMs, [] { return false; });
     ASSERT_TRUE(status.ok()) << status;
   }
-  // Puts values into device memory as factors: in F32, or in 16 bits.
+  // Copies values into device memory in the type of the factors, F32 or 16 bits.
   void* Put(const std::vector<float>& values, ProductPrecision precision) {
     const bool wide = precision == ProductPrecision::kF32 || precision == ProductPrecision::kTf32;
     const int64_t bytes = static_cast<int64_t>(values.size()) * (wide ? 4 : 2);
@@ -115,7 +115,7 @@ std::vector<float> Random(int64_t count, uint64_t seed, ProductPrecision precisi
   return values;
 }
 
-// The sums by the definition, in double precision.
+// One value of the product by its definition, in double precision.
 double SumAt(const ProductSpec& spec, int64_t terms, const std::vector<float>& a,
              const std::vector<float>& b, int64_t i, int64_t j) {
   double sum = 0;
@@ -127,8 +127,7 @@ double SumAt(const ProductSpec& spec, int64_t terms, const std::vector<float>& a
   return sum;
 }
 
-// If two sums of `terms` random products may differ only by rounding, they differ by less than
-// this.
+// If two sums of `terms` random products differ only by rounding, their difference is below this.
 double Tolerance(ProductPrecision precision, int64_t terms) {
   const double unit = precision == ProductPrecision::kTf32 ? 0x1p-10 : 0x1p-21;
   return unit * std::sqrt(static_cast<double>(terms)) * 8;
@@ -161,7 +160,7 @@ TEST_P(CublasLtPlanTest, EachProductOfALayerIsTheDefinitions) {
     buffers.c = Put(std::vector<float>(spec.rows * spec.cols, 7), ProductPrecision::kF32);
     auto plan = planner_->Prepare(spec);
     ASSERT_TRUE(plan.ok()) << plan.status();
-    // Fewer samples write fewer rows, or sum fewer terms.
+    // With fewer samples, fewer rows are written or fewer terms summed.
     for (const int64_t samples : {spec.samples(), int64_t{37}, int64_t{1}}) {
       (*plan)->Run(stream_.get(), samples, buffers, workspace_);
       const auto c = Get(buffers.c, spec.rows * spec.cols);
@@ -207,8 +206,8 @@ TEST_P(CublasLtPlanTest, AddGoesOnWithWhatIsThere) {
   EXPECT_NEAR(Get(buffers.c, 16 * 32)[33], 100 + SumAt(spec, 64, a, b, 1, 1), 1e-2);
 }
 
-// If the library refuses a fusion, the test is skipped and its message names the fusion: own
-// kernels do the work then.
+// If the library refuses a fusion, our own kernels do the work. The test is then skipped with a
+// message that names the fusion.
 TEST_P(CublasLtPlanTest, BiasAndReluAreFusedWhereTheLibraryCan) {
   for (const ProductEpilogue epilogue : {ProductEpilogue::kBias, ProductEpilogue::kBiasRelu}) {
     ProductSpec spec = Square(64, 32, 16, GetParam());
@@ -275,7 +274,7 @@ TEST_P(CublasLtPlanTest, AMaskTellsTheGradientWhereReluWasPositive) {
   }
   (*forward)->Run(stream_.get(), 64, buffers, workspace_);
   const auto y = Get(buffers.c, 64 * 128);
-  // The mask must let the same places of another product pass.
+  // The mask must let the same elements pass in another product.
   buffers.a = Put(Random(64 * 16, 9, GetParam()), GetParam());
   (*backward)->Run(stream_.get(), 64, buffers, workspace_);
   const auto dx = Get(buffers.c, 64 * 128);

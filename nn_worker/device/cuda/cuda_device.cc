@@ -22,7 +22,7 @@ std::string ErrorText(cudaError_t error) {
   return absl::StrCat(cudaGetErrorName(error), ": ", cudaGetErrorString(error));
 }
 
-// Whether the call was wrong, whatever the state of the card.
+// Whether the error shows that the call itself was wrong, whatever the state of the card.
 bool BreaksContract(cudaError_t error) {
   return error == cudaErrorInvalidValue || error == cudaErrorInvalidConfiguration ||
          error == cudaErrorInvalidResourceHandle || error == cudaErrorInvalidMemcpyDirection;
@@ -33,11 +33,11 @@ class Card {
  public:
   Card(int number, std::string name) : number_(number), name_(std::move(name)) {}
 
-  // CUDA's calls apply to the card that the calling thread has chosen last.
+  // CUDA's calls apply to the card that the calling thread chose last.
   void Choose() { Keep(cudaSetDevice(number_), "choosing the card"); }
 
   // Keeps the first error. An error because of a broken contract fails a CHECK, unless the card has
-  // failed before: then correct calls get such errors, too.
+  // failed before: after that even correct calls return such errors.
   void Keep(cudaError_t error, absl::string_view operation) {
     if (error == cudaSuccess) return;
     MutexLock lock(&mutex_);
@@ -47,7 +47,7 @@ class Card {
         absl::InternalError(absl::StrCat(ToString(), ", ", operation, ": ", ErrorText(error)));
   }
 
-  // As above, for the error of a library.
+  // Like the function above, for the error of a library.
   void Keep(const absl::Status& error) {
     MutexLock lock(&mutex_);
     if (!failure_.ok()) return;
@@ -154,7 +154,8 @@ class CudaStream final : public DeviceStream {
                 "making a stream wait");
   }
 
-  // From now on errors of enqueued operations are those of a capture, and the card does not fail.
+  // From now on errors of enqueued operations belong to the capture and do not mark the card as
+  // failed.
   void BeginCapture() { captured_ = true; }
   // Ends the capture. Returns its first error.
   absl::Status EndCapture() {
@@ -170,8 +171,8 @@ class CudaStream final : public DeviceStream {
   cudaStream_t stream() const { return stream_; }
 
  private:
-  // CUDA would capture a copy from the host, too, and each launch would copy what that memory holds
-  // by then.
+  // CUDA would also capture a copy from the host. Each launch would then copy the values that the
+  // host's memory holds at that time.
   void CheckNotCaptured(absl::string_view operation) const {
     CHECK(!captured_) << operation << " cannot be captured";
   }
@@ -196,7 +197,7 @@ class CudaStream final : public DeviceStream {
 class CudaGraph final : public StreamGraph {
  public:
   CudaGraph(Card* card, cudaGraphExec_t graph) : card_(card), graph_(graph) {}
-  // A launch that still runs is not disturbed: CUDA frees its resources when it has ended.
+  // A running launch is not disturbed: CUDA frees its resources when it has ended.
   ~CudaGraph() override {
     card_->Choose();
     card_->Keep(cudaGraphExecDestroy(graph_), "destroying a graph");
@@ -227,7 +228,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
     card_.Choose();
     void* data = nullptr;
-    // CUDA gives no address for 0 bytes.
+    // For 0 bytes CUDA returns no address.
     const cudaError_t error = cudaMalloc(&data, std::max<size_t>(bytes, 1));
     if (error == cudaErrorMemoryAllocation) return OutOfMemory(bytes);
     RETURN_IF_ERROR(AsStatus(error, "allocating memory"));
@@ -271,7 +272,7 @@ class CudaDevice final : public Device {
     card_.Choose();
     RETURN_IF_ERROR(card_.failure());
     auto* const captured = static_cast<CudaStream*>(stream);
-    // Other threads may go on allocating and copying on streams of their own.
+    // Other threads may continue to allocate and to copy on their own streams.
     RETURN_IF_ERROR(
         Refusal(cudaStreamBeginCapture(captured->stream(), cudaStreamCaptureModeThreadLocal),
                 "beginning a capture"));
@@ -284,7 +285,7 @@ class CudaDevice final : public Device {
       if (graph != nullptr) cudaGraphDestroy(graph);
     });
     if (!enqueued.ok()) {
-      // After an operation that was refused, all later ones and the end are refused, too.
+      // After a refused operation, all later ones and the end of the capture are refused, too.
       cudaGetLastError();
       return absl::InternalError(absl::StrCat(card_.ToString(), ", ", enqueued.message()));
     }
@@ -292,12 +293,12 @@ class CudaDevice final : public Device {
     cudaGraphExec_t made = nullptr;
     RETURN_IF_ERROR(Refusal(cudaGraphInstantiate(&made, graph, 0), "making a graph"));
     auto result = std::make_unique<CudaGraph>(&card_, made);
-    // Allocates the memory that the graph needs now, and not in its first launch.
+    // Allocates the memory of the graph now instead of in its first launch.
     RETURN_IF_ERROR(Refusal(cudaGraphUpload(made, captured->stream()), "loading a graph"));
     return result;
   }
 
-  // Without a profiler each of these only tests a pointer.
+  // Without a profiler each of these calls only tests a pointer.
   void BeginRange(const char* name) override { nvtxRangePushA(name); }
   void EndRange() override { nvtxRangePop(); }
 
@@ -305,7 +306,7 @@ class CudaDevice final : public Device {
   absl::StatusOr<std::unique_ptr<DeviceStream>> MakeStream(int priority) {
     card_.Choose();
     cudaStream_t stream = nullptr;
-    // Streams do not wait for the default stream, which nothing uses.
+    // The streams must not wait for the default stream, which nothing uses.
     RETURN_IF_ERROR(AsStatus(cudaStreamCreateWithPriority(&stream, cudaStreamNonBlocking, priority),
                              "making a stream"));
     return std::make_unique<CudaStream>(&card_, stream);
@@ -316,8 +317,8 @@ class CudaDevice final : public Device {
     return card_.failure();
   }
 
-  // The error of a capture. A card does not fail when it refuses one, so the error must not be
-  // reported again later.
+  // Returns the error of a capture. A card does not fail when it refuses a capture, so CUDA's
+  // record of the error is cleared.
   absl::Status Refusal(cudaError_t error, absl::string_view operation) {
     if (error == cudaSuccess) return absl::OkStatus();
     cudaGetLastError();
@@ -326,7 +327,7 @@ class CudaDevice final : public Device {
   }
 
   absl::Status OutOfMemory(int64_t bytes) {
-    // This does not harm the card, so the error must not be reported again by a later call.
+    // This error does not harm the card, so it must not be reported again by a later call.
     cudaGetLastError();
     ASSIGN_OR_RETURN(const DeviceRoom room, Room());
     return absl::ResourceExhaustedError(
@@ -345,7 +346,7 @@ CardAnswers Ask(int card) {
   cudaRuntimeGetVersion(&answers.program_version);
   cudaDriverGetVersion(&answers.driver_version);
   const cudaError_t error = cudaGetDeviceCount(&answers.num_cards);
-  // CheckCard has a better message for this.
+  // If there are no cards, the message of CheckCard is better than CUDA's.
   if (error == cudaErrorNoDevice) answers.num_cards = 0;
   if (error != cudaSuccess && error != cudaErrorNoDevice) answers.error = ErrorText(error);
   if (error != cudaSuccess || card < 0 || card >= answers.num_cards) return answers;
@@ -366,8 +367,8 @@ CardAnswers Ask(int card) {
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(int card) {
   const CardAnswers answers = Ask(card);
   RETURN_IF_ERROR(CheckCard(answers));
-  // Initialises CUDA's state for the card now, which takes a good part of a second, and finds out
-  // whether another program has the card for itself.
+  // Initialises CUDA's state for the card now, which takes a good part of a second. This also shows
+  // whether another program uses the card exclusively.
   cudaError_t error = cudaSetDevice(card);
   if (error == cudaSuccess) error = cudaFree(nullptr);
   if (error != cudaSuccess) {

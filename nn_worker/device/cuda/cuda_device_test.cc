@@ -1,4 +1,4 @@
-// The CUDA device on a card. Without a card only the first test runs; the others are skipped.
+// Tests the CUDA device on a card. Without a card only the first test runs; the others are skipped.
 
 #include "nn_worker/device/cuda/cuda_device.h"
 
@@ -185,7 +185,7 @@ TEST_F(CudaDeviceTest, TellsWhatTheCardHasAndWhatIsFree) {
 
 using CudaDeviceDeathTest = CudaDeviceTest;
 
-// Runs in a process of its own, which cannot use the card after the failure.
+// Runs in a separate process, because a process cannot use the card after the failure.
 TEST_F(CudaDeviceDeathTest, AFailedKernelEndsTheDevice) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   const auto fail = [this] {

@@ -7,8 +7,8 @@
 namespace satrap {
 
 absl::StatusOr<DynamicLibrary> DynamicLibrary::Open(const std::string& name) {
-  // RTLD_LOCAL: its symbols must not replace those of others. RTLD_NOW: a library that does not fit
-  // is detected here, and not in the middle of a step.
+  // RTLD_LOCAL: the library's symbols must not replace those of other libraries. RTLD_NOW: an
+  // incompatible library is detected here instead of in the middle of a step.
   void* const handle = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     return absl::FailedPreconditionError(
@@ -22,7 +22,7 @@ absl::Status DynamicLibrary::FindAddress(const char* symbol, void** address) con
   *address = dlsym(handle_, symbol);
   if (*address != nullptr) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat(name_, " has no ", symbol, ": it is another version than this program needs"));
+      absl::StrCat(name_, " has no ", symbol, ": it is not the version that this program needs"));
 }
 
 }  // namespace satrap

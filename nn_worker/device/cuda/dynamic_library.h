@@ -1,5 +1,5 @@
 // A shared library that is opened when it is needed, so that a program starts without it. It stays
-// open as long as the process lives: its threads and tables may outlive whoever opened it.
+// open until the process ends, because its threads and tables may outlive the code that opened it.
 //
 // Thread-safe.
 
@@ -16,12 +16,12 @@ namespace satrap {
 
 class DynamicLibrary {
  public:
-  // `name`: as the linker looks for it, such as "libnccl.so.2". FAILED_PRECONDITION if it is not
-  // found or cannot be loaded; the message says where it is looked for.
+  // `name`: the file name that the linker looks for, such as "libnccl.so.2". FAILED_PRECONDITION if
+  // it is not found or cannot be loaded; the message says where the library is searched for.
   static absl::StatusOr<DynamicLibrary> Open(const std::string& name);
 
-  // *function = the library's function of this name. FAILED_PRECONDITION if there is none.
-  //   REQUIRES: Function is its type
+  // Sets *function to the library's function of this name. FAILED_PRECONDITION if there is none.
+  //   REQUIRES: `Function` is the type of that function
   template <typename Function>
   absl::Status Find(const char* symbol, Function** function) const {
     void* found = nullptr;

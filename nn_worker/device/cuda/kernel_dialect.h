@@ -1,6 +1,6 @@
 // The names of kernel.h for nvcc, for cards of compute capability 8.0 and later. It includes no
-// header of CUDA: nvcc knows all of these by itself. Without --use_fast_math the functions are the
-// accurate ones.
+// header of CUDA, because nvcc declares everything that it uses. Without --use_fast_math the
+// functions are the accurate ones.
 //
 // Kernel sources include this file through kernel.h, as "kernel_dialect.h".
 
@@ -26,7 +26,8 @@ __device__ inline Dim3 BlockIndex() { return {blockIdx.x, blockIdx.y, blockIdx.z
 __device__ inline Dim3 BlockSize() { return {blockDim.x, blockDim.y, blockDim.z}; }
 __device__ inline Dim3 GridSize() { return {gridDim.x, gridDim.y, gridDim.z}; }
 
-// The kernel's one array without a size: all instances of this function name the same memory.
+// This is the kernel's only array without a size: all instances of this function name the same
+// memory.
 template <typename T>
 __device__ T* DynamicShared() {
   extern __shared__ __align__(16) unsigned char dynamic_shared[];
@@ -35,7 +36,7 @@ __device__ T* DynamicShared() {
 
 __device__ inline void SyncThreads() { __syncthreads(); }
 __device__ inline void SyncWarp(uint32_t mask) { __syncwarp(mask); }
-// Numbers of 4 or 8 bytes, for which CUDA has overloads.
+// Numbers of 4 or 8 bytes, because CUDA has overloads for these.
 template <typename T>
 __device__ T Shuffle(uint32_t mask, T value, int lane) {
   return __shfl_sync(mask, value, lane);
@@ -68,7 +69,8 @@ __device__ inline uint64_t AtomicCas(uint64_t* p, uint64_t e, uint64_t v) {
                    static_cast<unsigned long long>(v));
 }
 
-// The conversions are instructions of the card; the functions for them need a header.
+// The conversions are written as instructions of the card, because CUDA's functions for them need a
+// header.
 __device__ inline float ToFloat(float x) { return x; }
 __device__ inline float ToFloat(double x) { return static_cast<float>(x); }
 __device__ inline float ToFloat(Half x) {

@@ -1,4 +1,4 @@
-// NewCublasLtPlanner for builds without a CUDA toolkit.
+// Implements NewCublasLtPlanner for builds without a CUDA toolkit.
 
 #include "nn_worker/device/cuda/cublaslt_plan.h"
 

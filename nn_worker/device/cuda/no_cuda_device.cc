@@ -1,4 +1,4 @@
-// NewCudaDevice for builds without a CUDA toolkit.
+// Implements NewCudaDevice for builds without a CUDA toolkit.
 
 #include "common/base/check.h"
 #include "nn_worker/device/cuda/cuda_device.h"

@@ -15,7 +15,7 @@ constexpr int kLanes = 32;
 
 std::string Text(const Dim3& at) { return absl::StrCat("(", at.x, ", ", at.y, ", ", at.z, ")"); }
 
-// Fails like a CHECK at that line of the kernel's source.
+// Fails like a CHECK, at line `where` of the kernel's source.
 [[noreturn]] void Fail(const KernelThread& thread, Site where, const char* rule,
                        const std::string& text) {
   satrap::internal::CheckFailure(rule, where.file, where.line).stream()
@@ -41,8 +41,8 @@ const char* NameOf(WarpOperation operation) {
 
 std::string Place(Site where) { return absl::StrCat(where.file, ":", where.line); }
 
-// Not inlined: a fiber may be resumed by another thread of the host for the next block, but a
-// compiler may keep the address of the thread's variable while a function runs.
+// Not inlined: a different host thread may resume a fiber for the next block, but within one
+// function the compiler may keep the address of the old thread's variable.
 __attribute__((noinline)) void SetCurrentThread(KernelThread* thread) { current_thread = thread; }
 
 bool SamePlace(Site a, Site b) { return a.line == b.line && absl::string_view(a.file) == b.file; }
@@ -56,7 +56,7 @@ std::string KernelName(const char* signature) {
   if (begin == absl::string_view::npos) return std::string(name);
   name.remove_prefix(begin + kBefore.size());
   name = name.substr(0, name.rfind(']'));
-  // Strip what is common to all kernel names.
+  // Strips what all kernel names have in common.
   return absl::StrReplaceAll(name, {{"satrap::", ""},
                                     {"{anonymous}::", ""},
                                     {"<unnamed>::", ""},
@@ -116,15 +116,15 @@ void BlockRunner::Run(const KernelLaunch& launch, Dim3 block_index) {
 
 int BlockRunner::LanesOf(int warp) const { return std::min(kLanes, num_threads_ - warp * kLanes); }
 
-// Runs the warp's lanes until each has left or waits at a barrier.
+// Runs the warp's lanes until each has left the kernel or waits at a barrier.
 void BlockRunner::RunWarp(int warp, uint64_t pass) {
   warp_ = warp;
   const int count = LanesOf(warp);
   lanes_ = Permutation(order_, count, RandomBits(block_number_, pass, warp + 1));
   next_to_start_ = pass == 0 ? 0 : count;
   if (pass == 0) {
-    // A fiber starts one lane after the other, and comes back when one of them waits. So a kernel
-    // whose threads wait for nothing needs a single fiber and two switches a warp.
+    // One fiber starts one lane after another until a lane waits. So a kernel whose threads never
+    // wait needs only one fiber, and two switches for each warp.
     while (next_to_start_ < count) {
       if (idle_.empty()) {
         fibers_.push_back(std::make_unique<Fiber>(&BlockRunner::FiberBody, this));
@@ -197,9 +197,9 @@ uint64_t BlockRunner::WarpExchange(WarpOperation operation, uint32_t mask, uint6
   return thread->value;
 }
 
-// Resumes the lanes whose operation was reached by all lanes of their mask. Returns false if no
-// lane waits. A lane that waits for one that cannot come any more is an error: nothing else could
-// wake it.
+// Resumes the lanes whose operation has been reached by all lanes of their mask. Returns false if
+// no lane waits. It is an error if lanes wait but none can be resumed, because nothing could ever
+// wake them.
 bool BlockRunner::CompleteWarpOperations(int warp) {
   const int count = LanesOf(warp);
   Thread* const lanes = &threads_[warp * kLanes];
@@ -270,7 +270,7 @@ void BlockRunner::FailWarp(const Thread& waits, const Thread* absent, int lane) 
                     " waits for lane ", lane, " of its warp, ", what));
 }
 
-// All threads that have not left wait at a barrier now.
+// All threads that have not left the kernel now wait at a barrier.
 void BlockRunner::PassBarrier() {
   const Thread* first = nullptr;
   const Thread* left = nullptr;

@@ -1,8 +1,8 @@
 // A BlockRunner runs the blocks of kernels in the thread that calls it, one block at a time. The
-// threads of a block are fibers: one runs until it waits for others (a barrier, a shuffle) or
-// leaves the kernel, then the next one does. All lanes of a warp run as far as they can before the
-// next warp begins. ExecutionOrder gives the order, with another permutation of it after each
-// barrier.
+// threads of a block are fibers: a thread runs until it waits for others (at a barrier or a
+// shuffle) or leaves the kernel, and then the next thread runs. All lanes of a warp run as far as
+// they can before the next warp begins. ExecutionOrder gives the order of the threads, with a new
+// permutation after each barrier.
 //
 // Fails a CHECK, with kernel, block, thread and the line in the kernel's source, when
 //   - a thread leaves the kernel while others wait at a barrier,
@@ -10,7 +10,7 @@
 //   - a mask names a lane that has left, never existed, or waits at a barrier or with another mask,
 //   - shared memory exceeds 48 KiB or is written past the end of an array.
 //
-// Thread-compatible; used by one thread of the host at a time.
+// Thread-compatible.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_BLOCK_RUNNER_H_
 #define SATRAP_NN_WORKER_DEVICE_HOST_BLOCK_RUNNER_H_
@@ -30,14 +30,14 @@ namespace satrap::host {
 
 class BlockRunner {
  public:
-  // Kernels may touch `memory`, which outlives this object.
+  // Kernels may access `memory`, which must outlive this object.
   BlockRunner(ExecutionOrder order, GuardedMemory* memory);
   ~BlockRunner();
 
   // Runs one block. REQUIRES: launch.block has 1 to 1024 threads
   void Run(const KernelLaunch& launch, Dim3 block_index);
 
-  // The calls of kernel_thread.h, which the running thread of the kernel makes.
+  // These are the calls of kernel_thread.h, made by the running thread of the kernel.
   void Barrier(Site where);
   uint64_t WarpExchange(WarpOperation operation, uint32_t mask, uint64_t value, int from,
                         Site where);
@@ -76,7 +76,7 @@ class BlockRunner {
   int not_left_ = 0;
   SharedMemory shared_;
 
-  // The warp that runs, and which of its lanes start next.
+  // The running warp, and which of its lanes start next.
   int warp_ = 0;
   int next_to_start_ = 0;
   Permutation lanes_{{}, 1, 0};
@@ -86,9 +86,9 @@ class BlockRunner {
   Fiber* running_ = nullptr;
 };
 
-// "kernel Fill<float>, block (1, 0, 0), thread (33, 0, 0)".
+// Such as "kernel Fill<float>, block (1, 0, 0), thread (33, 0, 0)".
 std::string DescribeThread(const KernelThread& thread);
-// The name of the kernel of KernelLaunch::signature, without namespaces.
+// The name of the kernel in a KernelLaunch::signature, without namespaces.
 std::string KernelName(const char* signature);
 
 }  // namespace satrap::host

@@ -62,7 +62,7 @@ TEST(HostDeviceTest, TooMuchMemoryIsRefused) {
     EXPECT_TRUE(first.ok() && second.ok());
     EXPECT_EQ(device->Allocate(100 << 10).status().code(), absl::StatusCode::kResourceExhausted);
   }
-  // What is freed may be allocated again.
+  // Freed memory may be allocated again.
   for (int i = 0; i < 3; ++i) {
     const auto memory = device->Allocate(1 << 20);
     ASSERT_TRUE(memory.ok());
@@ -87,7 +87,8 @@ TEST(HostDeviceTest, AWaitEndsAtItsDeadlineAndWhenItIsAborted) {
   EXPECT_TRUE(event->Poll().value());
 }
 
-// A second stream adds one to what the first has copied in; returns what the first copies out.
+// The test's stream copies a 1 in, a second stream adds 1 to it, and the test's stream copies the
+// result out. `wait_there` and `wait_back` say whether the streams wait for each other.
 float ThroughTwoStreams(const HostDeviceOptions& options, bool wait_there, bool wait_back) {
   TestDevice device(options);
   float* const x = device.Put(std::vector<float>{1});
@@ -118,8 +119,8 @@ TEST(HostDeviceTest, AMissingEventIsFoundByOneOfTheOrders) {
   EXPECT_GT(wrong_back, 0);
 }
 
-// A wait is for the record that was the event's last one when the wait began, even if a later
-// record of the same event is reached first.
+// A wait must end with the record that was the event's last when WaitFor was called, even if a
+// later record of the same event is reached first.
 TEST(HostDeviceTest, AWaitIsForTheRecordThatWasLastWhenItBegan) {
   for (const HostDeviceOptions& options : EveryOrder()) {
     TestDevice device(options);
@@ -132,7 +133,7 @@ TEST(HostDeviceTest, AWaitIsForTheRecordThatWasLastWhenItBegan) {
     device.stream()->Record(event.get());
     waiting->WaitFor(event.get());
     other->Record(event.get());
-    // 1 is added first, and then the value is doubled. The other order would give 3.
+    // The value must become (1 + 1) * 2. In the other order the result would be 3.
     Launch<DoubleKernel>(waiting.get(), {1}, {1}, 0, x);
     const auto doubled = device.device()->NewEvent().value();
     waiting->Record(doubled.get());
@@ -181,8 +182,8 @@ TEST(HostDeviceTest, ThreadsOfTheHostShareADevice) {
       stream->CopyOut(x->data(), values, 4000);
       stream->Record(event.get());
       if (WaitForEvent(event.get(), kTestTimeoutMs, Never).ok() && values[999] == 1000) ++right;
-      // Memory may be freed only when nothing is enqueued on the device: here, when all threads
-      // have waited.
+      // Memory may be freed only when nothing is enqueued on the device, so the threads wait for
+      // one another here.
       ++waited;
       while (waited.load() < 4) std::this_thread::yield();
     });

@@ -1,8 +1,8 @@
-// The order in which the host's device runs things that a card runs in no particular order: blocks,
-// warps, the lanes of a warp, and operations of different streams. A result that differs between
-// two orders depends on an order that no card promises: a barrier or an event is missing. One order
-// alone does not show it: with warps run forward, a warp that reads too early what an earlier warp
-// wrote still reads the right value.
+// The order in which the host's device runs things that a card may run in any order: blocks, warps,
+// the lanes of a warp, and operations of different streams. If a result differs between two orders,
+// it depends on an order that a card does not promise: a barrier or an event is missing. A single
+// order may hide this: if warps run in ascending order, a warp that reads a value of an earlier
+// warp without a barrier still reads the right value.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_EXECUTION_ORDER_H_
 #define SATRAP_NN_WORKER_DEVICE_HOST_EXECUTION_ORDER_H_
@@ -20,8 +20,8 @@ struct ExecutionOrder {
   uint64_t seed = 0;  // of kSeeded
 };
 
-// A permutation of [0, count): At(i) is the i-th to run. For kSeeded it is one of the maps i -> (a
-// i + b) mod count, a function of (seed, salt).
+// A permutation of [0, count): At(i) is the i-th to run. For kSeeded it is a map i -> (a i + b) mod
+// count, where a and b depend on (seed, salt).
 class Permutation {
  public:
   // REQUIRES: 0 <= count < 2^31
@@ -30,7 +30,7 @@ class Permutation {
     if (count == 0 || kind_ != ExecutionOrder::kSeeded) return;
     const uint64_t bits = RandomBits(order.seed, salt, static_cast<uint64_t>(count));
     offset_ = static_cast<int64_t>((bits >> 32) % static_cast<uint64_t>(count));
-    // The factor must share no divisor with count: one is found within a few steps.
+    // The factor must have no common divisor with count; a few steps are enough to find one.
     factor_ = 1 + static_cast<int64_t>((bits & 0xffffffff) % static_cast<uint64_t>(count));
     while (std::gcd(factor_, count) != 1) ++factor_;
   }

@@ -39,8 +39,8 @@ TEST(ExecutionOrderTest, TheSameSeedAndSaltGiveTheSameOrderAndOthersAnother) {
   EXPECT_NE(all, All({ExecutionOrder::kSeeded, 5}, 32, 2));
 }
 
-// Two warps must run in both orders within a few barriers, or a missing barrier between them goes
-// unnoticed.
+// Two warps must run in both orders within a few barriers. Otherwise a missing barrier between them
+// could go unnoticed.
 TEST(ExecutionOrderTest, TwoComeInBothOrders) {
   std::set<int64_t> first;
   for (uint64_t salt = 0; salt < 20; ++salt) {

@@ -16,27 +16,28 @@
 namespace satrap::host {
 namespace {
 
-// A signal handler has no argument: what it needs must be global.
+// Global, because a signal handler has no argument for it.
 std::array<std::atomic<const GuardedMemory*>, 256> watched;
 struct sigaction handler_before;
 
-// The processor says in bit 1 of the error code whether the access was a write.
+// Bit 1 of the processor's error code tells whether the access was a write.
 bool IsWrite(const void* context) {
   return (static_cast<const ucontext_t*>(context)->uc_mcontext.gregs[REG_ERR] & 2) != 0;
 }
 
-// The fault comes from the thread itself, in a plain access to device memory: it holds no lock of
-// the allocator, so a message may be composed here.
+// This runs in the thread that faulted, during a plain access to device memory. So the thread holds
+// no lock of the allocator, and the handler may compose a message.
 void OnFault(int signal, siginfo_t* info, void* context) {
-  // The signal was sent by a process and not caused by an access. No instruction will fault again,
-  // so the signal is raised again. It is blocked until this handler returns; then the handler that
-  // was there before gets it.
+  // The signal was sent by a process and not caused by an access. Returning would not make an
+  // instruction fault again, so the signal is raised again. It is blocked until this handler
+  // returns; then the previous handler gets it.
   if (info->si_code <= 0) {
     sigaction(signal, &handler_before, nullptr);
     raise(signal);
     return;
   }
-  // Only memory of the kernel's own device is opened: that of another may be destroyed meanwhile.
+  // Only memory of the kernel's own device is opened, because another device may be destroyed
+  // meanwhile.
   if (current_thread != nullptr) {
     const int interrupted_errno = errno;
     const bool opened = current_thread->block->memory->Open(info->si_addr);
@@ -54,8 +55,7 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     CHECK(host_uses_copies) << "the host" << access
                             << " of the device; use CopyIn and CopyOut (device_stream.h)";
   }
-  // After this the same instruction faults again, and the handler that was there before gets the
-  // signal.
+  // After this the same instruction faults again, and the previous handler gets the signal.
   sigaction(signal, &handler_before, nullptr);
 }
 

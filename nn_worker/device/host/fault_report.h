@@ -1,14 +1,14 @@
-// A kernel's first access to an allocation of its device faults, which opens the allocation
-// (guarded_memory.h). Every other segmentation fault in device memory becomes one message, and then
-// the end of the process:
+// A kernel's first access to an allocation of its device faults, and the fault handler opens the
+// allocation (guarded_memory.h). Every other segmentation fault in device memory prints one message
+// and ends the process:
 //
 //   CHECK failed: kernels_stay_within_device_memory at FILE:LINE kernel Fill, block (0, 0, 0),
 //   thread (31, 0, 0) wrote 0 bytes past the end of an allocation of 128 bytes
 //   CHECK failed: host_uses_copies at FILE:LINE the host read byte 0 of an allocation of 128 bytes
 //   of the device; use CopyIn and CopyOut (device_stream.h)
 //
-// The handler is installed once and stays until a fault elsewhere, or a SIGSEGV that a process
-// sends: these go to the handler that was there before.
+// The handler is installed once. A fault outside device memory, or a SIGSEGV that a process sends,
+// removes the handler and goes to the previous one.
 //
 // Thread-safe.
 
@@ -19,8 +19,8 @@ namespace satrap::host {
 
 class GuardedMemory;
 
-// Reports faults in this memory until RemoveFaultReport. At most 256 memories are watched at a
-// time; faults in any others stay plain segmentation faults.
+// Reports faults in this memory until RemoveFaultReport. At most 256 memories can be watched at a
+// time; faults in further memories remain plain segmentation faults.
 void AddFaultReport(const GuardedMemory* memory);
 void RemoveFaultReport(const GuardedMemory* memory);
 

@@ -7,8 +7,8 @@
 #include "common/base/check.h"
 #include "nn_worker/device/host/sanitizer.h"
 
-// Saves the registers that a call preserves and the stack pointer, and loads those of the other
-// stack. swapcontext would do the same with a system call each time, for the signal mask.
+// Saves the stack pointer and the registers that a call preserves, and loads those of the other
+// stack. swapcontext would do the same but would need a system call each time, for the signal mask.
 extern "C" void SatrapSwitchStack(void** save, void* load);
 extern "C" void SatrapStartFiber();
 
@@ -48,11 +48,11 @@ SatrapStartFiber:
 namespace satrap::host {
 namespace {
 
-// The guard pages below each stack. They are larger than the largest frame of a function, which
-// could otherwise reach beyond them without touching them.
+// The size of the guard pages below each stack. It is larger than the largest frame of a function,
+// because a larger frame could reach beyond the guard without touching it.
 constexpr size_t kGuardBytes = 64 * 1024;
-// Kernels need little of the stack. The message of a failed check and a sanitizer's frames need
-// most of it. Pages that are never touched cost nothing.
+// Kernels need little of this. Composing the message of a failed check, and a sanitizer's frames,
+// need most of it. Pages that are never touched cost nothing.
 constexpr size_t kStackBytes = 128 * 1024;
 
 }  // namespace
@@ -64,9 +64,9 @@ Fiber::Fiber(void (*body)(void* argument), void* argument)
                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
   CHECK(stack_ != MAP_FAILED) << "no memory for the stack of a kernel's thread";
   CHECK(mprotect(stack_, kGuardBytes, PROT_NONE) == 0);
-  // Builds the stack as SatrapSwitchStack leaves one: six registers, of which rbx and r12 are the
-  // arguments of SatrapStartFiber, and the address of SatrapStartFiber to return to. The call in it
-  // finds the stack aligned to 16.
+  // Builds the stack in the state in which SatrapSwitchStack leaves a stack: six registers, where
+  // rbx and r12 hold the arguments of SatrapStartFiber, and the address of SatrapStartFiber as the
+  // return address. When SatrapStartFiber makes its call, the stack is aligned to 16.
   void** top = reinterpret_cast<void**>(stack_ + kGuardBytes + kStackBytes);
   *--top = nullptr;
   *--top = nullptr;
@@ -81,8 +81,8 @@ Fiber::Fiber(void (*body)(void* argument), void* argument)
 
 Fiber::~Fiber() {
   if (tsan_fiber_ != nullptr) __tsan_destroy_fiber(tsan_fiber_);
-  // Frames that were left on the stack are poisoned. Without this, whatever is mapped here next
-  // would be poisoned, too.
+  // AddressSanitizer has poisoned frames that were left on the stack. Without this call, the next
+  // memory mapped here would be poisoned, too.
   if (__asan_unpoison_memory_region != nullptr) {
     __asan_unpoison_memory_region(stack_, kGuardBytes + kStackBytes);
   }

@@ -1,9 +1,9 @@
-// A Fiber is a stack that a thread switches to and back from, for x86-64. Each switch is reported
-// to AddressSanitizer or ThreadSanitizer, if the program has one of them. Below the stack
-// are 64 KiB of guard pages, so an overflow is a segmentation fault.
+// A Fiber is a separate stack to which a thread can switch and from which it can switch back, for
+// x86-64. Each switch is reported to AddressSanitizer or ThreadSanitizer, if the program uses one
+// of them. Below the stack are 64 KiB of guard pages, so an overflow is a segmentation fault.
 //
-// Thread-compatible. One thread after another may resume a fiber; code on it must not keep the
-// address of a thread-local variable across Suspend.
+// Thread-compatible. Different threads may resume a fiber, one after another; code on it must not
+// keep the address of a thread-local variable across Suspend.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_FIBER_H_
 #define SATRAP_NN_WORKER_DEVICE_HOST_FIBER_H_
@@ -14,9 +14,9 @@ namespace satrap::host {
 
 class Fiber {
  public:
-  // `body` does not return.
+  // `body` must never return.
   Fiber(void (*body)(void* argument), void* argument);
-  // The fiber must not be running. What lives on its stack is not destroyed.
+  // The fiber must not be running. Objects on its stack are not destroyed.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;

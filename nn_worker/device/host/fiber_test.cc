@@ -19,7 +19,7 @@ struct Counter {
   std::vector<std::string> log;
 };
 
-// Counts on its own stack, which keeps its values while others run.
+// Counts in variables on its own stack, which must keep their values while other fibers run.
 void Count(void* argument) {
   auto* const counter = static_cast<Counter*>(argument);
   double half = 0;
@@ -64,7 +64,7 @@ TEST(FiberTest, ManyFibersComeAndGo) {
 }
 
 // Each frame touches only its lowest byte, so four frames reach 32 KiB beyond a stack. The function
-// is not inlined, because one frame for several calls would reach over the guard.
+// is not inlined, because a joint frame of several calls would reach beyond the guard.
 [[gnu::noinline]] int Deep(int depth) {
   volatile char frame[40 * 1024];
   frame[0] = static_cast<char>(depth);
@@ -85,7 +85,7 @@ void Dive(void* argument) {
 TEST(FiberDeathTest, AnOverflowOfTheStackIsAFault) {
   Diver diver{1, nullptr}, below{1, nullptr};
   diver.fiber = std::make_unique<Fiber>(&Dive, &diver);
-  // Without a guard that is large enough, the first fiber would reach into the stack of this one.
+  // If the guard were too small, the first fiber would write into the stack of this fiber.
   below.fiber = std::make_unique<Fiber>(&Dive, &below);
   const auto died_of_the_fault = [](int status) {
     return (WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV) ||

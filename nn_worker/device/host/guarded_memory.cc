@@ -21,8 +21,8 @@ constexpr unsigned char kNanByte = 0xff;
 
 int64_t RoundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
 
-// Reads the guards, with their pages open; AddressSanitizer, for which they are poisoned, must not
-// object.
+// Reads the guards, whose pages must be open. The guards are poisoned, so AddressSanitizer is
+// switched off here.
 __attribute__((no_sanitize("address"))) bool GuardIntact(const char* begin, const char* end) {
   for (const char* p = begin; p < end; ++p) {
     if (static_cast<unsigned char>(*p) != kNanByte) return false;
@@ -56,8 +56,8 @@ GuardedMemory::~GuardedMemory() {
 void* GuardedMemory::Allocate(int64_t bytes) {
   const int64_t rounded = RoundUp(std::max<int64_t>(bytes, 1), kAlignment);
   const int64_t page_bytes = RoundUp(rounded + kGuardBytes, kPageBytes);
-  // One closed page lies before the allocation. After it comes the closed page of the next
-  // allocation.
+  // One closed page lies in front of the allocation. Behind the allocation lies the closed page
+  // that is in front of the next one.
   if (used_bytes_ + rounded > capacity_bytes_ ||
       begin_ + kReservedBytes - next_ < page_bytes + 2 * kPageBytes) {
     return nullptr;
@@ -93,8 +93,8 @@ void GuardedMemory::Free(void* data) {
   }
 }
 
-// Runs in the handler of a fault, too, so it takes no lock and allocates nothing. The map stays as
-// it is while a kernel runs.
+// The handler of a fault also calls this, so it takes no lock and allocates nothing. The map does
+// not change while a kernel runs.
 bool GuardedMemory::Open(const void* p) {
   const char* const at = static_cast<const char*>(p);
   auto found = allocations_.upper_bound(at);
@@ -105,7 +105,7 @@ bool GuardedMemory::Open(const void* p) {
   }
   Allocation& allocation = found->second;
   if (allocation.freed || at < allocation.pages || at >= allocation.pages_end) return false;
-  // A thread that comes before the pages are open returns, and faults again.
+  // If another thread is just opening the pages, this thread returns and may fault again.
   if (std::atomic_ref(allocation.open).exchange(true)) return true;
   open_[num_open_.fetch_add(1)] = &allocation;
   Protect(allocation.pages, allocation.pages_end, /*open=*/true);

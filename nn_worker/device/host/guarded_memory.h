@@ -1,20 +1,21 @@
-// The "device" memory of the host's device: a range of addresses of its own, closed to every
-// access. A copy opens its allocation by Open. A kernel opens one by its first access, which faults
-// (fault_report.h), because the arguments of a kernel do not show what it will touch, and opening
-// and closing every allocation took nine tenths of the time of tests.
+// The "device" memory of the host's device: a separate range of addresses, closed to every access.
+// A copy opens its allocation by Open. A kernel opens an allocation by its first access, which
+// faults (fault_report.h). The reason is that the arguments of a kernel do not show which
+// allocations it will access, and opening and closing all allocations took nine tenths of the time
+// of tests.
 //
-// An allocation lies between pages that stay closed. It ends where a page ends, except for up to 63
-// bytes by which its size is rounded up. These bytes, and the 64 bytes before it, must stay NaN:
-// FindOverrun finds a write. Under AddressSanitizer they are poisoned, so a read is found, too.
-// Addresses are never used again, so a use after Free is always a fault.
+// An allocation is surrounded by pages that stay closed. It ends where a page ends, except for up
+// to 63 bytes by which its size is rounded up. These bytes, and the 64 bytes in front of the
+// allocation, must stay NaN: FindOverrun finds a write. Under AddressSanitizer they are poisoned,
+// so a read is found, too. Addresses are never used again, so a use after Free is always a fault.
 //
-// A fault in this range that opens nothing prints what was touched, and by which thread of which
-// kernel or by the host, and aborts. Other faults go to the handler that was there before.
+// Any other fault in this range aborts. The message names the accessed bytes and either the thread
+// and kernel that accessed them, or the host. Faults elsewhere go to the previous handler.
 //
-// An allocation is open for the whole process: if a thread of the host touches it while another one
-// runs operations on it, that is not detected.
+// An open allocation is open for the whole process: a host thread that accesses it while another
+// thread runs operations on it is not detected.
 //
-// Thread-compatible; the threads of a kernel may call Open at once.
+// Thread-compatible; the threads of a kernel may call Open at the same time.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_GUARDED_MEMORY_H_
 #define SATRAP_NN_WORKER_DEVICE_HOST_GUARDED_MEMORY_H_
@@ -30,25 +31,26 @@ namespace satrap::host {
 
 class GuardedMemory {
  public:
-  // Fails Allocate when more than `capacity_bytes` would be in use.
+  // Allocate returns null if more than `capacity_bytes` would be in use.
   explicit GuardedMemory(int64_t capacity_bytes);
   ~GuardedMemory();
   GuardedMemory(const GuardedMemory&) = delete;
   GuardedMemory& operator=(const GuardedMemory&) = delete;
 
-  // Aligned to 64; every byte is 0xff, which is NaN in every format. Null if it does not fit.
+  // Memory aligned to 64, whose bytes are all 0xff, which is NaN in every format. Null if it does
+  // not fit.
   void* Allocate(int64_t bytes);
   void Free(void* data);
 
-  // Opens the allocation in whose pages `p` lies, until CloseAll; false if there is none.
+  // Opens the allocation whose pages contain `p`, until CloseAll; false if there is none.
   bool Open(const void* p);
   void CloseAll();
-  // Whether [p, p + bytes) lies within one allocation.
+  // Whether [p, p + bytes) is within one allocation.
   bool Holds(const void* p, int64_t bytes) const;
-  // Describes what a write outside of an open allocation has changed; "" if nothing. Closed
-  // allocations cannot have been written.
+  // Describes the damage of a write beyond an open allocation; "" if there is none. Closed
+  // allocations cannot have been written to.
   std::string FindOverrun() const;
-  // Describes where an address lies.
+  // Describes the position of an address relative to the allocations.
   std::string Describe(const void* p) const;
   bool Reserves(const void* p) const { return p >= begin_ && p < begin_ + kReservedBytes; }
 
@@ -65,11 +67,11 @@ class GuardedMemory {
 
   const int64_t capacity_bytes_;
   char* const begin_;
-  char* next_;  // what follows was never given out
+  char* next_;  // memory from here on has never been allocated
   int64_t used_bytes_ = 0;
   std::map<const char*, Allocation> allocations_;  // freed ones too, for Describe
-  // The first num_open_ elements are open. Its size is that of allocations_, so a fault allocates
-  // nothing.
+  // Only the first num_open_ elements are in use. It has as many elements as allocations_, so that
+  // handling a fault allocates nothing.
   std::vector<Allocation*> open_;
   std::atomic<size_t> num_open_ = 0;
 };

@@ -21,21 +21,21 @@
 namespace satrap {
 namespace {
 
-// Device memory that operations open is closed again at the end of a poll. That costs system calls,
-// so a poll runs more than one operation.
+// Operations open the device memory, and a poll closes it again. This costs system calls, so a poll
+// runs several operations.
 constexpr int kOperationsPerPoll = 64;
-// A card's queue is bounded, too: a call then waits for room.
+// A card's queue is bounded, too: when it is full, a call waits for room.
 constexpr size_t kMaxEnqueued = 4096;
 constexpr int64_t kMaxBlocks = int64_t{1} << 31;
-// The limits of all cards so far.
+// The limits of all cards that exist so far.
 constexpr int64_t kMaxThreadsInBlock = 1024;
 constexpr uint32_t kMaxGridY = 65535;  // and z
 constexpr uint32_t kMaxBlockZ = 64;
 constexpr std::align_val_t kPinnedAlignment{64};
 
-// A point of a stream. Each record of an event makes a new one, so that whoever waits for an
-// earlier record is not released by a later one, which may be reached first on another stream.
-// Shared, because the event may be destroyed before its operations run.
+// A point in a stream. Each record of an event makes a new point. Otherwise a waiter for an earlier
+// record could be released by a later record, which may be reached first on another stream. Points
+// are shared, because an event may be destroyed before the operations that use it run.
 struct Point {
   bool reached = false;
 };
@@ -56,7 +56,7 @@ using Queue = std::deque<Operation>;
 // A launch runs after its call has returned, so it keeps a copy of the arguments.
 struct StoredLaunch {
   explicit StoredLaunch(const KernelLaunch& given) : launch(given) {
-    // Each argument is at a multiple of 16, which is enough for all of them.
+    // Each argument begins at a multiple of 16, which is enough alignment for all types.
     for (int i = 0; i < given.num_args; ++i) {
       offsets.push_back(bytes.size() * sizeof(Chunk));
       bytes.resize(bytes.size() + (given.arg_bytes[i] + sizeof(Chunk) - 1) / sizeof(Chunk));
@@ -107,8 +107,8 @@ class HostDevice final : public Device {
 
  private:
   void Enqueue(Queue* queue, std::function<void()> run) REQUIRES(mutex_);
-  // Runs operations as long as `wanted` returns true, at most `limit` of them. Device memory that
-  // they open stays open until the last has run.
+  // Runs operations while `wanted` returns true, but at most `limit`. Device memory that they open
+  // stays open until the last of them has run.
   void RunWhile(int64_t limit, const std::function<bool()>& wanted) REQUIRES(mutex_);
   Queue* ChooseQueue() REQUIRES(mutex_);
   void RunKernel(const StoredLaunch& stored) REQUIRES(mutex_);
@@ -124,7 +124,7 @@ class HostDevice final : public Device {
   std::vector<std::unique_ptr<host::BlockRunner>> runners_;   // one a thread of the pool
   std::map<const char*, int64_t> pinned_ GUARDED_BY(mutex_);  // bytes by address
   std::vector<std::unique_ptr<Queue>> queues_ GUARDED_BY(mutex_);
-  // The stream that is captured, and what it has been given; null: none is.
+  // The captured stream and the operations captured so far. Null if no stream is being captured.
   Queue* capturing_ GUARDED_BY(mutex_) = nullptr;
   std::thread::id capturing_thread_ GUARDED_BY(mutex_);
   std::vector<Operation> captured_ GUARDED_BY(mutex_);
@@ -213,9 +213,9 @@ absl::StatusOr<std::unique_ptr<Memory>> HostDevice::Allocate(int64_t bytes) {
   void* const data =
       used_bytes_ + bytes <= options_.memory_bytes ? memory_.Allocate(bytes) : nullptr;
   if (data == nullptr) {
-    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes, " bytes beside ",
-                                                     used_bytes_, " in use, of ",
-                                                     options_.memory_bytes));
+    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes, " bytes: ", used_bytes_,
+                                                     " of ", options_.memory_bytes,
+                                                     " bytes are in use"));
   }
   ++num_allocations_;
   used_bytes_ += bytes;
@@ -235,11 +235,11 @@ absl::StatusOr<std::unique_ptr<Memory>> HostDevice::AllocatePinned(int64_t bytes
   MutexLock lock(&mutex_);
   CheckNotCapturing("pinned memory is taken");
   if (used_bytes_ + bytes > options_.memory_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes, " pinned bytes beside ",
-                                                     used_bytes_, " in use, of ",
-                                                     options_.memory_bytes));
+    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes,
+                                                     " pinned bytes: ", used_bytes_, " of ",
+                                                     options_.memory_bytes, " bytes are in use"));
   }
-  // The allocator's own block ends where `bytes` end, so AddressSanitizer sees an overrun by the
+  // The allocator's own block ends where `bytes` end, so AddressSanitizer detects an overrun by the
   // host.
   void* const data = ::operator new(std::max<int64_t>(bytes, 1), kPinnedAlignment);
   std::memset(data, 0xff, bytes);
@@ -288,13 +288,13 @@ void HostDevice::LaunchGraph(Queue* queue, const std::vector<Operation>& operati
   for (const Operation& operation : operations) Enqueue(queue, operation.run);
 }
 
-// In a capture a card refuses these calls, or would repeat them with what the host's memory holds
-// by then.
+// During a capture a card refuses these calls, or would repeat them with the values that the host's
+// memory holds at each launch.
 void HostDevice::CheckNotCaptured(const Queue* queue, const char* call) const {
   CHECK(queue != capturing_) << call << " cannot be captured";
 }
 
-// Threads other than the one that captures may make these calls.
+// The capturing thread must not make these calls; other threads may.
 void HostDevice::CheckNotCapturing(const char* call) const {
   CHECK(capturing_ == nullptr || capturing_thread_ != std::this_thread::get_id())
       << call << " while the same thread captures a stream: a card refuses it";
@@ -415,8 +415,8 @@ void HostDevice::Enqueue(Queue* queue, std::function<void()> run) {
   ++enqueued_;
 }
 
-// An operation waits only for one that was enqueued before it, so as long as any is left, the
-// oldest of all can run.
+// An operation waits only for operations enqueued before it. So while any are left, the oldest of
+// all can run.
 Queue* HostDevice::ChooseQueue() {
   std::vector<Queue*> ready;
   for (const std::unique_ptr<Queue>& queue : queues_) {

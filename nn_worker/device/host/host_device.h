@@ -1,15 +1,14 @@
-// A Device that runs kernels and copies on the CPU, to find what is wrong with them before a card
-// runs them, and to run everything without one. docs/gpu.md says what it shows and what it cannot
-// show.
+// A Device that runs kernels and copies on the CPU, to find their faults before they run on a card,
+// and to run programs without a card. docs/gpu.md says which faults it can and cannot show.
 //
 // An operation runs as late as the contract of device_stream.h allows: while an event is polled, a
-// stream is destroyed, or too many operations are enqueued. They then run in the caller's thread,
-// in an order of streams that ExecutionOrder decides, and only then is device memory accessible. So
-// the host never sees a result that it has not waited for, and streams do not happen to run in an
-// order that nothing enforces.
+// stream is destroyed, or too many operations are enqueued. Operations then run in the caller's
+// thread, in an order of streams that ExecutionOrder decides, and device memory is accessible only
+// while they run. So the host never sees a result that it has not waited for, and code that relies
+// on an order of streams which it does not enforce gives wrong results.
 //
-// REQUIRES: pinned pointers lie in memory from AllocatePinned; memory is freed when nothing is
-// enqueued. Fails a CHECK otherwise, as for everything that block_runner.h and guarded_memory.h
+// REQUIRES: pinned pointers are in memory from AllocatePinned; memory is freed only when nothing is
+// enqueued. Otherwise a CHECK fails, as for the faults that block_runner.h and guarded_memory.h
 // find.
 //
 // Thread-safe.
@@ -27,10 +26,10 @@ namespace satrap {
 
 struct HostDeviceOptions {
   host::ExecutionOrder order;
-  // Threads that run the blocks of a kernel at once. More than 1 is faster, but then the order of
-  // the blocks, and of atomic additions, differs from run to run.
+  // The number of threads that run blocks of a kernel at the same time. More than 1 is faster, but
+  // then the order of the blocks, and of atomic additions, differs from run to run.
   int threads = 1;
-  // Device and pinned memory together.
+  // The limit for device and pinned memory together.
   int64_t memory_bytes = int64_t{4} << 30;
 };
 

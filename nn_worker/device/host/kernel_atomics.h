@@ -1,5 +1,5 @@
-// The atomic operations of kernel.h for the host: relaxed, of one value, as CUDA's. Part of
-// kernel_dialect.h.
+// The atomic operations of kernel.h for the host. Like CUDA's they are relaxed and work on one
+// value. Part of kernel_dialect.h.
 //
 // Thread-safe: the blocks of a kernel may run on several threads.
 
@@ -33,7 +33,8 @@ inline uint64_t AtomicAdd(uint64_t* p, uint64_t v) {
   return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
 }
 inline float AtomicAdd(float* p, float v) {
-  // The builtin compares integers only, and a NaN is not equal to itself anyway.
+  // Compares the bits of the values: the builtin compares only integers, and a NaN would not be
+  // equal to itself.
   uint32_t* const bits = reinterpret_cast<uint32_t*>(p);
   uint32_t before = __atomic_load_n(bits, __ATOMIC_RELAXED), after;
   float value;

@@ -1,5 +1,5 @@
-// The names of kernel.h for the host: threads are fibers of a BlockRunner (block_runner.h), and the
-// functions of kernel_thread.h do what needs the other threads of a block.
+// The names of kernel.h for the host. Threads are fibers of a BlockRunner (block_runner.h), and
+// operations that involve other threads of a block call the functions of kernel_thread.h.
 //
 // Kernel sources include this file through kernel.h, as "kernel_dialect.h".
 
@@ -20,7 +20,7 @@
 #define SATRAP_KERNEL
 #define SATRAP_DEVICE
 
-// The address of the site tells the arrays of a kernel apart.
+// The arrays of a kernel are distinguished by the address of the site.
 #define SHARED_ARRAY(T, name, dims)                                             \
   static const char name##_site = 0;                                            \
   using name##_array = T dims;                                                  \

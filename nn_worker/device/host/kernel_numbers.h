@@ -1,7 +1,8 @@
-// The conversions and functions of numbers of kernel.h for the host. Part of kernel_dialect.h.
+// The number conversions and functions of kernel.h for the host. Part of kernel_dialect.h.
 //
-// A product that is added to something is rounded twice here, unless it is written as Fma, but nvcc
-// fuses the two operations where it can. So results agree to rounding, not to the bit.
+// nvcc fuses a multiplication with the addition that follows it where it can, and then rounds once.
+// Here both operations round, unless they are written as Fma. So results agree up to rounding, but
+// not bit by bit.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_KERNEL_NUMBERS_H_
 #define SATRAP_NN_WORKER_DEVICE_HOST_KERNEL_NUMBERS_H_

@@ -1,8 +1,8 @@
 // One thread of a running kernel, as the kernel sees it through kernel_dialect.h, and the calls
-// that need its block. Called from kernels alone.
+// that involve its block. Only kernels call them.
 //
-// A broken contract ends the process, with one message that names the rule, the source's line,
-// kernel, block and thread.
+// A broken contract ends the process with one message that names the rule, the source line, the
+// kernel, the block and the thread.
 //
 // Thread-safe: a call concerns the block that runs in the calling thread.
 
@@ -18,13 +18,13 @@ namespace satrap::host {
 class BlockRunner;
 class GuardedMemory;
 
-// A line of a kernel's source. clang 14 has no std::source_location.
+// A line of a kernel's source. (clang 14 does not have std::source_location.)
 struct Site {
   const char* file = "";
   int line = 0;
 };
 
-// The block that runs in a thread of the host.
+// The block that a host thread is running.
 struct Block {
   const char* signature = "";  // KernelLaunch::signature
   Dim3 index;
@@ -41,7 +41,7 @@ struct KernelThread {
   int lane = 0;    // number % 32
 };
 
-// The kernel thread that runs in this thread of the host; null outside kernels. It is a variable
+// The kernel thread that this host thread is running; null outside kernels. It is a variable
 // because the functions that kernels call do not get it as an argument.
 inline constinit thread_local KernelThread* current_thread = nullptr;
 
@@ -50,14 +50,14 @@ enum class WarpOperation { kSync, kShuffle, kShuffleDown, kShuffleXor, kVote };
 // Returns when all threads of the block have called it.
 void Barrier(Site where);
 
-// Waits until all lanes of `mask` have called it. Returns the `value` of lane `from` or, for kVote,
-// one bit for each lane, set if its value is not 0. If `mask` does not name lane `from`, all bits
-// are set: a NaN.
+// Waits until all lanes of `mask` have called it. Returns the `value` of lane `from`. If `mask`
+// does not include that lane, all bits of the result are set, which is a NaN. For kVote returns one
+// bit for each lane instead, which is set if the lane's value is not 0.
 uint64_t WarpExchange(WarpOperation operation, uint32_t mask, uint64_t value, int from, Site where);
 
-// The block's array of `bytes` bytes that belongs to `site`, aligned to 16. NaN at first.
+// The block's array for `site`: `bytes` bytes, aligned to 16, NaN at first.
 void* SharedArray(const void* site, const char* name, int64_t bytes);
-// The launch's shared_bytes, aligned to 16. NaN at first.
+// The launch's memory of shared_bytes, aligned to 16, NaN at first.
 void* DynamicShared();
 
 [[noreturn]] void FailAlignment(const void* p, int64_t bytes, Site where);

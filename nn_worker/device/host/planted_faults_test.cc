@@ -1,6 +1,6 @@
-// Kernels with one fault each. The faults that a card would not report, or reports as wrong
-// numbers, end in a message that names kernel, block, thread and line; those that depend on the
-// order of warps give a wrong result in one of the orders.
+// Tests kernels with one fault each. On a card these faults would go unnoticed, or would only give
+// wrong numbers. Here most end in a message that names the kernel, block, thread and line. Faults
+// that depend on the order of warps give a wrong result in at least one of the orders.
 
 #include <signal.h>
 #include <sys/wait.h>
@@ -19,10 +19,11 @@
 namespace satrap {
 namespace {
 
-// AddressSanitizer, if the program has it, is the first to report an access to a guard.
+// If the program uses AddressSanitizer, it reports an access to a guard first.
 constexpr char kGuardWrite[] = "wrote past the end|AddressSanitizer";
 
-// A death test's fork has only one thread, so its device has one, too, and is made in the fork.
+// The fork of a death test has only one thread. So the device uses only one thread, and it is
+// created in the fork.
 template <auto kKernel, typename... Args>
 void RunKernel(Dim3 grid, Dim3 block, int64_t elements, Args... args) {
   TestDevice device;
@@ -36,11 +37,12 @@ SATRAP_KERNEL void UnderrunKernel(float* y) { y[-static_cast<int64_t>(ThreadInde
 SATRAP_KERNEL void ReadKernel(float* y, int64_t at) { y[0] = y[at]; }
 
 TEST(PlantedFaultDeathTest, OverrunOfDeviceMemory) {
-  // Writes into the closed page after the allocation: the message names the thread that did it.
+  // This writes into the page after the allocation, which is closed to all accesses. The message
+  // names the thread.
   EXPECT_DEATH(RunKernel<OverrunKernel>({2}, {16}, 16, 17),
                "kernels_stay_within_device_memory .*kernel OverrunKernel, block \\(1, 0, 0\\), "
                "thread \\(0, 0, 0\\) wrote 0 bytes past the end of an allocation of 64 bytes");
-  // Writes into the bytes by which the allocation's size is rounded up.
+  // This writes into the bytes by which the allocation's size is rounded up.
   EXPECT_DEATH(RunKernel<OverrunKernel>({1}, {16}, 15, 16), kGuardWrite);
   EXPECT_DEATH(RunKernel<UnderrunKernel>({1}, {16}, 16),
                "wrote before the beginning|AddressSanitizer");
@@ -74,8 +76,8 @@ TEST(PlantedFaultDeathTest, DeviceMemoryOnTheHost) {
 
 SATRAP_KERNEL void TouchKernel(float* y) { y[0] += 1; }
 
-// An allocation that a kernel has opened by its access is closed again, and one that it leaves
-// alone is not opened.
+// An allocation that a kernel has accessed must be closed again after the kernel, and one that it
+// has not accessed must stay closed.
 TEST(PlantedFaultDeathTest, DeviceMemoryOnTheHostBehindAKernel) {
   TestDevice device;
   float* const touched = device.Put(std::vector<float>(100, 1));
@@ -101,8 +103,8 @@ TEST(PlantedFaultDeathTest, MemoryOfAnotherDevice) {
       "PointerKernel.* read byte 0 of an allocation of 64 bytes");
 }
 
-// A failed system call has left its error in errno. The access to memory between it and the reader
-// of errno faults, but must not change errno.
+// errno is set, as after a failed system call. The next access to memory faults, but the fault
+// handler must not change errno.
 SATRAP_KERNEL void ErrnoKernel(float* y) {
   errno = ENOENT;
   y[0] = 1;
@@ -116,11 +118,11 @@ TEST(PlantedFaultTest, AFirstAccessLeavesErrnoAsItWas) {
   EXPECT_EQ(device.Get(y, 2)[1], ENOENT);
 }
 
-// The fault handler passes on a signal that was sent by a process.
+// The fault handler must pass on a signal that was sent by a process.
 TEST(PlantedFaultDeathTest, ASignalThatIsSentEndsTheProcess) {
   const auto ended = [](int status) {
     if (WIFSIGNALED(status)) return WTERMSIG(status) == SIGSEGV;
-    // The handlers of AddressSanitizer and of ThreadSanitizer exit.
+    // The handlers of AddressSanitizer and of ThreadSanitizer call exit with these codes.
     return WIFEXITED(status) && (WEXITSTATUS(status) == 1 || WEXITSTATUS(status) == 66);
   };
   EXPECT_EXIT(
@@ -192,8 +194,9 @@ TEST(PlantedFaultDeathTest, OverrunOfSharedMemory) {
   RunKernel<SharedOverrunKernel>({1}, {32}, 16);
 }
 
-// y[b] = the sum of the block's values in shared memory, by a tree. The faults: no barrier between
-// the levels of the tree; no barrier before it; values of absent threads are never written.
+// y[b] = the sum of the block's values in shared memory, computed by a tree. A false argument
+// plants a fault: no barrier between the levels of the tree (kBetween), no barrier before it
+// (kBefore), or values of absent threads that are never written (kAll).
 template <bool kBetween, bool kBefore, bool kAll>
 SATRAP_KERNEL void TreeKernel(const float* x, float* y) {
   SHARED_ARRAY(float, sums, [128]);
@@ -248,8 +251,8 @@ TEST(PlantedFaultTest, ABlockDoesNotSeeTheSharedMemoryOfTheBlockBefore) {
   }
 }
 
-// Warp 1 hands a value to warp 0. Without the barrier, only an order that runs warp 1 first gives
-// the right value. So the orders differ, which shows the fault.
+// One warp passes a value to the other without a barrier. The result is right only in orders that
+// run the writing warp first. So results differ between orders, which shows the fault.
 template <int kWriter>
 SATRAP_KERNEL void HandOverKernel(float* y) {
   SHARED_ARRAY(float, value, [1]);
@@ -271,7 +274,7 @@ std::vector<bool> Finds() {
 
 TEST(PlantedFaultTest, OneOrderAloneMissesADeletedBarrier) {
   const auto later = Finds<HandOverKernel<1>>(), earlier = Finds<HandOverKernel<0>>();
-  // The list of EveryOrder begins with forward and reverse.
+  // EveryOrder() lists the forward order first, then the reverse order.
   EXPECT_TRUE(later[0]);
   EXPECT_FALSE(later[1]);
   EXPECT_FALSE(earlier[0]);
@@ -306,7 +309,7 @@ TEST(PlantedFaultDeathTest, ABarrierInsideDivergentCode) {
                "here, while thread \\(0, 0, 0\\) waits at .*planted_faults_test.cc:[0-9]+");
 }
 
-// Lanes from `present` on do something else than the others, which shuffle with the full mask.
+// Lanes below 20 shuffle with the full mask. The other lanes of the warp do something else.
 enum class Absent { kLeft, kAtBarrier, kOtherMask };
 template <Absent kAbsent>
 SATRAP_KERNEL void AbsentLaneKernel(float* y) {

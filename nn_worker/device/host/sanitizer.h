@@ -1,5 +1,6 @@
-// The entry points of AddressSanitizer and ThreadSanitizer that the host's device uses, as weak
-// symbols: null in a program without that sanitizer, so that one source serves all builds.
+// The functions of AddressSanitizer and ThreadSanitizer that the host's device calls. They are weak
+// symbols, which are null in a program without that sanitizer, so that one source serves all
+// builds.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_SANITIZER_H_
 #define SATRAP_NN_WORKER_DEVICE_HOST_SANITIZER_H_

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kGuardBytes = 64;
 constexpr int64_t kAlignment = 64;
-// No real kernel declares this many arrays in 48 KiB.
+// No real kernel declares so many arrays in 48 KiB.
 constexpr int64_t kMaxArrays = 64;
 constexpr int64_t kStorageBytes = kSharedBytes + kMaxArrays * (kGuardBytes + kAlignment);
 constexpr unsigned char kNanByte = 0xff;
@@ -51,7 +51,7 @@ void* SharedMemory::Add(const void* site, const char* name, int64_t bytes) {
   const auto count = static_cast<int64_t>(entries_.size());
   if (array_bytes_ + bytes > kSharedBytes || count == kMaxArrays) return nullptr;
   const Entry entry{site, name, used_bytes_, used_bytes_ + bytes};
-  // The guard ends where the next array may begin.
+  // The guard extends to where the next array may begin.
   const int64_t next = (entry.end + kGuardBytes + kAlignment - 1) / kAlignment * kAlignment;
   std::memset(memory_ + entry.begin, kNanByte, next - entry.begin);
   Poison(memory_ + entry.end, next - entry.end);

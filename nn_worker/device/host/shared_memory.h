@@ -1,6 +1,6 @@
 // The shared memory of one block at a time. Each array is NaN at first (all bits set) and is
-// followed by 64 bytes that must stay so: a write past its end is found when the block ends, a read
-// past its end gives NaN. Under AddressSanitizer both are found at once.
+// followed by 64 bytes that must stay NaN. A write past its end is found when the block ends, and a
+// read past its end gives NaN. With AddressSanitizer both are found immediately.
 //
 // Thread-compatible.
 
@@ -21,12 +21,12 @@ class SharedMemory {
   SharedMemory();
   ~SharedMemory();
 
-  // Begins a block. Arrays of the block before are gone.
+  // Begins a block. The arrays of the previous block are gone.
   void Begin(int64_t dynamic_bytes);
-  // The array of `site`, made at the first call. Null if it does not fit.
+  // The array for `site`, created by the first call. Null if it does not fit.
   void* Array(const void* site, const char* name, int64_t bytes);
   void* dynamic() { return memory_; }
-  // The name of an array past whose end the block has written, or null.
+  // The name of an array that the block has written past the end of, or null.
   const char* FindOverrun() const;
 
  private:

@@ -1,4 +1,4 @@
-// Graphs of a stream on the host's device.
+// Tests graphs of a stream on the host's device.
 
 #include <functional>
 #include <memory>

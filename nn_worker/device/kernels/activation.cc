@@ -14,8 +14,7 @@ SATRAP_KERNEL void BiasActivateKernel(ConstValues x, const float* bias, Activati
     const int64_t c = g * kGroup;
     Group values = LoadGroup(x, r, c);
     if (bias != nullptr) {
-      // A bias is a parameter, which begins wherever the one before it ended, so it may not be
-      // aligned.
+      // A bias may begin anywhere in the flat range of parameters, so it may not be aligned.
       const Group added = LoadGroup(bias + c, y.cols - c, /*aligned=*/false);
       for (int i = 0; i < kGroup; ++i) values.lane[i] += added.lane[i];
     }

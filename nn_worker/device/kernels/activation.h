@@ -1,4 +1,4 @@
-// Biases and activations, element by element, and the activations' gradients.
+// Biases and activations, element by element, and the gradients of activations.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ACTIVATION_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ACTIVATION_H_
@@ -9,7 +9,7 @@
 
 namespace satrap {
 
-// y = f(x + bias). y may be x. bias: [cols]; null: none
+// y = f(x + bias). y may be x. bias: [cols], or null for no bias
 void BiasActivate(DeviceStream* stream, ConstValues x, const float* bias, Activation activation,
                   Values y);
 // dx = dy f'(x), from y = f(x); with `add`, dx += dy f'(x). dx may be dy.

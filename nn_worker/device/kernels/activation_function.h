@@ -1,4 +1,4 @@
-// The activations of nn_worker/backend/backend.h for one value. For kernel sources.
+// The activations of nn_worker/backend/backend.h, for a single value. For kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ACTIVATION_FUNCTION_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ACTIVATION_FUNCTION_H_
@@ -8,14 +8,15 @@
 
 namespace satrap {
 
-// Calls exp only for values that are not positive, so it cannot overflow.
+// Applies exp only to values that are not positive, so it cannot overflow.
 SATRAP_DEVICE inline float Sigmoid(float x) {
   if (x >= 0) return 1.0f / (1.0f + Exp(-x));
   const float e = Exp(x);
   return e / (1.0f + e);
 }
 
-// f(x). A NaN stays a NaN, so that the finite check sees it: hence not Max(x, 0), which drops it.
+// f(x). A NaN stays a NaN, so that the finite check finds it. Therefore ReLU is not Max(x, 0),
+// which drops a NaN.
 SATRAP_DEVICE inline float Activated(Activation activation, float x) {
   switch (activation) {
     case Activation::kLinear:

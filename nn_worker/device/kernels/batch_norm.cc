@@ -15,19 +15,19 @@ constexpr int64_t kMaxGridY = 65535;
 
 int64_t PiecesOf(int64_t rows) { return (rows + kBatchNormRows - 1) / kBatchNormRows; }
 
-// partials[piece] = [the sums of `first` | the sums of `second`] over the rows of a piece, where
-// pair(r, c) gives both values.
+// Writes partials[piece] = [the sums of `first` | the sums of `second`] over the rows of a piece,
+// where pair(r, c) returns both values.
 struct Two {
   double first, second;
 };
 template <typename Pair>
 SATRAP_DEVICE void SumPairs(int64_t rows, int64_t cols, double* partials, Pair pair) {
-  // One column more than is used, so that the lanes of a warp hit different banks.
+  // The rows have one unused column, so that the lanes of a warp use different banks.
   SHARED_ARRAY(double, first, [kRowsAtOnce][kCols + 1]);
   SHARED_ARRAY(double, second, [kRowsAtOnce][kCols + 1]);
   const int tx = static_cast<int>(ThreadIndex().x), ty = static_cast<int>(ThreadIndex().y);
   const int64_t c = static_cast<int64_t>(BlockIndex().x) * kCols + tx;
-  // A grid has at most 65535 rows of blocks; more pieces take several turns.
+  // A grid has at most 65535 rows of blocks. If there are more pieces, a block computes several.
   for (int64_t piece = BlockIndex().y; piece * kBatchNormRows < rows; piece += GridSize().y) {
     const int64_t begin = piece * kBatchNormRows;
     const int64_t end = begin + kBatchNormRows < rows ? begin + kBatchNormRows : rows;
@@ -80,7 +80,7 @@ SATRAP_KERNEL void AddPiecesKernel(const double* partials, int64_t pieces, int64
   }
 }
 
-// The number of samples; 1 if there are none, because the sums are then 0 anyway.
+// The number of samples. If there are none it is 1, because the sums are then 0 anyway.
 SATRAP_DEVICE double CountOf(const double* sums, int64_t cols) {
   return sums[2 * cols] < 1 ? 1 : sums[2 * cols];
 }
@@ -88,7 +88,7 @@ SATRAP_DEVICE double CountOf(const double* sums, int64_t cols) {
 // Rounding may make the difference of nearly equal sums negative.
 SATRAP_DEVICE double VarianceOf(const double* sums, int64_t cols, int64_t c, double n) {
   const double mean = sums[c] / n, variance = sums[cols + c] / n - mean * mean;
-  // Not Max, which would hide a NaN.
+  // Max is not used, because it would hide a NaN.
   return variance < 0 ? 0 : variance;
 }
 
@@ -150,7 +150,7 @@ SATRAP_KERNEL void RunningKernel(const StepControl* control, const double* sums,
                                  float momentum, float* mean, float* variance) {
   if (control->apply == 0) return;
   const double n = sums[2 * cols];
-  if (n == 0) return;  // no sample says anything of the distribution
+  if (n == 0) return;  // without samples nothing is known of the distribution
   const double unbiased = n > 1 ? n / (n - 1) : 1;
   for (int64_t c = ThreadInGrid(); c < cols; c += ThreadsInGrid()) {
     mean[c] = static_cast<float>(momentum * mean[c] + (1 - momentum) * (sums[c] / n));

@@ -1,11 +1,10 @@
-// Batch normalisation (Ioffe and Szegedy, "Batch Normalization" (2015), algorithm 1) with its
-// gradient and the sums that both are made of. The formulas are those of
-// nn_worker/backend/backend.h.
+// Batch normalisation (Ioffe and Szegedy, "Batch Normalization" (2015), algorithm 1), its gradient,
+// and the sums that both need. The formulas are those of nn_worker/backend/backend.h.
 //
-// Sums are in double: the variance is the difference of two sums, and in f32 nothing would be left
-// of it in a column whose mean is large. The rows are cut into pieces of kBatchNormRows; a block
-// sums a piece by a tree, and the pieces are added in order. So the bits depend on the number of
-// rows alone.
+// Sums are in double: the variance is the difference of two sums, and in f32 it would lose all its
+// digits in a column whose mean is large. The rows are divided into pieces of kBatchNormRows. A
+// block sums up a piece by a tree, and the sums of the pieces are added in order. So the bits
+// depend only on the values and the number of rows.
 //
 // All pointers are to device memory. Vectors have `cols` values without gaps.
 
@@ -22,12 +21,12 @@ namespace satrap {
 
 inline constexpr int64_t kBatchNormRows = 1024;
 
-// The values of `partials` that the sums over `rows` need.
+// The number of values of `partials` that the sums over `rows` rows need.
 inline int64_t BatchNormPartials(int64_t rows, int64_t cols) {
   return (rows + kBatchNormRows - 1) / kBatchNormRows * 2 * cols;
 }
 
-// The mean of a column, and 1 / sqrt(variance + epsilon).
+// The mean of each column, and 1 / sqrt(variance + epsilon).
 struct BatchNormStats {
   const float* mean;
   const float* inverse_std;
@@ -35,7 +34,8 @@ struct BatchNormStats {
 
 // sums: [2 cols + 1] = [sum x | sum x^2 | rows].
 void SumMoments(DeviceStream* stream, ConstValues x, double* partials, double* sums);
-// Computes mean and inverse_std from the sums of SumMoments, of one rank or added up over all.
+// Computes mean and inverse_std from the sums of SumMoments, of one rank or added up over all
+// ranks.
 void MomentsToStats(DeviceStream* stream, const double* sums, int64_t cols, float epsilon,
                     float* mean, float* inverse_std);
 // y = (x - mean) * gamma * inverse_std + beta.
@@ -55,8 +55,8 @@ void NormalizeGrad(DeviceStream* stream, ConstValues x, const BatchNormStats& st
                    const float* gamma, ConstValues dy, const double* sums, const double* grad_sums,
                    float* means, Values dx, bool add);
 
-// mean, variance (unbiased where n > 1) := momentum * old + (1 - momentum) * batch; unchanged if n,
-// of `sums`, is 0 or the control does not apply.
+// mean, variance (unbiased where n > 1) := momentum * old + (1 - momentum) * batch. Unchanged if n,
+// taken from `sums`, is 0 or the control does not apply.
 void UpdateRunningStats(DeviceStream* stream, const StepControl* control, const double* sums,
                         int64_t cols, float momentum, float* mean, float* variance);
 

@@ -16,7 +16,8 @@ std::vector<double> Moments(TestDevice* device, const std::vector<float>& x, int
   return device->Get(sums, 2 * cols + 1);
 }
 
-// The rest of batch normalisation is tested by backend_conformance.cc, whose batches are one piece.
+// backend_conformance.cc tests the rest of batch normalisation, but its batches have only one
+// piece.
 TEST_P(KernelTest, SumsOverManyPiecesAreThoseOfALoop) {
   const int64_t rows = 2 * kBatchNormRows + 7, cols = 35, stride = 37;
   const auto x = RandomValues(rows * stride, 1), dy = RandomValues(rows * stride, 2);

@@ -7,7 +7,7 @@
 namespace satrap {
 namespace {
 
-// Loads the values of a row of B that a group of Y needs, in one access where they are neighbours.
+// Loads the values of a row of B that a group of Y needs, in one access if they are neighbours.
 SATRAP_DEVICE Group LoadColumns(const RowMatrices& b, int64_t sample, int64_t at, int64_t left) {
   if (b.col_stride == 1) return LoadGroup(b.values, sample, at, left);
   Group group = {};
@@ -41,7 +41,7 @@ void BatchedProduct(DeviceStream* stream, const BatchedProductArgs& args) {
   const int64_t rows = args.y.rows * args.count * args.rows;
   if (rows == 0 || args.cols == 0) return;
   BatchedProductArgs of_kernel = args;
-  // The step of a single matrix is not used, and may be anything.
+  // With a single matrix the steps are not used, and callers may set them to anything.
   if (args.count == 1) of_kernel.a.step = of_kernel.b.step = of_kernel.y_step = 0;
   of_kernel.b.values =
       WithGroupsAt(WithGroupsAt(args.b.values, of_kernel.b.step), args.b.row_stride);

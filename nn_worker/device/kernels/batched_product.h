@@ -1,9 +1,9 @@
 // Products of the small matrices of each sample, for attention and for crossings of fields:
 //
-//   Y_m = scale * A_m B_m (with `add`, Y_m += that), for each sample and each m < count
+//   Y_m = scale * A_m B_m (with `add`, Y_m += scale * A_m B_m), for each sample and each m < count
 //
-// A thread makes 4 neighbouring values of a row of Y. Each is a sum in f32 in the order of the
-// common dimension, scaled and rounded once; so the bits of a sample depend on its matrices alone.
+// A thread computes 4 neighbouring values of a row of Y. Each is a sum in f32 in the order of the
+// common dimension, scaled and rounded once. So the bits of a sample depend only on its matrices.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_BATCHED_PRODUCT_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_BATCHED_PRODUCT_H_

@@ -15,7 +15,8 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {{1, 1, 1}, {5, 3, 8}, {4, 8, 4}, {3, 9, 1}};
 
-// A matrix in rows of `wide` values, transposed or not: element (i, j) of matrix m of sample s.
+// The layout of matrices in rows of `wide` values, transposed or not. At() returns the position of
+// element (i, j) of matrix m of sample s.
 struct Layout {
   int64_t wide, step, row_stride, col_stride;
   int64_t At(int64_t s, int64_t m, int64_t i, int64_t j) const {
@@ -80,7 +81,7 @@ Result Product(TestDevice* device, const Shape& shape, int variant) {
   return result;
 }
 
-// Compares the values between the matrices, too, which must not change.
+// Also compares the values between the matrices, which must not change.
 TEST_P(KernelTest, ProductsOfEachSampleAreThoseOfALoop) {
   for (const Shape& shape : kShapes) {
     for (int variant = 0; variant < 16; ++variant) {

@@ -12,10 +12,10 @@ constexpr int kRowsAtOnce = 8;
 constexpr int64_t kAddThreads = 256;
 constexpr int64_t kMaxGridY = 65535;
 
-// partials[p, c] = the sum of column c over the rows of piece p. A grid has at most 65535 rows of
-// blocks, so a block may take several pieces.
+// Writes partials[p, c] = the sum of column c over the rows of piece p. A grid has at most 65535
+// rows of blocks, so a block may compute several pieces.
 SATRAP_KERNEL void ColumnSumKernel(ConstValues x, float* partials) {
-  // One column more than is used, so that the lanes of a warp hit different banks.
+  // The rows have one unused column, so that the lanes of a warp use different banks.
   SHARED_ARRAY(float, sums, [kRowsAtOnce][kCols + 1]);
   const int tx = static_cast<int>(ThreadIndex().x), ty = static_cast<int>(ThreadIndex().y);
   const int64_t c = static_cast<int64_t>(BlockIndex().x) * kCols + tx;

@@ -1,6 +1,6 @@
-// The sums of a matrix's columns. The rows are cut into pieces of kColumnSumRows; a block sums a
-// piece by a tree, and the sums of the pieces are added in order. So the bits depend on the number
-// of rows alone.
+// The sums of a matrix's columns. The rows are divided into pieces of kColumnSumRows. A block sums
+// up a piece by a tree, and the sums of the pieces are added in order. So the bits depend only on
+// the values and the number of rows.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_
@@ -12,7 +12,7 @@ namespace satrap {
 
 inline constexpr int64_t kColumnSumRows = 1024;
 
-// The values of `partials` that ColumnSum needs.
+// The number of values of `partials` that ColumnSum needs.
 inline int64_t ColumnSumPartials(int64_t rows, int64_t cols) {
   return (rows + kColumnSumRows - 1) / kColumnSumRows * cols;
 }

@@ -40,7 +40,8 @@ TEST_P(KernelTest, ColumnSumsHaveTheSameBitsInEveryOrder) {
   EXPECT_EQ(Sums(&device_, x, 5000, 40, 40), Sums(&forward, x, 5000, 40, 40));
 }
 
-// A grid has at most 65535 rows of blocks. All rows are the same value in memory, so that they fit.
+// A grid has at most 65535 rows of blocks, so many rows are needed. With a stride of 0, all rows
+// are the same value in memory.
 TEST(ColumnSumTest, ThereMayBeMoreRowsThanAGridTakes) {
   TestDevice device;
   const int64_t rows = 65536 * kColumnSumRows + 3;
@@ -52,7 +53,7 @@ TEST(ColumnSumTest, ThereMayBeMoreRowsThanAGridTakes) {
 }
 
 TEST_P(KernelTest, SixteenBitColumnsAreSummedInF32) {
-  // In 16 bits the sum would stay at 2048.
+  // A sum in 16 bits would stay at 2048.
   const int64_t rows = 4000;
   Half* const x = device_.Put(std::vector<Half>(rows * 2, FromFloat<Half>(1)));
   float* const partials = device_.Room<float>(ColumnSumPartials(rows, 2));

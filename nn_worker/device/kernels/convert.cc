@@ -6,7 +6,8 @@
 namespace satrap {
 namespace {
 
-// The values of an access: the wider type fills its 16 bytes, the other one half or a quarter.
+// The number of values in one access: the wider type fills 16 bytes, the other a half or a quarter
+// of that.
 template <typename From, typename To>
 constexpr int kLanes = kVecLanes<From> < kVecLanes<To> ? kVecLanes<From> : kVecLanes<To>;
 

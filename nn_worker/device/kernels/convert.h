@@ -1,4 +1,4 @@
-// y = x, or y += x, with another type of value.
+// Converts values to another type: y = x, or y += x.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_CONVERT_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_CONVERT_H_
@@ -8,8 +8,8 @@
 
 namespace satrap {
 
-// y = To(x), or To(y + x) with the sum in f32. From and To: float, Half or Bf16; or double to
-// float. x and y have one shape and do not overlap.
+// y = To(x), or To(y + x) with the sum in f32. From and To are float, Half or Bf16, or the
+// conversion is from double to float. x and y have the same shape and do not overlap.
 template <typename From, typename To>
 void Convert(DeviceStream* stream, Matrix<const From> x, Matrix<To> y, bool add);
 

@@ -16,7 +16,7 @@ std::vector<T> As(const std::vector<float>& values) {
   return converted;
 }
 
-// Compares with a loop over rows and columns, with gaps and without, aligned or not.
+// Compares with a loop over rows and columns, for matrices with and without gaps, aligned or not.
 template <typename From, typename To>
 void ExpectConverts(const HostDeviceOptions& options, bool add) {
   TestDevice device(options);

@@ -32,7 +32,7 @@ void CopyRows(DeviceStream* stream, ByteRows<const uint8_t> x, ByteRows<uint8_t>
     row_bytes *= rows;
     rows = 1;
   }
-  // Takes the widest access that divides all rows, from their beginnings to their ends.
+  // Uses the widest access that divides the addresses and the lengths of all rows.
   uint64_t bits = reinterpret_cast<uintptr_t>(x.data) | reinterpret_cast<uintptr_t>(y.data) |
                   static_cast<uint64_t>(row_bytes);
   if (rows > 1) bits |= static_cast<uint64_t>(x.stride) | static_cast<uint64_t>(y.stride);

@@ -1,4 +1,4 @@
-// y = x, byte by byte, whatever the values are.
+// y = x, byte by byte, whatever type the values have.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COPY_ROWS_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_COPY_ROWS_H_
@@ -9,7 +9,7 @@
 
 namespace satrap {
 
-// Rows of `row_bytes` bytes that begin at every `stride` bytes of device memory.
+// Rows of `row_bytes` bytes in device memory; a row begins `stride` bytes after the previous one.
 template <typename Byte>
 struct ByteRows {
   Byte* data;

@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-// Copies with beginnings, strides and widths that allow accesses from 16 bytes down to one.
+// Copies rows whose addresses, strides and widths allow accesses from 16 bytes down to one.
 TEST_P(KernelTest, RowsOfBytesAreCopiedAndNothingElse) {
   for (const int64_t unit : {1, 2, 4, 8, 16}) {
     for (const int64_t gap : {0, 3}) {

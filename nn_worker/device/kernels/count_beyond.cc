@@ -11,7 +11,7 @@ namespace {
 constexpr int kThreads = static_cast<int>(kElementwiseThreads);
 constexpr int kWarps = kThreads / kWarpSize;
 
-// Returns the sum over the block to thread 0.
+// Sums up `value` over the block. Only thread 0 gets the sum.
 SATRAP_DEVICE uint64_t BlockSum(uint64_t value, int thread) {
   SHARED_ARRAY(uint64_t, sums, [kWarps]);
   value = WarpSum(value);
@@ -27,7 +27,7 @@ SATRAP_KERNEL void CountKernel(ConstValues x, float limit, uint64_t* partials) {
   ForEachGroup(x.rows, GroupsOf(x.cols), [&](int64_t r, int64_t g) {
     const Group values = LoadGroup(x, r, g * kGroup);
     for (int i = 0; i < kGroup; ++i) {
-      // A comparison with NaN is false, so a NaN counts.
+      // A comparison with NaN is false, so this form counts a NaN.
       const float value = values.lane[i];
       count += value <= limit && value >= -limit ? 0 : 1;
     }

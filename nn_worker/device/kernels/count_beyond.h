@@ -1,4 +1,4 @@
-// How many values are beyond a limit.
+// Counts values whose magnitude is above a limit.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COUNT_BEYOND_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_COUNT_BEYOND_H_
@@ -10,7 +10,7 @@
 
 namespace satrap {
 
-// The values of `partials` that CountBeyond needs at most.
+// The maximum number of values of `partials` that CountBeyond needs.
 inline constexpr int64_t kBeyondPartials = 1024;
 
 // *count += the number of values of x whose magnitude is above `limit`, or that are NaN.

@@ -6,7 +6,7 @@
 namespace satrap {
 namespace {
 
-// One thread runs this, because it handles only a few numbers once a step. It works on a copy,
+// One thread runs this, because it handles only a few numbers once per step. It works on a copy,
 // which the compiler keeps in registers.
 SATRAP_KERNEL void DecideStepKernel(StepPlan plan, const float* sums, StepControl* control) {
   StepControl step = *control;

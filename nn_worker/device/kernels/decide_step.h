@@ -1,4 +1,4 @@
-// Decides a step whose sums over all ranks are known (Backend::DecideStep).
+// Decides a step from its sums over all ranks (Backend::DecideStep).
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_DECIDE_STEP_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_DECIDE_STEP_H_
@@ -8,7 +8,7 @@
 
 namespace satrap {
 
-// sums: [kNumStepSums] and control, both in device memory.
+// `sums` ([kNumStepSums]) and `control` are in device memory.
 void DecideStep(DeviceStream* stream, const StepPlan& plan, const float* sums,
                 StepControl* control);
 

@@ -8,8 +8,8 @@
 namespace satrap {
 namespace {
 
-// Repeats Mix64 and RandomBits of common/numeric, whose headers are not for kernels. The test
-// compares the two versions.
+// Repeats Mix64 and RandomBits of common/numeric, because kernels cannot include their headers. The
+// test compares the two versions.
 SATRAP_DEVICE uint64_t Mixed(uint64_t x) {
   x ^= x >> 30;
   x *= 0xbf58476d1ce4e5b9ULL;

@@ -1,5 +1,5 @@
-// Divides the elements of matrices among the threads of a kernel: in groups of N neighbours of a
-// row, which a thread loads and stores at once. For kernel sources.
+// Divides the elements of matrices among the threads of a kernel. A thread handles groups of N
+// neighbouring elements of a row, and loads or stores each group in one access. For kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ELEMENTWISE_H_
@@ -12,8 +12,8 @@
 
 namespace satrap {
 
-// Several times as many blocks as the largest card runs at once. With more groups than these blocks
-// have threads, a thread takes several groups.
+// Several times as many blocks as the largest card runs at the same time. If there are more groups
+// than threads in these blocks, a thread handles several groups.
 inline constexpr int64_t kMaxElementwiseBlocks = 4096;
 inline constexpr int64_t kElementwiseThreads = 256;
 
@@ -21,7 +21,7 @@ struct ElementwiseShape {
   Dim3 grid, block;
 };
 
-// The launch for ForEachGroup over `rows` x `groups`. REQUIRES: both > 0, since no card runs an
+// The launch for ForEachGroup over `rows` x `groups`. REQUIRES: both > 0, because no card runs an
 // empty grid
 inline ElementwiseShape ShapeOf(int64_t rows, int64_t groups,
                                 int64_t max_blocks = kMaxElementwiseBlocks) {
@@ -36,7 +36,7 @@ inline ElementwiseShape ShapeOf(int64_t rows, int64_t groups,
           {static_cast<uint32_t>(x), static_cast<uint32_t>(y)}};
 }
 
-// Calls body(row, group) once for each group, in some thread of the grid.
+// Calls body(row, group) once for each group, in any thread of the grid.
 template <typename Body>
 SATRAP_DEVICE void ForEachGroup(int64_t rows, int64_t groups, Body body) {
   const Dim3 block = BlockIndex(), thread = ThreadIndex(), size = BlockSize(), grid = GridSize();
@@ -50,14 +50,15 @@ SATRAP_DEVICE void ForEachGroup(int64_t rows, int64_t groups, Body body) {
   }
 }
 
-// Columns are taken in groups of 4. A group is one access where the rows are aligned. Elsewhere its
-// values are taken in the same order, so the bits of a sum do not depend on alignment.
+// Columns are handled in groups of 4. If rows are aligned, a group is one access. Otherwise its
+// values are loaded one by one, but in the same order, so the bits of a sum do not depend on
+// alignment.
 inline constexpr int kGroup = 4;
 using Group = Vec<float, kGroup>;
 
 constexpr int64_t GroupsOf(int64_t cols) { return (cols + kGroup - 1) / kGroup; }
 
-// Loads the values at p. `count` is how many are left in the row; lanes from there on get 0.
+// Loads the values at p. `count`: how many values the row has from p on. Lanes beyond these get 0.
 // `aligned`: p is aligned to 4 values.
 template <typename T>
 SATRAP_DEVICE Group LoadGroup(const T* p, int64_t count, bool aligned) {
@@ -90,7 +91,8 @@ bool RowsAligned(const Matrix<T>& m, int64_t bytes) {
          (m.rows <= 1 || m.stride * static_cast<int64_t>(sizeof(T)) % bytes == 0);
 }
 
-// The same elements as one row, if there are no gaps: no group is cut at the end of a row then.
+// The same elements as one row, if there are no gaps. Then no group is cut short at the end of a
+// row.
 template <typename T>
 Matrix<T> Flattened(const Matrix<T>& m) {
   if (m.stride != m.cols) return m;

@@ -1,4 +1,5 @@
-// The tests of all kernels are one suite of one program, so it is instantiated once.
+// Instantiates KernelTest, the suite to which the tests of all kernels belong. All of them are in
+// one program, so this must be done only once.
 
 #include "nn_worker/device/testing/device_testing.h"
 

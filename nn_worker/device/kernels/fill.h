@@ -1,4 +1,4 @@
-// y = value, for every element.
+// y = value, for every element of y.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_FILL_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_FILL_H_
@@ -8,7 +8,7 @@
 
 namespace satrap {
 
-// T: float, double, Half, Bf16 or uint8_t. `value` is rounded to T.
+// T is float, double, Half, Bf16 or uint8_t. `value` is rounded to T.
 template <typename T>
 void Fill(DeviceStream* stream, Matrix<T> y, float value);
 

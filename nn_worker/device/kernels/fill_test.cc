@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// Rows may begin at multiples of 16 bytes or not, and have gaps or none. Only the values may be
+// Rows begin at multiples of 16 bytes or elsewhere, with and without gaps. Only the values may be
 // written.
 TEST_P(KernelTest, FillWritesTheElementsAndNothingElse) {
   for (const int64_t cols : {1, 3, 4, 7, 33, 1030}) {

@@ -8,14 +8,14 @@
 namespace satrap {
 namespace {
 
-// The threads of a block: neighbours take neighbouring groups of a row.
+// The arrangement of the threads of a block: neighbours handle neighbouring groups of a row.
 constexpr uint32_t kGroupsAtOnce = 8;
 constexpr uint32_t kSamplesAtOnce = 32;
 constexpr int64_t kMaxBlocks = 2048;
 constexpr int kMaxGridY = 65535;
 
-// Writes value `out` and those after it: scale times the weighted sum of the rows of ids [begin,
-// end), from column c on.
+// Writes a group of values, starting at value `out`: scale times the weighted sum of the rows of
+// ids [begin, end), starting at column c.
 SATRAP_DEVICE void PoolGroup(const GatherTarget& target, uint32_t begin, uint32_t end, float scale,
                              int32_t c, int64_t out) {
   const int64_t left = target.width - c;
@@ -28,7 +28,7 @@ SATRAP_DEVICE void PoolGroup(const GatherTarget& target, uint32_t begin, uint32_
     for (int i = 0; i < kGroup; ++i) sum.lane[i] += weight * row.lane[i];
   }
   for (int i = 0; i < kGroup; ++i) {
-    // A divisor of 0 gives zeros, even if the sum is not finite.
+    // If the divisor is 0, the result is 0, even if the sum is not finite.
     sum.lane[i] = scale == 0 ? 0 : sum.lane[i] * scale;
   }
   StoreGroup(target.out, target.type, out + c, sum, left, target.aligned);
@@ -56,7 +56,7 @@ SATRAP_KERNEL void GatherPoolKernel(const GatherTarget* targets, int64_t samples
         PoolGroup(target, begin, end, scale, c, out);
         continue;
       }
-      // A position after the last id pools nothing, which gives zeros.
+      // At positions after the last id nothing is summed, which gives zeros.
       for (uint32_t p = 0; p < max_length; ++p, out += target.width) {
         const uint32_t j = begin + p;
         PoolGroup(target, j, p < length ? j + 1 : j, scale, c, out);

@@ -1,5 +1,5 @@
-// Makes the inputs of a network from rows of tables and the indices of its features, in one launch
-// for all features of a part. The formulas are those of common/batch/pooling.h.
+// Computes the inputs of a network from rows of tables and the indices of its features, in one
+// launch for all features of a part. The formulas are those of common/batch/pooling.h.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_GATHER_POOL_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_GATHER_POOL_H_
@@ -31,8 +31,8 @@ struct GatherTarget {
 };
 
 // out[s, :] = the pooled rows of sample s, summed in f32 in the order of its ids; zeros where the
-// divisor is 0. kNone: out[s, p, :] = the row of the p-th id times its weight; zeros after the last
-// id. Rows and indices were checked (CheckRowIndices).
+// divisor is 0. With kNone, out[s, p, :] = the row of the p-th id times its weight; zeros after the
+// last id. REQUIRES: rows and indices have been checked (CheckRowIndices)
 //   targets: [num_targets] in device memory
 void GatherAndPool(DeviceStream* stream, const GatherTarget* targets, int num_targets,
                    int64_t samples);

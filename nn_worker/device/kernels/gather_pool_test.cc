@@ -24,8 +24,8 @@ struct Feature {
   int64_t out_values() const { return max_length * width; }
 };
 
-// A feature with 0 to 4 ids per sample if `jagged`, and otherwise with one each and without
-// offsets.
+// A feature with 0 to 4 ids per sample and offsets if `jagged`; otherwise with one id per sample
+// and no offsets.
 Feature RandomFeature(RowPooling pooling, int32_t column, int32_t width, bool jagged,
                       bool weighted) {
   Feature feature{pooling, column, width, {}, {}, {}};
@@ -43,7 +43,7 @@ Feature RandomFeature(RowPooling pooling, int32_t column, int32_t width, bool ja
   return feature;
 }
 
-// The formulas of common/batch/pooling.h in double.
+// Computes the formulas of common/batch/pooling.h in double.
 std::vector<double> Pooled(const Feature& feature, const std::vector<float>& table) {
   std::vector<double> out(kSamples * feature.out_values(), 0);
   for (int64_t s = 0; s < kSamples; ++s) {
@@ -77,8 +77,8 @@ const T* PutOrNull(TestDevice* device, const std::vector<T>& values) {
   return values.empty() ? nullptr : device->Put(values);
 }
 
-// The target of a feature whose table's rows are `table_stride` apart, and its samples' values and
-// lengths with gaps in between.
+// The target of a feature. The rows of its table are `table_stride` values apart. The samples'
+// values and lengths have gaps between them.
 template <typename Out>
 GatherTarget TargetOf(TestDevice* device, const Feature& feature, const float* table,
                       int64_t table_stride, bool aligned) {
@@ -168,7 +168,7 @@ TEST_P(KernelTest, ADivisorOfZeroGivesZerosEvenIfTheSumIsNotFinite) {
   EXPECT_EQ(device_.Get(static_cast<const float*>(target.out), 2), (std::vector<float>{0, 0}));
 }
 
-// More samples than the largest grid takes at once, each with a row of its own.
+// There are more samples than the largest grid handles at once; each sample has its own row.
 TEST_P(KernelTest, ManySamplesTakeOneRowEach) {
   constexpr int64_t kMany = 2048 * 32 + 1000;
   const auto rows = RandomValues(kMany * 3, 5);

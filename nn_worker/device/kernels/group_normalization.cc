@@ -8,15 +8,15 @@
 namespace satrap {
 namespace {
 
-// The groups of a matrix, each of which `lanes` lanes share.
+// The groups of a matrix. `lanes` lanes share a group.
 struct GroupShape {
   int64_t groups;  // of a row
   int64_t width;
   int lanes;
 };
 
-// Calls body(row, first column of a group, lane, whether the group exists). All lanes of a warp
-// take part.
+// Calls body(row, first column of the group, lane, whether the group exists). All lanes of a warp
+// make each call.
 template <typename Body>
 SATRAP_DEVICE void ForEachGroupOf(const GroupShape& shape, int64_t rows, Body body) {
   ForEachRow(rows * shape.groups, shape.lanes, [&](int64_t n, int lane, bool exists) {
@@ -24,7 +24,8 @@ SATRAP_DEVICE void ForEachGroupOf(const GroupShape& shape, int64_t rows, Body bo
   });
 }
 
-// The sum of value(column) over the group, in all of its lanes; 0 if the group does not exist.
+// The sum of value(column) over the group, returned to all of its lanes; 0 if the group does not
+// exist.
 template <typename T, typename Value>
 SATRAP_DEVICE T SumOfGroup(const GroupShape& shape, int64_t first, int lane, bool exists,
                            Value value) {
@@ -40,7 +41,7 @@ SATRAP_KERNEL void SoftmaxKernel(GroupShape shape, ConstValues x, Values y) {
       largest = Max(largest, LoadValue(x, r, first + k));
     }
     largest = WarpMax(largest, shape.lanes);
-    // Max leaves a NaN out, but NaN - largest is NaN, so the sum is NaN nevertheless.
+    // Max ignores a NaN, but NaN - largest is NaN, so the sum is NaN anyway.
     const float sum = SumOfGroup<float>(
         shape, first, lane, exists, [&](int64_t c) { return Exp(LoadValue(x, r, c) - largest); });
     for (int64_t k = lane; exists && k < shape.width; k += shape.lanes) {

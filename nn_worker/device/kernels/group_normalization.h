@@ -2,9 +2,10 @@
 // gradients. The formulas are those of nn_worker/backend/interaction_operations.h.
 //
 // A group is summed by LanesOf(width) lanes (warp_sum.h): each lane sums every LanesOf(width)-th
-// value, and a tree sums the lanes' sums. So the bits depend on the group's values alone. Softmax
-// sums in f32, as the gradients do, but Normalize sums in f64, since a mean far from 0 would swamp
-// differences in f32. `width` divides cols everywhere, and y does not overlap x.
+// value, and a tree adds up the lanes' sums. So the bits depend only on the group's values. Softmax
+// and the gradients sum in f32. Normalize sums in f64, because f32 would lose the differences
+// between values that are far from 0. In all functions `width` must divide cols, and y must not
+// overlap x.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_GROUP_NORMALIZATION_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_GROUP_NORMALIZATION_H_
@@ -22,8 +23,9 @@ void SoftmaxGroups(DeviceStream* stream, ConstValues x, int64_t width, Values y)
 void SoftmaxGroupsGrad(DeviceStream* stream, ConstValues y, ConstValues dy, int64_t width,
                        Values dx, bool add);
 
-// y = (x - mean) * inverse with `centred`, inverse = 1 / sqrt(variance + epsilon), the variance
-// that of the group's values; otherwise y = x * inverse, inverse = 1 / sqrt(sum x^2 + epsilon).
+// With `centred`, y = (x - mean) * inverse, where inverse = 1 / sqrt(variance + epsilon) for the
+// variance of the group's values. Otherwise y = x * inverse, where inverse = 1 / sqrt(sum x^2 +
+// epsilon).
 //   x, y: (n, cols)   inverse: (n, cols / width)
 void NormalizeGroups(DeviceStream* stream, bool centred, ConstValues x, int64_t width,
                      float epsilon, Values y, Values inverse);

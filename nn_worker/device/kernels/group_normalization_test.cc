@@ -11,7 +11,8 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kRows = 13, kGroups = 3;
-// Groups of one lane, of several lanes, and of a whole warp, which the values fill evenly or not.
+// Widths for which a group has one lane, several lanes, or a whole warp; some divide evenly among
+// the lanes, others do not.
 constexpr int64_t kWidths[] = {1, 4, 5, 33, 130};
 
 double SumOf(const std::vector<double>& values) {

@@ -23,7 +23,8 @@ SATRAP_DEVICE Piece PieceOfBlock(int64_t count) {
   return {begin, begin + kLossPiece < count ? begin + kLossPiece : count};
 }
 
-// Writes the sums over the block. All of its threads take part.
+// Sums up `loss` and `total` over the block and writes the sums. All threads of the block must call
+// it.
 SATRAP_DEVICE void StorePartials(double loss, double total, double* partials) {
   SHARED_ARRAY(double, sums, [2][kWarps]);
   const int thread = static_cast<int>(ThreadIndex().x);
@@ -47,13 +48,13 @@ SATRAP_KERNEL void AddPartialsKernel(const double* partials, int64_t parts, doub
   sums[ThreadIndex().x] = sum;
 }
 
-// A loss of one output, and its derivative.
+// The loss of one output, and its derivative.
 struct Loss {
   float value, slope;
 };
 struct Bce {
   static SATRAP_DEVICE Loss Of(float z, float y) {
-    // Not Max(z, 0), which would hide that z is NaN.
+    // Max(z, 0) is not used, because it would hide a NaN in z.
     return {(z < 0 ? 0 : z) - z * y + Log1p(Exp(-Abs(z))), Sigmoid(z) - y};
   }
 };
@@ -82,12 +83,13 @@ SATRAP_KERNEL void SampleLossKernel(SampleLossArgs args, double* partials) {
   StorePartials(loss, total, partials);
 }
 
-// One row of scores, which `lanes` neighbouring lanes share. All lanes of the warp take part, also
-// those of rows that do not count (`counts`), which read and write nothing.
+// A row of scores, which `lanes` neighbouring lanes share. All lanes of the warp must call the
+// functions below, including the lanes of rows that do not count (`counts` is false). Those lanes
+// read and write nothing.
 //
 // ScoreAt(c, &z) returns whether column c counts, and sets z to its score. A column that does not
-// count has the gradient 0. The functions write the gradients, times `scaled`, and return the loss
-// in every lane.
+// count has the gradient 0. The functions write the gradients, multiplied by `scaled`, and return
+// the loss in every lane.
 struct Row {
   int64_t columns;
   int lanes, lane;
@@ -152,7 +154,7 @@ SATRAP_KERNEL void SoftmaxLossKernel(SoftmaxLossArgs args, int lanes, double* pa
     if (exists && !counts) ClearRow(dz, classes, lane, lanes);
     const float weight = counts ? ValueOf(args.weights, i) : 0;
     const float label = counts ? ValueOf(args.labels, i) : 0;
-    // Makes loss and gradients NaN where the label is no class.
+    // Makes loss and gradients NaN if the label is not a class.
     const float valid = label >= 0 && label < static_cast<float>(classes) ? 1 : Sqrt(-1.0f);
     const int64_t y = valid == 1 ? static_cast<int64_t>(label) : 0;
     const Row row = {classes, lanes, lane, counts, y, scale * weight * valid, dz};
@@ -168,7 +170,7 @@ SATRAP_KERNEL void SoftmaxLossKernel(SoftmaxLossArgs args, int lanes, double* pa
   StorePartials(loss, total, partials);
 }
 
-// rows[2 i] = the weighted loss of sample i, rows[2 i + 1] = its weight.
+// Writes rows[2 i] = the weighted loss of sample i, and rows[2 i + 1] = its weight.
 template <CandidateLossKind kKind>
 SATRAP_KERNEL void CandidateLossKernel(CandidateLossArrays args, int lanes, double* rows) {
   const float scale = args.control->gradient_scale;
@@ -208,7 +210,7 @@ SATRAP_KERNEL void AddRowsKernel(const double* rows, int64_t samples, double* pa
   StorePartials(loss, total, partials);
 }
 
-// slopes[m] = the amount that pair m adds to the gradient of its negative.
+// Writes slopes[m] = the amount that pair m adds to the gradient of its negative.
 SATRAP_KERNEL void PairLossKernel(PairLossArgs args, double* partials, float* slopes) {
   const Piece piece = PieceOfBlock(args.num_pairs);
   const float scale = args.control->gradient_scale;
@@ -217,7 +219,7 @@ SATRAP_KERNEL void PairLossKernel(PairLossArgs args, double* partials, float* sl
     const uint32_t* const pair = args.pairs + m * args.pair_stride;
     const float weight = ValueOf(args.weights, m);
     const float x = ValueOf(args.scores, pair[1]) - ValueOf(args.scores, pair[0]);
-    // Uses only the exponential of a number that is not positive, which cannot overflow.
+    // Applies exp only to a number that is not positive, so it cannot overflow.
     const float e = Exp(-Abs(x));
     loss += weight * ((x < 0 ? 0 : x) + Log1p(e));
     total += weight;

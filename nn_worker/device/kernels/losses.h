@@ -1,10 +1,11 @@
-// The losses of a network, their gradients, and the sums that the loss is made of. The formulas are
-// those of nn_worker/backend/backend.h (BceWithLogits) and loss_operations.h.
+// The losses of a network, their gradients, and the sums from which the mean loss is computed. The
+// formulas are those of nn_worker/backend/backend.h (BceWithLogits) and loss_operations.h.
 //
-// Gradients are those of a sum, times the control's gradient_scale. A masked sample adds exactly 0,
-// whatever its label. `sums`, [2] in f64, = [sum weight l | sum weight], not scaled: samples, or
-// pairs, are cut into pieces of kLossPiece, whose threads are added up by a tree, and the pieces
-// are added in order; so the bits depend on the numbers of samples and columns alone.
+// Gradients are those of a sum, multiplied by the control's gradient_scale. A masked sample adds
+// exactly 0, whatever its label. `sums`, [2] in f64, = [sum weight l | sum weight], not scaled.
+// Samples, or pairs, are divided into pieces of kLossPiece. The sums of a piece's threads are added
+// up by a tree, and the pieces are added in order. So the order of a sum depends only on the
+// numbers of samples and columns.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_LOSSES_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_LOSSES_H_
@@ -18,7 +19,7 @@
 
 namespace satrap {
 
-// A column of values in device memory: value i at data + i * stride. Null data means 1 for each
+// A column of values in device memory: value i is at data + i * stride. Null data means 1 for each
 // sample.
 struct Column {
   const float* data;
@@ -36,16 +37,16 @@ struct SampleLossArgs {
   int64_t gradient_stride;
 };
 
-// The samples of one block.
+// The number of samples or pairs that one block handles.
 inline constexpr int64_t kLossPiece = 1024;
 
-// The values of `partials` that a loss of that many samples or pairs needs.
+// The number of values of `partials` that a loss of `samples` samples or pairs needs.
 inline int64_t LossPartials(int64_t samples) {
   return 2 * ((samples + kLossPiece - 1) / kLossPiece);
 }
 
 // l = max(z, 0) - z y + log(1 + exp(-|z|)); dz = weight * mask * (sigmoid(z) - y).
-//   partials: scratch of LossPartials(samples) values, overwritten; so in all losses below
+//   partials: scratch of LossPartials(samples) values, overwritten; likewise in all losses below
 void BceWithLogits(DeviceStream* stream, const SampleLossArgs& args, double* partials,
                    double* sums);
 
@@ -68,7 +69,7 @@ void SoftmaxCrossEntropy(DeviceStream* stream, const SoftmaxLossArgs& args, doub
 struct CandidateLossArrays {
   const StepControl* control;
   Matrix<const float> scores;  // (samples, columns)
-  // If true, the positive of sample i is column i (samples <= columns); otherwise it is column 0.
+  // If true, the positive of sample i is in column i (samples <= columns); otherwise in column 0.
   bool positives_on_diagonal;
   const uint32_t* items;      // [columns]; null: every column counts for every sample
   const uint32_t* positives;  // sample i's positive item at positives[i * positives_stride]
@@ -79,12 +80,13 @@ struct CandidateLossArrays {
   Column mask;              // may be null
   Matrix<float> gradients;  // (samples, columns)
 };
-// The values of `scratch` that CandidateLoss needs.
+// The number of values of `scratch` that CandidateLoss needs.
 inline int64_t CandidateLossScratch(int64_t samples) { return LossPartials(samples) + 2 * samples; }
-// With z = scores less log Q and sums over the columns that count for the sample, p that of its
-// positive: l = log(sum over c of exp(z_c)) - z_p for kSoftmax, l = sum over c of BCE(z_c, [c ==
-// p]) for kLogistic. A column counts if it is p or has another item than the positive's; any other
-// has the gradient 0, whatever its score. The columns are summed in f32 by LanesOf(columns) lanes.
+// z = scores - log Q; p is the column of the sample's positive; sums are over the columns that
+// count for the sample. For kSoftmax, l = log(sum over c of exp(z_c)) - z_p. For kLogistic, l = sum
+// over c of BCE(z_c, [c == p]). A column counts if it is p or if its item is not the positive's
+// item; other columns have the gradient 0, whatever their scores. The columns are summed in f32 by
+// LanesOf(columns) lanes.
 //   scratch: [CandidateLossScratch(samples)], overwritten
 void CandidateLoss(DeviceStream* stream, CandidateLossKind kind, const CandidateLossArrays& args,
                    double* scratch, double* sums);
@@ -98,14 +100,13 @@ struct PairLossArgs {
   Column weights;           // of pairs
   Matrix<float> gradients;  // (samples, 1)
 };
-// The values of `scratch` that PairwiseLogistic needs.
+// The number of values of `scratch` that PairwiseLogistic needs.
 inline int64_t PairLossScratch(int64_t num_pairs) {
   return LossPartials(num_pairs) + (num_pairs + 1) / 2;
 }
 // For each pair, l = log(1 + exp(z_n - z_p)); dz_p -= weight sigmoid(z_n - z_p), dz_n += the same.
-// The gradient of a sample is summed in f32 over its pairs in their order, and 0 without pairs:
-// each thread looks through all pairs for those of its sample, so the work grows as samples times
-// pairs.
+// The gradient of a sample is summed in f32 over its pairs in their order; without pairs it is 0.
+// Each thread searches all pairs for those of its sample, so the work grows as samples times pairs.
 //   scratch: [PairLossScratch(num_pairs)], overwritten
 void PairwiseLogistic(DeviceStream* stream, const PairLossArgs& args, double* scratch,
                       double* sums);

@@ -19,7 +19,7 @@ struct Result {
   std::vector<float> dlogits;
 };
 
-// `values` as every `stride`-th value of a longer array, with NaN in between.
+// A longer array in which every `stride`-th value comes from `values`, and the others are NaN.
 std::vector<float> Spread(const std::vector<float>& values, int64_t stride) {
   std::vector<float> spread(values.size() * stride, std::numeric_limits<float>::quiet_NaN());
   for (size_t i = 0; i < values.size(); ++i) spread[i * stride] = values[i];
@@ -158,7 +158,7 @@ StepControl* PutControl(TestDevice* device, float gradient_scale) {
   return device->Put(std::vector<StepControl>{control});
 }
 
-// Runs the loss with `classes` logits per sample. Masked samples have a label that is no class.
+// Runs the loss with `classes` logits per sample. The label of a masked sample is not a class.
 Result LoseClasses(TestDevice* device, const std::vector<float>& logits,
                    const std::vector<float>& labels, const std::vector<float>& weights,
                    const std::vector<float>& mask, int64_t classes, float gradient_scale) {
@@ -175,7 +175,7 @@ Result LoseClasses(TestDevice* device, const std::vector<float>& logits,
   return {device->Get(sums, 2), device->Get(gradients, n * classes)};
 }
 
-// Runs with one class, with fewer classes than a warp has lanes, and with more.
+// Tests one class, fewer classes than a warp has lanes, and more.
 TEST_P(KernelTest, ClassesAreThoseOfALoop) {
   for (const int64_t classes : {1, 3, 10, 200}) {
     const int64_t n = 1100;
@@ -233,7 +233,7 @@ struct CandidateInputs {
   std::vector<uint32_t> items, positives;
 };
 
-// Items come several times. Scores that do not count are NaN.
+// Items occur several times. Scores that do not count are NaN.
 CandidateInputs InputsOf(const Candidates& of) {
   const int64_t n = of.samples, columns = of.columns;
   CandidateInputs in;
@@ -254,7 +254,7 @@ CandidateInputs InputsOf(const Candidates& of) {
   return in;
 }
 
-// The expected result, by a plain loop, with a gradient scale of 8.
+// The expected result, computed by a plain loop with a gradient scale of 8.
 Result ExpectedOf(const Candidates& of, const CandidateInputs& in) {
   Result want = {std::vector<double>(2, 0), std::vector<float>(in.scores.size(), 0)};
   for (int64_t i = 0; i < of.samples; ++i) {
@@ -309,8 +309,8 @@ Result LoseCandidates(TestDevice* device, const Candidates& of, const CandidateI
   return {device->Get(sums, 2), device->Get(gradients, n * columns)};
 }
 
-// Runs with one column, with fewer columns than a warp has lanes, and with more, and with more
-// samples than a piece has.
+// Tests one column, fewer columns than a warp has lanes, and more columns than that. There are also
+// more samples than a piece has.
 TEST_P(KernelTest, CandidatesAreThoseOfALoop) {
   const auto softmax = CandidateLossKind::kSoftmax, logistic = CandidateLossKind::kLogistic;
   for (const Candidates& of :
@@ -376,8 +376,8 @@ Result LosePairs(TestDevice* device, const std::vector<float>& scores,
   return {device->Get(sums, 2), device->Get(gradients, n)};
 }
 
-// Samples with many pairs, with one and with none; more samples and pairs than a block takes at
-// once.
+// Tests samples with many pairs, one pair and none, and more samples and pairs than a block handles
+// at once.
 TEST_P(KernelTest, PairsAreThoseOfALoop) {
   for (const int64_t n : {2, 300, 600}) {
     auto scores = RandomValues(n, 1);

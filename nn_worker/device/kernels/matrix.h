@@ -1,5 +1,5 @@
-// A Matrix is a view of device memory as a kernel takes it: `rows` rows of `cols` values, row i at
-// data + i * stride. It owns nothing.
+// A Matrix is a view of device memory that is passed to kernels: `rows` rows of `cols` values, row
+// i at data + i * stride. It owns nothing.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_MATRIX_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_MATRIX_H_
@@ -16,7 +16,7 @@ struct Matrix {
   int64_t stride;  // values from one row to the next, >= cols
 };
 
-// Rows that follow one another without gaps.
+// A matrix whose rows follow one another without gaps.
 template <typename T>
 Matrix<T> MatrixOf(T* data, int64_t rows, int64_t cols) {
   return {data, rows, cols, cols};

@@ -12,8 +12,8 @@ constexpr int kThreads = 256;
 constexpr int kTileK = 16;
 constexpr int64_t kMaxGridYZ = 65535;
 
-// The tile of c that a block computes: kDown x kAcross threads, with kRows x kCols outputs each,
-// which are kDown rows and kAcross columns apart.
+// The tile of c that a block computes. Its kDown x kAcross threads compute kRows x kCols outputs
+// each, and the outputs of a thread are kDown rows and kAcross columns apart.
 template <int kDownThreads, int kAcrossThreads, int kRowsEach, int kColsEach>
 struct Tile {
   static_assert(kDownThreads * kAcrossThreads == kThreads);
@@ -24,8 +24,8 @@ struct Tile {
 using WideTile = Tile<16, 16, 4, 4>;
 using NarrowTile = Tile<32, 8, 4, 1>;
 
-// tile[k][i] = m[first + i, begin + k] for kSize rows and kTileK columns; 0 outside of the matrix.
-// Neighbouring threads read neighbouring values, whichever way the matrix lies.
+// Loads tile[k][i] = m[first + i, begin + k] for kSize rows and kTileK columns; 0 outside the
+// matrix. Neighbouring threads read neighbouring values, whether the matrix is transposed or not.
 template <int kSize>
 SATRAP_DEVICE void LoadTile(const Factor& m, int64_t rows, int64_t first, int64_t begin,
                             int64_t end, int thread, float (*tile)[kSize + 1]) {
@@ -39,22 +39,23 @@ SATRAP_DEVICE void LoadTile(const Factor& m, int64_t rows, int64_t first, int64_
   }
 }
 
-// Computes a tile of c or, with `partials`, the sums of one piece of k after another.
+// Computes a tile of c. With `partials`, k is split into pieces, and the sum over each piece is
+// stored instead, the sums of one piece after those of another.
 template <typename T>
 SATRAP_KERNEL void ProductKernel(MatrixProduct product, int64_t piece_terms, float* partials) {
-  // One value more per row than is used, so that the threads which load hit different banks.
+  // The rows have one unused value, so that the threads which load them use different banks.
   SHARED_ARRAY(float, a_tile, [kTileK][T::kHeight + 1]);
   SHARED_ARRAY(float, b_tile, [kTileK][T::kWidth + 1]);
   const int thread = static_cast<int>(ThreadIndex().x);
   const int down = thread / T::kAcross, across = thread % T::kAcross;
   const Values c = product.c;
   const int64_t first_row = static_cast<int64_t>(BlockIndex().x) * T::kHeight;
-  // LoadTile takes b transposed: its "rows" are the columns of c.
+  // LoadTile takes b transposed, so its "rows" are the columns of c.
   const Factor b_by_column = {product.b.data, product.b.type, product.b.col_stride,
                               product.b.row_stride};
   for (int64_t first_col = static_cast<int64_t>(BlockIndex().y) * T::kWidth; first_col < c.cols;
        first_col += static_cast<int64_t>(GridSize().y) * T::kWidth) {
-    // Even without terms there is one piece, whose sums are 0.
+    // If k is 0 there is still one piece, whose sums are 0.
     for (int64_t piece = BlockIndex().z; piece == 0 || piece * piece_terms < product.k;
          piece += GridSize().z) {
       const int64_t left = product.k - piece * piece_terms;
@@ -91,7 +92,7 @@ SATRAP_KERNEL void ProductKernel(MatrixProduct product, int64_t piece_terms, flo
   }
 }
 
-// c = the sum of the pieces, in order.
+// Computes c as the sum of the pieces, in order.
 SATRAP_KERNEL void AddPiecesKernel(const float* partials, int64_t pieces, int64_t count, float* c,
                                    bool aligned) {
   ForEachGroup(1, GroupsOf(count), [&](int64_t, int64_t g) {

@@ -1,10 +1,10 @@
-// Products of matrices by a kernel of ours: tiles in shared memory, and a few outputs for each
-// thread. It serves the products that a vendor's library does not take or is slow at (few outputs,
-// empty dimensions), and all products of the host's device.
+// Products of matrices by our own kernel, with tiles in shared memory and a few outputs per thread.
+// It is used for products that a vendor's library refuses or computes slowly (few outputs, empty
+// dimensions), and for all products on the host's device.
 //
 // Factors and results may have 16 bits. Every output is a sum in f32 in the order of k, rounded
-// once. A product over very many terms can be cut into pieces of kProductPiece, which are added in
-// order: then the bits depend on the number of terms alone.
+// once. A product over very many terms can be divided into pieces of kProductPiece, which are added
+// in order; the order of a sum then depends only on the number of terms.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_MATRIX_PRODUCT_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_MATRIX_PRODUCT_H_
@@ -17,7 +17,7 @@
 
 namespace satrap {
 
-// Element (i, j) at data + i * row_stride + j * col_stride: a transposed matrix has its strides
+// Element (i, j) is at data + i * row_stride + j * col_stride; a transposed matrix has its strides
 // swapped. One of the two strides is 1.
 struct Factor {
   const void* data;
@@ -40,15 +40,15 @@ struct MatrixProduct {
 
 inline constexpr int64_t kProductPiece = 1024;
 
-// The values of `partials` that MultiplyInPieces needs.
+// The number of values of `partials` that MultiplyInPieces needs.
 inline int64_t ProductPartials(int64_t rows, int64_t cols, int64_t k) {
   return k <= kProductPiece ? 0 : (k + kProductPiece - 1) / kProductPiece * rows * cols;
 }
 
 // c = activation(a b + bias); with `add`, this is added to c.
 void Multiply(DeviceStream* stream, const MatrixProduct& product);
-// As Multiply, with k cut into pieces, so that the card is full where c is small and k is large.
-// REQUIRES: no bias, activation or add; c is f32, without gaps
+// As Multiply, but with k divided into pieces, so that the whole card is used even if c is small
+// and k is large. REQUIRES: no bias, activation or add; c is f32, without gaps
 //   partials: [ProductPartials(c.rows, c.cols, k)], overwritten
 void MultiplyInPieces(DeviceStream* stream, const MatrixProduct& product, float* partials);
 

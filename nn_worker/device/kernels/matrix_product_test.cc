@@ -28,7 +28,7 @@ double ElementOf(const std::vector<float>& m, bool transposed, int64_t stride, i
   return transposed ? m[j * stride + i] : m[i * stride + j];
 }
 
-// The product a b of random factors, stored as they are or transposed, with gaps between rows.
+// The product a b of random factors, each stored transposed or not, with gaps between rows.
 Result Product(TestDevice* device, const Shape& shape, bool transpose_a, bool transpose_b,
                bool in_pieces) {
   const auto [rows, cols, k] = shape;
@@ -91,7 +91,8 @@ TEST_P(KernelTest, BiasActivationAndAddComeAfterTheSum) {
   EXPECT_EQ(device_.Get(c, 4), (std::vector<float>{16, 0, 0, 4}));
 }
 
-// 1 + 2^-7 is a BF16 and an F16, but its square is not: sums are of exact products, rounded once.
+// 1 + 2^-7 is a BF16 and an F16, but its square is neither: products must be exact in the sum,
+// which is rounded once.
 TEST_P(KernelTest, SixteenBitFactorsAreMultipliedInF32) {
   constexpr int64_t kTerms = 40;
   const float factor = 1 + 0x1p-7f;

@@ -36,8 +36,8 @@ SATRAP_KERNEL void MultiplyKernel(ConstValues a, ConstValues b, FactorShape shap
   });
 }
 
-// Neighbouring threads write neighbouring groups. What they read lies anywhere in the row, which is
-// small enough for a cache.
+// Neighbouring threads write neighbouring groups. The values that they read may be anywhere in the
+// row, which is small enough for a cache.
 SATRAP_KERNEL void TransposeKernel(ConstValues x, int64_t width, Values y, bool add) {
   const int64_t height = x.cols / width;
   ForEachGroup(y.rows, GroupsOf(y.cols), [&](int64_t r, int64_t g) {

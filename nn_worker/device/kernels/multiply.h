@@ -1,5 +1,5 @@
-// Products with a factor or with other values, element by element, and the transposes of the
-// matrices that rows hold. Nothing is summed, except that `add` adds to the target.
+// Products with a factor or with other values, element by element, and transposes of matrices that
+// are stored in rows. Nothing is summed, except that `add` adds to the target.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_MULTIPLY_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_MULTIPLY_H_
@@ -19,8 +19,8 @@ void ScaleValues(DeviceStream* stream, float factor, ConstValues x, Values y, bo
 //      group of `width` values of every row. REQUIRES: `width` divides cols
 void MultiplyValues(DeviceStream* stream, ConstValues a, ConstValues b, Values y, bool add);
 
-// Each row of x is a matrix (x.cols / width, width), stored by rows. The same row of y becomes its
-// transpose or, with `add`, the transpose is added to it.   x, y: (n, cols)
+// Each row of x is a matrix (x.cols / width, width), stored by rows. Its transpose is written to
+// the same row of y or, with `add`, added to it.   x, y: (n, cols)
 void TransposeRows(DeviceStream* stream, ConstValues x, int64_t width, Values y, bool add);
 
 }  // namespace satrap

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kRows = 9, kCols = 24, kWidth = 6, kGap = 3;
 
-// The same matrix on the host and on the device, where there are NaN between its rows.
+// The same matrix on the host and on the device. On the device there are NaNs between its rows.
 struct Twin {
   std::vector<float> host;  // without gaps
   Values device;
@@ -28,7 +28,7 @@ Twin Random(TestDevice* device, int64_t rows, int64_t cols, uint64_t seed, bool 
   return twin;
 }
 
-// The values without the gaps, which must still be NaN.
+// Returns the values without the gaps, and expects that the gaps are still NaN.
 std::vector<float> Get(TestDevice* device, const Values& y) {
   std::vector<float> values;
   const auto spread = device->Get(static_cast<const float*>(y.data), y.rows * y.stride);

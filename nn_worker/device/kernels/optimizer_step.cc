@@ -10,7 +10,7 @@ namespace {
 
 SATRAP_DEVICE inline float Sign(float x) { return x > 0 ? 1.0f : x < 0 ? -1.0f : 0.0f; }
 
-// What a rule reads: the control, its constants and its learning rate.
+// The values that a rule reads: the control, the rule's constants and its learning rate.
 struct Step {
   StepControl control;
   OptimizerRule rule;
@@ -22,7 +22,7 @@ SATRAP_DEVICE inline formula::AdamConstants AdamConstantsOf(const Step& step) {
           step.rule.epsilon, step.control.correction1, step.control.correction2};
 }
 
-// Each updates a value `w` and its state a, b, c by the normalised gradient g.
+// Each of these structs updates a value `w` and its states a, b, c by the normalised gradient g.
 struct Sgd {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float&, float&, float&) {
     formula::Sgd(step.lr, g, w);
@@ -95,11 +95,11 @@ struct AmsGrad {
   }
 };
 
-// cpu_optimizer.cc says why the rule has this form.
+// cpu_optimizer.cc explains this form of the rule.
 struct Ftrl {
   SATRAP_DEVICE static void Update(const Step& step, float g, float& w, float& z, float& n,
                                    float&) {
-    // A rate of 0 moves nothing; the formula would divide by it.
+    // A rate of 0 changes nothing, and the formula would divide by it.
     if (step.lr == 0) return;
     const float lambda1 = step.rule.lambda1, sign = Sign(w);
     n += g * g;
@@ -125,8 +125,8 @@ SATRAP_DEVICE inline int64_t EndOf(const RoundedWeights& copy) {
   return copy.begin + copy.values.rows * copy.values.cols;
 }
 
-// Stores the group of w that begins at `at`. A parameter begins where a group begins, so all values
-// of a group are of one parameter or of the gap between that parameter and the next.
+// Stores the group of w that begins at `at` in the copy. Each parameter begins at the start of a
+// group, so the values of a group belong to one parameter, or to the gap between it and the next.
 SATRAP_DEVICE inline void StoreRounded(const RoundedWeights& copy, int64_t at, const Group& group) {
   const Values& values = copy.values;
   const int64_t first = at - copy.begin;
@@ -140,15 +140,16 @@ SATRAP_DEVICE inline void StoreRounded(const RoundedWeights& copy, int64_t at, c
   }
 }
 
-// A kernel for each rule, so that the loop has no branch by kind. A null array costs nothing
-// either: which arrays there are is the same for all threads.
+// There is a kernel for each rule, so that the loop has no branch by kind. Testing for a null array
+// is cheap, because all threads take the same branch.
 template <typename Rule>
 SATRAP_KERNEL void StepKernel(const StepControl* control, OptimizerRule rule,
                               OptimizerArrays arrays, bool aligned) {
   const Step step = {*control, rule, control->learning_rate * rule.rate_factor};
-  // Decided on the device: the host enqueues the step before it can know that it is not finite.
+  // Decided on the device, because the host enqueues the step before it can know whether the step
+  // applies.
   if (step.control.apply == 0) return;
-  int64_t copy = 0;  // the first that does not lie before a thread's next group
+  int64_t copy = 0;  // the first copy that does not end before the thread's next group
   ForEachGroup(1, GroupsOf(arrays.count), [&](int64_t, int64_t group) {
     const int64_t at = group * kGroup, left = arrays.count - at;
     const Group gradients = LoadGroup(arrays.gradient + at, left, aligned);
@@ -159,7 +160,8 @@ SATRAP_KERNEL void StepKernel(const StepControl* control, OptimizerRule rule,
     for (int i = 0; i < kGroup; ++i) {
       float& w = values.lane[i];
       float g = gradients.lane[i] * step.control.scale + rule.l2 * w;
-      // The gradient is unscaled before L1, L2 and decay see it, so none depends on the loss scale.
+      // The gradient is unscaled before L1, L2 and decay are applied, so they do not depend on the
+      // loss scale.
       if (rule.l1 != 0) g += rule.l1 * Sign(w);
       if (rule.weight_decay != 0) w -= step.lr * rule.weight_decay * w;
       Rule::Update(step, g, w, states[0].lane[i], states[1].lane[i], states[2].lane[i]);
@@ -189,11 +191,11 @@ SATRAP_KERNEL void AverageKernel(const StepControl* control, float decay, const 
   });
 }
 
-bool Aligned(const float* array) {  // also if there is none
+bool Aligned(const float* array) {  // true for null, too
   return reinterpret_cast<uintptr_t>(array) % sizeof(Group) == 0;
 }
 
-// The network aligns its arrays; those of another caller may begin anywhere.
+// The network aligns its arrays, but those of other callers may begin anywhere.
 template <typename Rule>
 void LaunchStep(DeviceStream* stream, const StepControl* control, const OptimizerRule& rule,
                 const OptimizerArrays& arrays) {

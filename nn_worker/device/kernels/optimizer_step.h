@@ -1,10 +1,10 @@
-// One step of a dense optimizer over a flat range, in one launch, and of the averages of weights.
-// The formulas are those of nn_worker/backend/step_operations.h.
+// One step of a dense optimizer over a flat range, in one launch, and one step of the averages of
+// weights. The formulas are those of nn_worker/backend/step_operations.h.
 //
-// What changes from step to step is read from the network's control when the kernel runs, so that a
-// captured launch can be repeated, and so that the device decides whether the step applies. Each
-// value is updated by one thread, so the bits do not depend on the launch. That thread also rounds
-// the value for the copy that products read, which saves a pass over all weights.
+// Settings that change from step to step are read from the network's control when the kernel runs.
+// So a captured launch can be repeated, and the device decides whether the step applies. Each value
+// is updated by one thread, so the bits do not depend on the launch. That thread also writes the
+// rounded value to the copy that products read, which saves a pass over all weights.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_OPTIMIZER_STEP_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_OPTIMIZER_STEP_H_
@@ -18,15 +18,16 @@
 
 namespace satrap {
 
-// A copy of the values [begin, begin + rows cols) of w, row by row, in any type. REQUIRES: begin is
-// a multiple of 4
+// A copy of the values [begin, begin + rows * cols) of w, row by row, in any type. REQUIRES: begin
+// is a multiple of 4
 struct RoundedWeights {
   int64_t begin;
   Values values;
 };
 
-// All are in device memory. `gradient`, `w` and the states have `count` values each. The states are
-// the first NumStates of the rule; the others are null. The copies ascend by `begin`.
+// All arrays are in device memory. `gradient`, `w` and the states have `count` values each. The
+// states are the first NumStates(rule); the others are null. The copies are in ascending order of
+// `begin`.
 struct OptimizerArrays {
   const float* gradient = nullptr;
   float* w = nullptr;

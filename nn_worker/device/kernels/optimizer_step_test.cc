@@ -39,10 +39,11 @@ State RandomState(const OptimizerRule& rule, int64_t count) {
   return state;
 }
 
-// The state after `steps` steps over all values but the first `skip` and the last `skip`.
+// The state after `steps` steps. The first `skip` and the last `skip` values are left out.
 State After(const HostDeviceOptions& options, const OptimizerRule& rule, const State& before,
             const StepControl& control, int steps, int64_t skip = 0) {
-  // Each run has a device of its own, because waits take longer the more was allocated on a device.
+  // Each run uses a new device, because waits take longer when more memory was allocated on a
+  // device.
   TestDevice own(options);
   TestDevice* const device = &own;
   const auto count = static_cast<int64_t>(before.w.size());
@@ -80,7 +81,7 @@ void ExpectNear(const std::vector<float>& got, const std::vector<float>& expecte
 }
 
 TEST_P(KernelTest, EveryRuleFollowsItsFormula) {
-  // Counts that leave a part of a group, and one that takes two blocks.
+  // Two counts are not multiples of a group, and one needs two blocks.
   for (const int64_t count : {1, 4, 1027}) {
     for (const OptimizerRule& rule : reference::RulesOfEveryKind()) {
       SCOPED_TRACE(static_cast<int>(rule.kind));
@@ -93,7 +94,8 @@ TEST_P(KernelTest, EveryRuleFollowsItsFormula) {
   }
 }
 
-// There are more values than the largest grid takes at once, so its threads take a second turn.
+// There are more values than the largest grid handles at once, so some threads handle a second
+// group.
 TEST_P(KernelTest, AStepOverMoreValuesThanAGridReachesAllOfThem) {
   const int64_t count = kMaxElementwiseBlocks * kElementwiseThreads * kGroup + 1029;
   const StepControl* const control = device_.Put(std::vector<StepControl>{kControl});
@@ -101,22 +103,22 @@ TEST_P(KernelTest, AStepOverMoreValuesThanAGridReachesAllOfThem) {
   float* const w = device_.Room<float>(count);
   Fill(device_.stream(), MatrixOf(gradient, 1, count), 4);
   Fill(device_.stream(), MatrixOf(w, 1, count), 1);
-  // One copy in the first turn of some threads, then a gap of one group, and one copy of all values
-  // after it.
+  // The first copy covers the first 64 values. After a gap of one group, the second copy covers all
+  // other values.
   const int64_t first = 64, second = first + kGroup;
   float* const copy = device_.Room<float>(count);
   Fill(device_.stream(), MatrixOf(copy, 1, count), 7);
   const RoundedWeights* const copies = device_.Put(std::vector<RoundedWeights>{
       {0, MatrixOf(copy, 1, first)}, {second, MatrixOf(copy + second, 1, count - second)}});
   OptimizerStep(device_.stream(), control, OptimizerRule(), {gradient, w, {}, count, copies, 2});
-  // 1 - 0.1 * 4 * 0.25, once for each value.
+  // The expected value is 1 - 0.1 * 4 * 0.25, so each value was updated exactly once.
   std::vector<float> want(count, 1 - 0.1f);
   EXPECT_EQ(device_.Get(w, count), want);
   std::fill_n(want.begin() + first, kGroup, 7.0f);
   EXPECT_EQ(device_.Get(copy, count), want);
 }
 
-// In a network a state array begins where the one before it ends, aligned or not.
+// In a network a state array begins where the previous array ends, aligned or not.
 TEST_P(KernelTest, ArraysMayBeginAnywhere) {
   for (const OptimizerRule& rule : reference::RulesOfEveryKind()) {
     const State before = RandomState(rule, 1001);

@@ -7,16 +7,16 @@
 namespace satrap {
 namespace {
 
-// Loads a group of the vector that begins at column `begin`. It is one access if the vector begins
-// at a multiple of 4 values.
+// Loads a group of the vector that begins at column `begin`, in one access if the vector begins at
+// a multiple of 4 values.
 SATRAP_DEVICE Group LoadPart(const ConstValues& x, int64_t row, int64_t begin, int64_t offset,
                              int64_t left) {
   return LoadGroup(x.data, x.type, row * x.stride + begin + offset, left,
                    x.aligned != 0 && begin % kGroup == 0);
 }
 
-// Each thread makes one product. Neighbouring threads have neighbouring terms of a sample, whose
-// vectors are in the cache.
+// Each thread computes one product. Neighbouring threads compute neighbouring terms of a sample,
+// whose vectors are in the cache.
 SATRAP_KERNEL void PairDotsKernel(const ConstValues* inputs, const DotTerm* terms, int64_t dim,
                                   Values y) {
   ForEachGroup(y.rows, y.cols, [&](int64_t r, int64_t t) {
@@ -54,7 +54,7 @@ SATRAP_KERNEL void PairDotsGradKernel(const ConstValues* inputs, const DotGradPi
   });
 }
 
-// The z of a block is its piece. A card has at most 65535 blocks in z.
+// The z index of a block is the number of its piece. A card has at most 65535 blocks in z.
 constexpr int kMaxPieces = 65535;
 
 }  // namespace

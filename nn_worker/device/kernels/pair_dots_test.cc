@@ -24,7 +24,8 @@ Inputs RandomInputs(TestDevice* device, int count, int64_t cols) {
   return inputs;
 }
 
-// Vectors of 5, 8 and 9 values, which begin anywhere or at multiples of 4, in rows of 22 and 20.
+// Tests vectors of 5, 8 and 9 values in rows of 22 and 20. Some begin at multiples of 4, others
+// anywhere.
 TEST_P(KernelTest, DotProductsAreThoseOfALoop) {
   for (const int64_t dim : {5, 8, 9}) {
     for (const int64_t cols : {kCols, int64_t{20}}) {

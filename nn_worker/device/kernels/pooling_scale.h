@@ -1,4 +1,5 @@
-// The factor of a sample's weighted sum of rows (common/batch/pooling.h). For kernel sources.
+// The factor by which a sample's weighted sum of rows is scaled (common/batch/pooling.h). For
+// kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_POOLING_SCALE_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_POOLING_SCALE_H_
@@ -10,8 +11,8 @@
 
 namespace satrap {
 
-// 1 / the divisor of the sum over ids [begin, end), or 0 if the divisor is 0. Null `weights` mean
-// that all are 1.
+// 1 / the divisor of the sum over ids [begin, end), or 0 if the divisor is 0. Null `weights` means
+// that all weights are 1.
 SATRAP_DEVICE inline float PoolingScale(RowPooling pooling, const float* weights, uint32_t begin,
                                         uint32_t end) {
   if (pooling == RowPooling::kSum || pooling == RowPooling::kNone || begin == end) return 1;

@@ -8,7 +8,8 @@
 namespace satrap {
 namespace {
 
-// Lanes that share a row: few, since most rows have a few groups of values.
+// The number of lanes that share a row. It is small, because most rows have only a few groups of
+// values.
 constexpr int kLanesARow = 8;
 
 SATRAP_KERNEL void RowSumKernel(const ConstValues* inputs, int num_inputs, Values y) {
@@ -34,7 +35,8 @@ SATRAP_KERNEL void RowSumGradKernel(ConstValues dy, const RowSumTarget* targets)
   });
 }
 
-// For one group of columns: the sums of the inputs, which are stored, and of their squares.
+// For one group of columns: the sums of the inputs, which are also stored, and the sums of their
+// squares.
 struct SumsOfInputs {
   Group values, squares;
 };
@@ -102,10 +104,11 @@ SATRAP_KERNEL void FmGradKernel(const ConstValues* inputs, const FmGradTarget* t
   });
 }
 
-// The z of a block is its target. A card has at most 65535 blocks in z.
+// The z index of a block is the number of its target. A card has at most 65535 blocks in z.
 constexpr int kMaxTargets = 65535;
 
-// Calls launch(first target, grid, block) for all targets, as few times as a grid allows.
+// Calls launch(first target, grid, block) until all targets are covered, as few times as the limits
+// of a grid allow.
 template <typename LaunchPart>
 void ForTargets(int64_t rows, int64_t cols, int num_targets, LaunchPart launch) {
   if (rows == 0 || cols == 0) return;

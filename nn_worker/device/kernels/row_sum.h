@@ -1,10 +1,10 @@
-// The sums of the rows of several inputs, and their gradient; and sums of products of all pairs of
-// them: factorization machines (Rendle, "Factorization Machines" (2010), lemma 3.1), and the
-// bi-interaction, which keeps the columns apart (He and Chua, "Neural Factorization Machines"
-// (2017), equation 4).
+// The sums of the rows of several inputs, and the gradient of these sums. Also sums of the products
+// of all pairs of inputs: factorization machines (Rendle, "Factorization Machines" (2010), lemma
+// 3.1), and the bi-interaction, which does not add up the columns (He and Chua, "Neural
+// Factorization Machines" (2017), equation 4).
 //
 // A row is summed by a fixed number of lanes in a fixed order, and inputs are added in the order of
-// their list, so the bits of a row depend on its values alone.
+// their list, so the bits of a row depend only on its values.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ROW_SUM_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ROW_SUM_H_
@@ -16,8 +16,8 @@
 
 namespace satrap {
 
-// A gradient of RowSumGrad. Lists of these and of inputs lie in device memory, so that any number
-// fits into a launch.
+// A gradient of RowSumGrad. Lists of targets and of inputs are in device memory, so that one launch
+// can have any number of them.
 struct RowSumTarget {
   Values dx;
   int64_t add;  // 1: += instead of =
@@ -26,7 +26,8 @@ struct RowSumTarget {
 // y[i, 0] = the sum of all elements of row i of all inputs.
 //   inputs: [num_inputs] in device memory   y: (rows, 1)
 void RowSum(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values y);
-// Every element of row i of every target gets dy[i, 0]. `max_cols`: of any target
+// Assigns dy[i, 0] to every element of row i of every target, or adds it. `max_cols`: the largest
+// number of columns of a target
 void RowSumGrad(DeviceStream* stream, ConstValues dy, const RowSumTarget* targets, int num_targets,
                 int64_t max_cols);
 
@@ -36,16 +37,16 @@ void Fm(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values 
 void BiInteraction(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values s,
                    Values y);
 
-// The gradient that inputs [first, first + count) of a list share.
+// One gradient, which inputs [first, first + count) of a list share.
 struct FmGradTarget {
   Values dx;
   int32_t first;
   int32_t count;
   int64_t add;
 };
-// dx = the sum over the target's inputs of dy (s - x), rounded once; with `add`, this is added to
+// dx = the sum of dy (s - x) over the target's inputs, rounded once; with `add`, this is added to
 // dx.
-//   dy: (rows, 1), of Fm, or (rows, d), of BiInteraction
+//   dy: (rows, 1) for Fm, or (rows, d) for BiInteraction
 void FmGrad(DeviceStream* stream, const ConstValues* inputs, const FmGradTarget* targets,
             int num_targets, ConstValues s, ConstValues dy);
 

@@ -25,7 +25,7 @@ Inputs RandomInputs(TestDevice* device) {
   return inputs;
 }
 
-// s and s^2 - sum x^2 of each column.
+// The sums s and s^2 - sum x^2 of each column.
 struct Sums {
   std::vector<double> s, pairs;
 };
@@ -80,8 +80,8 @@ TEST_P(KernelTest, FmAndBiInteractionAreThoseOfALoop) {
   }
 }
 
-// Two inputs share the second target, which is added to. dy has one slope per row, then one per
-// value.
+// Two inputs share the second target, and their gradient is added to its old values. At first dy
+// has one value per row, then one for each value.
 TEST_P(KernelTest, GradientsThatInputsShareAreSummed) {
   const Inputs inputs = RandomInputs(&device_);
   const auto s = RandomValues(kRows * kCols, 10), before = RandomValues(kRows * kCols, 11);

@@ -35,7 +35,7 @@ SATRAP_KERNEL void LocateIdsKernel(const ScatterFeature* features, uint32_t firs
   }
 }
 
-// Adds to `sum` the coefficient times the values of the segment in columns [c, c + 4).
+// Adds the coefficient times the segment's gradient in columns [c, c + 4) to `sum`.
 SATRAP_DEVICE void AddSegment(const ScatterSegment& segment, const IdPlace& place, int32_t c,
                               bool aligned, Group* sum) {
   const int32_t offset = c - segment.column;

@@ -1,10 +1,10 @@
-// Makes the gradients of a table's unique rows from the gradients of the network's inputs. It is
-// the transpose of gather_pool.h, by row instead of by sample, so that no two threads add to one
-// value and the plan gives the order of each sum.
+// Computes the gradients of a table's unique rows from the gradients of the network's inputs. This
+// is the transpose of gather_pool.h. Threads work by row instead of by sample, so that no two
+// threads add to the same value, and the list of each row's ids gives the order of each sum.
 //
 // The ids of all features of the table are numbered one after another, as in RowInverse
-// (nn_worker/backend/row_exchange_args.h). LocateIds says once where each of them is; ScatterRows
-// then adds up the ids of each row.
+// (nn_worker/backend/row_exchange_args.h). LocateIds first finds the feature, sample and position
+// of each id. Then ScatterRows adds up the gradients of the ids of each row.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_SCATTER_ROWS_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_SCATTER_ROWS_H_
@@ -18,12 +18,12 @@
 
 namespace satrap {
 
-// Where an id is.
+// The feature, sample and position to which an id belongs.
 struct IdPlace {
   uint32_t feature;
   uint32_t sample;
   uint32_t position;  // in the sample's sequence; 0 where the feature is pooled
-  float coefficient;  // d value of the sample / d row; 0 where the id has no place in it
+  float coefficient;  // d value of the sample / d row; 0 if the id does not contribute
 };
 
 // All pointers are to device memory.
@@ -37,7 +37,8 @@ struct ScatterFeature {
   int32_t end_segment;
 };
 
-// Columns of the table's rows, and the gradient of the samples' values that these make.
+// Some columns of the table's rows, and the gradient of the samples' values that were computed from
+// them.
 struct ScatterSegment {
   int32_t column;
   int32_t width;
@@ -47,7 +48,7 @@ struct ScatterSegment {
   int32_t unused;        // 0: lists are compared byte by byte
 };
 
-// places[n] = where id n is, for all ids.   features: [num_features]
+// Sets places[n] to the place of id n, for all ids.   features: [num_features]
 void LocateIds(DeviceStream* stream, const ScatterFeature* features, int num_features,
                int64_t samples, IdPlace* places);
 
@@ -60,9 +61,9 @@ struct ScatterArgs {
   bool aligned;  // every column, width and stride is a multiple of 4, every address one of 4 values
 };
 
-// gradients[r, c] = sum over the ids of row r, and the segments of their features that hold column
-// c, of coefficient * gradient, in f32; 0 in columns and rows that nothing reads. One thread sums
-// each group of columns of a row, so a row with very many ids takes long.
+// gradients[r, c] = the sum of coefficient * gradient, in f32, over the ids of row r and over those
+// segments of their features that contain column c; 0 in columns and rows that no segment reads.
+// One thread sums each group of columns of a row, so a row with very many ids takes long.
 void ScatterRows(DeviceStream* stream, const ScatterArgs& args, Matrix<float> gradients);
 
 }  // namespace satrap

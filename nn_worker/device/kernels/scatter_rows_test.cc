@@ -18,7 +18,7 @@ struct Segment {
   int32_t column, width;
 };
 
-// A feature with 0 to 4 ids per sample, most of them of row 7 and none of row 5.
+// A feature with 0 to 4 ids per sample. Most ids refer to row 7, and none to row 5.
 struct Feature {
   RowPooling pooling;
   std::vector<Segment> segments;
@@ -54,7 +54,7 @@ std::vector<Feature> Features(const std::vector<Segment>& segments) {
   return features;
 }
 
-// The derivative of the sample's values by the row, for id j of sample s.
+// The derivative of the values of sample s with respect to the row of id j.
 double Coefficient(const Feature& feature, uint32_t s, uint32_t j) {
   const auto weight = [&](uint32_t id) { return feature.weighted ? feature.weights[id] : 1.0; };
   const uint32_t begin = feature.offsets[s], end = feature.offsets[s + 1];
@@ -151,7 +151,8 @@ void ExpectSums(const std::vector<Feature>& features, const std::vector<float>& 
   for (size_t i = 0; i < got.size(); ++i) ASSERT_NEAR(got[i], expected[i], tolerance) << i;
 }
 
-// No segment has columns 16 to 19 of the aligned tables, or columns 1 and 19 of the others.
+// The segments leave out columns 16 to 19 of the aligned tables, and columns 1 and 19 of the
+// others.
 const std::vector<Segment> kAligned = {{0, 4}, {4, 12}}, kRagged = {{0, 1}, {2, 17}};
 
 TEST_P(KernelTest, GradientsAreSummedByRow) {
@@ -171,7 +172,7 @@ TEST_P(KernelTest, RowSumsHaveTheSameBitsInEveryOrderAndWithOrWithoutWideAccesse
   EXPECT_EQ(Scatter<float>(&device_, features, false), expected);
 }
 
-// More rows than the largest grid takes at once, one id each.
+// There are more rows than the largest grid handles at once, with one id each.
 TEST_P(KernelTest, ManyRowsAreAllWritten) {
   constexpr int64_t kMany = 4096 * 32 + 1000;
   std::vector<uint32_t> starts, ids;

@@ -7,7 +7,8 @@
 namespace satrap {
 namespace {
 
-// Rounds to the nearest, halves up. Lengths are a graph input like any other, so they are floats.
+// Rounds to the nearest integer, halves up. Lengths are a graph input like any other, so they are
+// floats.
 SATRAP_DEVICE int64_t LengthOf(float length, int64_t most) {
   if (!(length > 0)) return 0;
   if (length >= static_cast<float>(most)) return most;
@@ -28,8 +29,8 @@ SATRAP_KERNEL void PoolKernel(SequencePooling pooling, ConstValues x, ConstValue
         if (pooling != SequencePooling::kMax) {
           result.lane[i] += value;
         } else if (p == 0 || value != value || value > result.lane[i]) {
-          // A NaN must win, so that the finite check sees it. It needs a test of its own, because
-          // every comparison with NaN is false.
+          // A NaN must become the maximum, so that the finite check finds it. It is tested
+          // separately, because every comparison with NaN is false.
           result.lane[i] = value;
         }
       }
@@ -59,7 +60,7 @@ SATRAP_KERNEL void PoolGradKernel(SequencePooling pooling, ConstValues x, ConstV
         const Group values = LoadGroup(x, r, at, left);
         for (int i = 0; i < kGroup; ++i) {
           if (values.lane[i] != maximum.lane[i]) continue;
-          // The first position that attains the maximum gets all of it.
+          // The first position that attains the maximum gets the whole gradient.
           gradient.lane[i] = share.lane[i];
           share.lane[i] = 0;
         }

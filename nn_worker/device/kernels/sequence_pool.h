@@ -1,5 +1,5 @@
-// The mean, sum or maximum of the positions of a sequence, and its gradient. The formulas are those
-// of nn_worker/backend/backend.h.
+// The mean, sum or maximum over the positions of a sequence, and its gradient. The formulas are
+// those of nn_worker/backend/backend.h.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_SEQUENCE_POOL_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_SEQUENCE_POOL_H_
@@ -14,7 +14,7 @@ namespace satrap {
 // REQUIRES: d > 0
 void PoolSequences(DeviceStream* stream, SequencePooling pooling, ConstValues x,
                    ConstValues lengths, Values y);
-// dx, from y = SequencePool(x); with `add`, this is added to dx.
+// dx, where y = SequencePool(x); with `add`, this is added to dx.
 void PoolSequencesGrad(DeviceStream* stream, SequencePooling pooling, ConstValues x,
                        ConstValues lengths, ConstValues y, ConstValues dy, Values dx, bool add);
 

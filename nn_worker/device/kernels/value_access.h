@@ -1,5 +1,6 @@
-// How kernels load and store Values (values.h): single values, and the groups of 4 neighbours that
-// elementwise.h divides rows into. In registers all are f32. For kernel sources.
+// Functions by which kernels load and store Values (values.h): single values, and the groups of 4
+// neighbours into which elementwise.h divides rows. In registers all values are f32. For kernel
+// sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_VALUE_ACCESS_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_VALUE_ACCESS_H_
@@ -13,7 +14,8 @@
 
 namespace satrap {
 
-// Value `at` of an array of `type`. All threads of a block usually take the same branch.
+// The value at index `at` of an array of `type`. All threads of a block usually take the same
+// branch.
 SATRAP_DEVICE inline float LoadValue(const void* data, ElementType type, int64_t at) {
   if (type == ElementType::kF32) return static_cast<const float*>(data)[at];
   if (type == ElementType::kF16) return ToFloat(static_cast<const Half*>(data)[at]);
@@ -32,13 +34,14 @@ SATRAP_DEVICE inline void StoreValue(const Values& y, int64_t row, int64_t col, 
     static_cast<Bf16*>(y.data)[at] = FromFloat<Bf16>(value);
   }
 }
-// Assigns the value, or adds it to what is there.
+// Assigns `value`, or adds it to the value in memory.
 SATRAP_DEVICE inline void PutValue(const Values& y, int64_t row, int64_t col, float value,
                                    bool add) {
   StoreValue(y, row, col, add ? LoadValue(y, row, col) + value : value);
 }
 
-// The group that begins at value `at` of an array; `count` values are left in the row.
+// The group that begins at index `at` of an array. `count`: how many values the row has from there
+// on.
 SATRAP_DEVICE inline Group LoadGroup(const void* data, ElementType type, int64_t at, int64_t count,
                                      bool aligned) {
   if (type == ElementType::kF32) {
@@ -60,7 +63,7 @@ SATRAP_DEVICE inline void StoreGroup(void* data, ElementType type, int64_t at, c
   }
 }
 
-// The group at a column of a row. It ends with the row, or after `count` values.
+// The group that begins at a column of a row. It ends with the row, or after `count` values.
 SATRAP_DEVICE inline Group LoadGroup(const ConstValues& x, int64_t row, int64_t col,
                                      int64_t count) {
   return LoadGroup(x.data, x.type, row * x.stride + col, count, x.aligned != 0);

@@ -1,10 +1,10 @@
 // Values and ConstValues are views of device memory like Matrix (matrix.h), except that their type
 // of value, f32 or one of the 16-bit types, is known only at run time. Samples' values and their
-// gradients have any of these types, often several in one operation, so a kernel is compiled once
-// for all. The kernel loads values as f32, computes in f32 and rounds what it stores once
-// (elementwise.h).
+// gradients may have any of these types, and often several in one operation, so a kernel is
+// compiled once for all types. The kernel loads values as f32, computes in f32, and rounds each
+// result once, when it stores it (elementwise.h).
 //
-// Lists of such views lie in device memory. The views have no bytes between their fields, so equal
+// Lists of such views are in device memory. The views have no bytes between their fields, so equal
 // lists are equal byte by byte.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_VALUES_H_
@@ -31,7 +31,8 @@ constexpr ElementType ElementTypeOf() {
   return std::is_same_v<Value, Half> ? ElementType::kF16 : ElementType::kBF16;
 }
 
-// Whether groups of 4 values that begin at multiples of 4 values of a row are one access each.
+// Whether each group of 4 values, starting at a multiple of 4 in a row, can be loaded in one
+// access.
 inline bool GroupsAligned(const void* data, int64_t rows, int64_t stride, ElementType type) {
   return reinterpret_cast<uintptr_t>(data) % static_cast<uintptr_t>(4 * ElementBytes(type)) == 0 &&
          (rows <= 1 || stride % 4 == 0);
@@ -96,7 +97,8 @@ struct ConstValues {
         aligned(v.aligned) {}
 };
 
-// A view whose groups begin at multiples of `step` values of a row as well as at multiples of 4.
+// The same view, for groups that also begin at multiples of `step` values of a row, not only at
+// multiples of 4. If `step` is not a multiple of 4, the view no longer counts as aligned.
 template <typename View>
 View WithGroupsAt(View view, int64_t step) {
   if (step % 4 != 0) view.aligned = 0;

@@ -1,4 +1,4 @@
-// Sums over the lanes of a warp, in an order that is always the same, and how lanes share rows. For
+// Sums over the lanes of a warp, always in the same order, and the assignment of rows to lanes. For
 // kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_WARP_SUM_H_
@@ -18,7 +18,7 @@ SATRAP_DEVICE T WarpSum(T value, int lanes = kWarpSize) {
   return value;
 }
 
-// As WarpSum, the largest value; of NaNs and numbers, the largest number.
+// As WarpSum, but returns the largest value. NaNs are ignored if there are numbers.
 SATRAP_DEVICE inline float WarpMax(float value, int lanes) {
   for (int bits = lanes / 2; bits > 0; bits /= 2) {
     value = Max(value, ShuffleXor(kFullMask, value, bits));
@@ -30,8 +30,8 @@ inline constexpr int kRowWarps = 8;
 inline constexpr int64_t kMaxRowBlocks = 4096;
 
 // Calls body(row, lane of the row, whether the row exists) for `rows` rows of `lanes` lanes each.
-// All lanes of a warp take part in each call, so that the body may add them up. Launch with RowGrid
-// and kRowWarps warps. REQUIRES: `lanes` is a power of 2, at most 32
+// All lanes of a warp make each call together, so that the body may sum over them. The kernel must
+// be launched with RowGrid and kRowWarps warps. REQUIRES: `lanes` is a power of 2, at most 32
 template <typename Body>
 SATRAP_DEVICE void ForEachRow(int64_t rows, int lanes, Body body) {
   const int lane = static_cast<int>(ThreadIndex().x) % kWarpSize;
@@ -51,8 +51,8 @@ inline Dim3 RowGrid(int64_t rows, int lanes) {
 }
 inline constexpr Dim3 kRowBlock = {kRowWarps * kWarpSize};
 
-// The number of lanes that share a row of `cols` values: as few as leave each of them about 4. It
-// depends on `cols` alone.
+// The number of lanes that share a row of `cols` values: the smallest power of 2 that leaves each
+// lane at most 4 values, but at most a whole warp. It depends only on `cols`.
 inline int LanesOf(int64_t cols) {
   int lanes = 1;
   while (lanes < kWarpSize && 4 * lanes < cols) lanes *= 2;

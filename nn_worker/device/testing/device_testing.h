@@ -5,8 +5,8 @@
 //   Launch<FillKernel>(device.stream(), {1}, {32}, 0, y, 5.0f, 3);
 //   EXPECT_EQ(device.Get(y, 3), std::vector<float>(3, 5));
 //
-// KernelTest runs a test in every execution order: TEST_P(KernelTest, ...), and once in each
-// program IN_EVERY_ORDER(KernelTest).
+// Tests written as TEST_P(KernelTest, ...) run in every execution order. Each program must contain
+// IN_EVERY_ORDER(KernelTest) once.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_TESTING_DEVICE_TESTING_H_
 #define SATRAP_NN_WORKER_DEVICE_TESTING_DEVICE_TESTING_H_
@@ -38,7 +38,7 @@ class TestDevice {
   Device* device() { return device_.get(); }
   DeviceStream* stream() { return stream_.get(); }
 
-  // An array of the device. Its values are NaN.
+  // An array on the device, filled with NaN.
   template <typename T>
   T* Room(int64_t count) {
     memory_.push_back(device_->Allocate(count * static_cast<int64_t>(sizeof(T))).value());
@@ -54,7 +54,7 @@ class TestDevice {
     stream()->CopyIn(pinned, array, count * static_cast<int64_t>(sizeof(T)));
     return array;
   }
-  // Waits for all operations so far.
+  // Waits for all operations enqueued so far, and returns the values.
   template <typename T>
   std::vector<T> Get(const T* array, int64_t count) {
     std::vector<T> values(count);
@@ -78,7 +78,7 @@ class TestDevice {
 
  private:
   const std::unique_ptr<Device> device_;
-  // Freed in the destructor, when nothing is enqueued any more.
+  // Freed in the destructor, when all operations have run.
   std::vector<std::unique_ptr<Memory>> memory_;
   const std::unique_ptr<DeviceStream> stream_;
   const std::unique_ptr<Event> event_;
@@ -107,7 +107,7 @@ inline std::string NameOf(const HostDeviceOptions& options) {
   return "Seed" + std::to_string(order.seed);
 }
 
-// For the messages of GoogleTest.
+// Lets GoogleTest print the options in messages.
 inline void PrintTo(const HostDeviceOptions& options, std::ostream* out) {
   *out << NameOf(options);
 }
@@ -116,7 +116,7 @@ inline std::string NameOfOrder(const testing::TestParamInfo<HostDeviceOptions>& 
   return NameOf(info.param);
 }
 
-// Uniform in [-1, 1).
+// Uniform values in [-1, 1).
 inline std::vector<float> RandomValues(int64_t count, uint64_t seed) {
   std::vector<float> values(count);
   for (int64_t i = 0; i < count; ++i) {

@@ -21,7 +21,7 @@ std::vector<std::vector<int>> Reads(const Graph& graph) {
   return reads;
 }
 
-// Whether `late` comes after `early` by some chain of reads.
+// Whether there is a chain of reads from `late` back to `early`, so that `late` must come after it.
 bool ComesAfter(const std::vector<std::vector<int>>& reads, int late, int early) {
   std::vector<bool> seen(reads.size(), false);
   std::vector<int> stack = {late};
@@ -89,7 +89,7 @@ void LayInputsWithinConcats(Graph* graph) {
       GraphTensor& tensor = graph->tensors[input];
       const int64_t begin = column;
       column += ShapeSize(tensor.shape);
-      // An input that is given twice would need two places.
+      // An input that occurs twice would need two places.
       const bool once = std::count(concat.inputs.begin(), concat.inputs.end(), input) == 1;
       const bool same_dtype = tensor.dtype == graph->tensors[concat.outputs[0]].dtype;
       // An output keeps memory of its own, because the loss assigns its gradient before the
@@ -101,8 +101,8 @@ void LayInputsWithinConcats(Graph* graph) {
             other == static_cast<int>(node) || !ComesAfter(reads, other, static_cast<int>(node));
       }
       if (!possible) continue;
-      // Treat the concatenation as if it read the tensor's other readers, so that later choices and
-      // the order below keep it after them.
+      // Treat the other readers of the tensor as if the concatenation read them, so that later
+      // choices and the order below keep the concatenation after them.
       for (const int other : tensor.consumers) {
         if (other != static_cast<int>(node)) reads[node].push_back(other);
       }

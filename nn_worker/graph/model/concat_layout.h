@@ -1,10 +1,10 @@
 // Places the inputs of concatenations within their outputs, so that a concatenation costs nothing.
 //
 // A tensor lies within at most one concatenation, and in one place there. Every other reader of the
-// tensor must run before the concatenation: its Backward then comes after, and adds to the gradient
-// that is already there. If that would make a cycle, or if the tensor has another dtype, the tensor
-// keeps memory of its own and is copied. An output of the graph is copied, too, because the loss
-// assigns its gradient before any Backward.
+// tensor must run before the concatenation. Then its Backward runs after that of the concatenation,
+// and adds to the gradient that is already in place. If that would make a cycle, or if the tensor
+// has another dtype, the tensor keeps memory of its own and is copied. An output of the graph is
+// copied, too, because the loss assigns its gradient before any Backward.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_MODEL_CONCAT_LAYOUT_H_
 #define SATRAP_NN_WORKER_GRAPH_MODEL_CONCAT_LAYOUT_H_
@@ -16,13 +16,13 @@
 
 namespace satrap {
 
-// Sets `within` of the tensors of `graph` and puts its nodes into an order that allows it.
-// REQUIRES: the nodes are in topological order, shapes and dtypes are set
+// Sets `within` of the tensors of `graph` and puts the graph's nodes into an order that allows
+// this. REQUIRES: the nodes are in topological order, shapes and dtypes are set
 void LayInputsWithinConcats(Graph* graph);
 
 // An order of the nodes 0 to reads.size() - 1 in which node i comes after all of reads[i]; where
-// there is a choice, the smallest number comes first. Nodes that lie on a cycle or depend on one
-// are missing from it.
+// there is a choice, the smallest number comes first. Nodes that lie on a cycle or depend on a
+// cycle are missing from the result.
 std::vector<int> TopologicalOrder(absl::Span<const std::vector<int>> reads);
 
 // Puts the nodes into `order`, a permutation, and renumbers the references to them.

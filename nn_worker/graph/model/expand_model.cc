@@ -32,7 +32,7 @@ bool IsComposite(const LayerConfig& layer) {
   return layer.has_mlp() || layer.has_cross() || layer.has_cross_v2() || layer.has_attention();
 }
 
-// The layers of one composite, each reading the one before.
+// The layers of one composite. Each reads the previous one.
 class Expansion {
  public:
   // REQUIRES: CheckComposite has found no mistake
@@ -89,7 +89,7 @@ class Expansion {
     }
   }
 
-  // Each layer of either kind reads x_0 and the one before, which is x_0 itself at first.
+  // Each layer of either kind reads x_0 and the previous layer; the first layer reads x_0 twice.
   void AppendCross(int count, const LayerConfig& layer) {
     const std::string first = last_;
     for (int i = 0; i < count; ++i) {
@@ -197,7 +197,7 @@ absl::StatusOr<ExpandedModel> ExpandModel(const ModelConfig& model, const GraphI
                            expansion.layers().end());
   }
   const auto resolve = [&](const std::string& name) {
-    // "LAYER:0" is the layer's own name. A graph input may end in ":0", too.
+    // "LAYER:0" is another name of the layer itself. But a graph input may end in ":0", too.
     const std::string stripped(absl::StripSuffix(name, ":0"));
     const std::string& layer = names.contains(stripped) ? stripped : name;
     const auto found = last_of.find(layer);

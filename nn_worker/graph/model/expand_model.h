@@ -2,8 +2,8 @@
 //
 //     "*.SEGMENT"   becomes FEATURE.SEGMENT of every feature that has it, in order
 //     mlp, cross, cross_v2, attention
-//                   become their layers (names in model.proto); a layer that reads one of them
-//                   reads the last of these
+//                   become their layers (names in model.proto); as the name of an input, each
+//                   of these names means the last of its layers
 //     "LAYER:0"     becomes LAYER
 
 #ifndef SATRAP_NN_WORKER_GRAPH_MODEL_EXPAND_MODEL_H_
@@ -24,9 +24,8 @@ struct ExpandedModel {
 };
 
 // INVALID_ARGUMENT, naming the layer: no name, a name with one of ".*/:", a name given twice or
-// that of a graph input, a segment of all features ("*.SEGMENT") that none has, an mlp without
-// units, a composite of no layers or of more than 64, an attention of several inputs. Does not
-// check that inputs exist.
+// that of a graph input, a "*.SEGMENT" that no feature has, an mlp without units, a composite of no
+// layers or of more than 64, an attention of several inputs. Does not check that inputs exist.
 absl::StatusOr<ExpandedModel> ExpandModel(const ModelConfig& model, const GraphInputs& inputs);
 
 }  // namespace satrap

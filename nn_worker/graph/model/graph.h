@@ -25,13 +25,14 @@ struct GraphTensor {
   int producer = -1;           // node; -1: a graph input
   std::vector<int> consumers;  // nodes, once for each time it is read
   bool needs_gradient = false;
-  // A graph input that belongs to the part: (rows of the part, dim), of shape [most rows, dim].
+  // Whether this is a graph input that belongs to the part, such as candidates: its tensor is (rows
+  // of the part, dim), and `shape` is [most rows, dim].
   bool of_part = false;
-  // The type of its values and their gradients. One value a sample (logits, what is added to them,
-  // lengths of sequences) is always F32.
+  // The type of its values and their gradients. A tensor with one value per sample (logits, terms
+  // of logits, lengths of sequences) is always F32.
   DType dtype = DType::kF32;
-  // The output of a concatenation that this tensor lies within, and its first column there; -1 if
-  // it has memory of its own.
+  // If this tensor lies within the output of a concatenation: that output, and the first column of
+  // this tensor there. -1 if this tensor has memory of its own.
   int within = -1;
   int64_t within_column = 0;
 };

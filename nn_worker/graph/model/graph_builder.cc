@@ -18,7 +18,8 @@
 namespace satrap {
 namespace {
 
-// The name of the field that is set: "linear" if the layer has a linear {...}.
+// The name of the layer's kind, which is the field that is set: "linear" if the layer has a linear
+// {...}.
 std::string KindName(const LayerConfig& config) {
   if (config.kind_case() == LayerConfig::KIND_NOT_SET) return "no kind";
   return config.GetDescriptor()->FindFieldByNumber(config.kind_case())->name();
@@ -53,8 +54,8 @@ class GraphBuilder {
   }
 
  private:
-  // The order is that of Network::input_view. Only segments need a gradient: it goes back to the
-  // embedding rows, while numeric columns and lengths are data.
+  // The order is that of Network::input_view. Only segments need a gradient: their gradient goes
+  // back to the embedding rows. Numeric columns and lengths are data.
   absl::Status AddInputs(const GraphInputs& inputs) {
     RETURN_IF_ERROR(AddTensor(kNumericInput, {inputs.numeric_width}, -1));
     for (const FeatureSegment& segment : inputs.segments) {
@@ -82,15 +83,16 @@ class GraphBuilder {
     tensor.shape = std::move(shape);
     tensor.producer = producer;
     if (!by_name_.emplace(name, static_cast<int>(graph_.tensors.size())).second) {
-      // A layer may have the name of a feature by chance, and readers could mean either.
+      // A layer may have the name of a feature by chance. A layer that reads this name could then
+      // mean either.
       return absl::InvalidArgumentError(absl::StrCat("model: two values are named \"", name, "\""));
     }
     graph_.tensors.push_back(std::move(tensor));
     return absl::OkStatus();
   }
 
-  // Output 0 is named after its layer, further ones "LAYER:1", "LAYER:2", ...
-  // In two passes, since a layer may read one that is listed after it.
+  // Output 0 is named after its layer, further ones "LAYER:1", "LAYER:2", ... Takes two passes,
+  // because a layer may read a layer that is listed after it.
   absl::Status AddNodes(const ExpandedModel& expanded) {
     for (const LayerConfig& config : expanded.layers) {
       GraphNode node;
@@ -135,7 +137,8 @@ class GraphBuilder {
   }
 
   // Finds a cycle to show. Every node that could not be ordered reads another such node, so a walk
-  // from one to the next must come back to a node that it has visited: from there on it is a cycle.
+  // along these reads must come back to a node that it has visited. From that node on the walk is a
+  // cycle.
   absl::Status CycleError(const std::vector<std::vector<int>>& reads,
                           const std::vector<int>& order) const {
     std::vector<bool> ordered(reads.size(), false);
@@ -196,7 +199,8 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // An output may be read by layers, too: its gradient is the sum of theirs and that of the loss.
+  // Layers may read an output, too. Then its gradient is the sum of their gradients and that of the
+  // loss.
   absl::Status AddOutput(const std::string& output) {
     const auto found = by_name_.find(output);
     if (found == by_name_.end() || graph_.tensors[found->second].producer < 0) {
@@ -207,7 +211,7 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // REQUIRES: AddOutput was called for `output` last
+  // REQUIRES: the last call of AddOutput was for `output`
   absl::Status CheckLoss(const std::string& output, TaskConfig::Loss loss) const {
     const GraphTensor& tensor = graph_.tensors[graph_.outputs.back()];
     const SampleShape& shape = tensor.shape;
@@ -221,12 +225,14 @@ class GraphBuilder {
       }
     } else if (loss == TaskConfig::SOFTMAX_CROSS_ENTROPY) {
       if (shape.size() != 1 || shape[0] < 2) {
-        return absl::InvalidArgumentError(absl::StrCat(
-            "model: output \"", output, "\" must be [classes], at least 2, is ", ShapeText(shape)));
+        return absl::InvalidArgumentError(
+            absl::StrCat("model: output \"", output,
+                         "\" must have the shape [classes] with at least 2 classes, but has ",
+                         ShapeText(shape)));
       }
     } else if (shape != SampleShape{1}) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("model: output \"", output, "\" must be [1], is ", ShapeText(shape)));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "model: output \"", output, "\" must have the shape [1], but has ", ShapeText(shape)));
     }
     return absl::OkStatus();
   }

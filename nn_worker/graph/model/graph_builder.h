@@ -13,15 +13,15 @@ namespace satrap {
 
 enum class GraphUse {
   kTraining,  // outputs are what the tasks' losses take
-  // For a graph whose outputs are only read (nn_worker/graph/model/output_model.h). They may have
-  // any shape and, like other tensors, `dtype`.
+  // For a graph whose outputs are only read (nn_worker/graph/model/output_model.h). Outputs may
+  // have any shape and, like other tensors, have `dtype`.
   kOutputs,
 };
 
 // INVALID_ARGUMENT, naming the layer, its inputs and their shapes: an unknown input, a cycle, a
 // name given twice, shapes that do not fit, a layer whose output nobody reads, an `output` that is
-// not of shape [1]. `dtype` is that of all tensors with more than one value per sample.
-// REQUIRES: model.layers is resolved: a zoo name alone is an error
+// not of shape [1]. `dtype` is that of all tensors with more than one value per sample. REQUIRES:
+// model.layers is resolved; a zoo name alone is not enough
 absl::StatusOr<Graph> BuildGraph(const ModelConfig& model, const GraphInputs& inputs,
                                  DType dtype = DType::kF32, GraphUse use = GraphUse::kTraining);
 

@@ -178,17 +178,17 @@ TEST(GraphBuilderTest, OnlyAHeadReadsCandidatesAndOnlyItsLossReadsAHead) {
             "model: output \"logit\" must be a layer candidate_logits for its loss");
   EXPECT_EQ(error(R"(layers { name: "logit" inputs: "user.embedding" inputs: "item.embedding"
                               in_batch_logits {} })"),
-            "model: output \"logit\" must be [1], is [20]");
+            "model: output \"logit\" must have the shape [1], but has [20]");
 }
 
 TEST(GraphBuilderTest, ErrorsNameTheLayerItsInputsAndTheirShapes) {
   EXPECT_EQ(
       ErrorOf(R"(layers { name: "logit" inputs: "user.embedding" inputs: "numeric" add {} })"),
       "model: layer \"logit\" (add of user.embedding [4], numeric [3]): takes inputs of one "
-      "shape, input 0 is [4], input 1 is [3]");
+      "shape, but input 0 is [4] and input 1 is [3]");
   EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "history.long" linear { units: 1 } })"),
             "model: layer \"logit\" (linear of history.long [50, 2]): takes inputs of shape [dim], "
-            "input 0 is [50, 2]");
+            "but input 0 is [50, 2]");
   EXPECT_EQ(
       ErrorOf(R"(layers { name: "logit" inputs: "deep" linear { units: 1 } })"),
       "model: layer \"logit\" (linear of deep): reads \"deep\", which is neither a layer nor a "
@@ -214,7 +214,7 @@ TEST(GraphBuilderTest, ASequenceIsPooledByItsLength) {
 TEST(GraphBuilderTest, ASequenceWhereAVectorIsDueIsAnErrorThatSaysSo) {
   EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "history.long" linear { units: 1 } })"),
             "model: layer \"logit\" (linear of history.long [50, 2]): takes inputs of shape [dim], "
-            "input 0 is [50, 2]");
+            "but input 0 is [50, 2]");
   EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "history.long" sequence_pool {} })"),
             "model: layer \"logit\" (sequence_pool of history.long [50, 2]): takes a sequence "
             "[length, dim] and its length [1], got [50, 2]");
@@ -252,7 +252,7 @@ TEST(GraphBuilderTest, EveryLayerIsOfUse) {
 
 TEST(GraphBuilderTest, TheOutputIsOneLogit) {
   EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "numeric" linear { units: 2 } })"),
-            "model: output \"logit\" must be [1], is [2]");
+            "model: output \"logit\" must have the shape [1], but has [2]");
   EXPECT_EQ(ErrorOf(R"(layers { name: "z" inputs: "numeric" sum {} })"),
             "model: output \"logit\" is not a layer");
   EXPECT_EQ(ErrorOf(""), "model: has no layers");
@@ -271,20 +271,21 @@ TEST(GraphBuilderTest, EachTaskHasAnOutputWhichLayersMayRead) {
   ASSERT_EQ(graph->outputs.size(), 2u);
   EXPECT_EQ(graph->tensors[graph->outputs[0]].name, "a");
   EXPECT_EQ(graph->tensors[graph->outputs[1]].name, "b/output");
-  // The loss assigns the gradient of the output, so this may not lie within that of the
-  // concatenation.
+  // The loss assigns the output's gradient. Therefore this gradient must not lie within the
+  // gradient of the concatenation.
   EXPECT_LT(graph->tensors[graph->outputs[0]].within, 0);
 }
 
 TEST(GraphBuilderTest, AnOutputHasTheShapeOfItsLoss) {
   EXPECT_EQ(ErrorOf(std::string(kTwoTowers) + R"(tasks { name: "x" output: "a" }
                                                  tasks { name: "y" output: "b" loss: MSE })"),
-            "model: output \"b/output\" must be [1], is [4]");
-  EXPECT_EQ(ErrorOf(std::string(kTwoTowers) + R"(tasks { name: "x" output: "b"
+            "model: output \"b/output\" must have the shape [1], but has [4]");
+  EXPECT_EQ(
+      ErrorOf(std::string(kTwoTowers) + R"(tasks { name: "x" output: "b"
                                                          loss: SOFTMAX_CROSS_ENTROPY }
                                                  tasks { name: "y" output: "a"
                                                          loss: SOFTMAX_CROSS_ENTROPY })"),
-            "model: output \"a\" must be [classes], at least 2, is [1]");
+      "model: output \"a\" must have the shape [classes] with at least 2 classes, but has [1]");
 }
 
 TEST(GraphBuilderTest, AStarThatFitsNothingIsAnError) {

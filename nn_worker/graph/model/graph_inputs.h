@@ -30,20 +30,19 @@ struct FeatureSegment {
 };
 
 struct GraphInputs {
-  // Columns of the graph input "numeric". It exists in every job; without numerics it has none.
+  // The number of columns of the graph input "numeric", which every job has; 0 without numerics.
   int64_t numeric_width = 0;
-  // The segments of all features, in the order of DataConfig.features; those of a feature are in
-  // the order of its table.
+  // The segments of all features, in the order of DataConfig.features; the segments of a feature
+  // are in the order of its table.
   std::vector<FeatureSegment> segments;
-  // The features that are sequences, in that order. Each has a graph input "FEATURE.length", [1]:
-  // how many of its positions a sample has.
+  // The features that are sequences, in the order of DataConfig.features. Each has a graph input
+  // "FEATURE.length", [1], with the number of positions that a sample has.
   std::vector<std::string> sequences;
-  // The segments of the part's candidates (ModelConfig.candidates), `feature` being
+  // The segments of the part's candidates (ModelConfig.candidates); their `feature` is
   // kCandidateInput. Each belongs to the part, not to its samples: [max_candidates, dim].
   std::vector<FeatureSegment> candidates;
   int64_t max_candidates = 0;
-  // The most samples of a part, and the number of columns of an output with a column for each
-  // sample.
+  // The most samples of a part. An output with a column for each sample has this many columns.
   int64_t max_samples = 1;
 };
 

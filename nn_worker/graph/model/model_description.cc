@@ -29,21 +29,21 @@ std::string OutputsOf(const Graph& graph, const GraphNode& node) {
   });
 }
 
-// A tensor that layers read, or several graph inputs that are alike: "f1.linear ... f26.linear".
+// A tensor that layers read, or several similar graph inputs: "f1.linear ... f26.linear".
 struct Source {
   std::string text;
   int producer = -1;  // node; -1: graph inputs
   int first = 0;      // tensor
 };
 
-// ".embedding" of "f1.embedding"; empty if it is no segment.
+// ".embedding" of "f1.embedding"; empty if `name` does not name a segment.
 std::string SegmentOf(const std::string& name) {
   const size_t dot = name.find('.');
   return dot == std::string::npos ? "" : name.substr(dot);
 }
 
-// Joins graph inputs that are alike: a model has dozens of features, and a line for each would hide
-// the layers.
+// Joins similar graph inputs: a model has dozens of features, and a line for each would hide the
+// layers.
 std::vector<Source> SourcesOf(const Graph& graph, const GraphNode& node) {
   std::vector<Source> sources;
   for (size_t i = 0; i < node.inputs.size();) {
@@ -69,7 +69,7 @@ std::vector<Source> SourcesOf(const Graph& graph, const GraphNode& node) {
   return sources;
 }
 
-// Rows of cells as columns: text to the left, numbers to the right.
+// Lays out rows of cells in columns: text aligned to the left, numbers to the right.
 std::string Aligned(const std::vector<std::vector<std::string>>& rows,
                     const std::vector<bool>& number) {
   std::vector<size_t> widths(number.size(), 0);

@@ -1,5 +1,5 @@
-// What a model is made of, for people: its layers with shapes, parameters and operations, and its
-// graph as a drawing.
+// Describes a model for people: its layers with shapes, parameters and operations, and its graph as
+// a drawing.
 //
 // Thread-safe: functions of their arguments.
 
@@ -15,15 +15,15 @@ namespace satrap {
 
 // Trainable values of the layers; rows of tables are not among them.
 int64_t DenseParameters(const Graph& graph);
-// Multiplications and additions of the products of one sample's forward pass.
+// The number of multiplications and additions in the matrix products of one sample's forward pass.
 int64_t ForwardFlops(const Graph& graph);
 
 // One line a layer, in the order of Forward: name, kind, shapes of the outputs, parameters,
-// operations, and what it reads. Ends with a newline.
+// operations, and the tensors that the layer reads. Ends with a newline.
 std::string LayerTable(const Graph& graph);
 
-// The graph as an indented tree: the output first, below each layer what it reads. A layer that was
-// shown before is named only. Ends with a newline.
+// The graph as an indented tree: the output first, and below each layer the layers that it reads. A
+// layer that was shown before appears by name only. Ends with a newline.
 std::string DrawAsText(const Graph& graph);
 
 // The graph in the DOT language of Graphviz, data flowing down.

@@ -16,7 +16,7 @@ namespace {
 
 constexpr absl::string_view kCandidateRows = "candidates.";
 
-// The layer of "LAYER:1".
+// The name of the layer in the name of an output: LAYER for "LAYER:1".
 std::string LayerOf(absl::string_view name) { return std::string(name.substr(0, name.find(':'))); }
 
 std::vector<std::string> InputNames(const GraphInputs& inputs) {
@@ -46,7 +46,8 @@ class OutputModel {
       task->set_output(output);
       if (absl::StartsWith(output, kCandidateRows)) return NeedsCandidates(output, "");
       if (inputs_.contains(output)) {
-        // A graph has memory only for the inputs that a layer reads, so a layer must read this one.
+        // A graph allocates only inputs that a layer reads, so a layer is added that reads this
+        // input.
         task->set_output(absl::StrCat("output_", made.tasks_size() - 1));
         while (layers_.contains(task->output())) task->set_output(task->output() + "_");
         LayerConfig* const copy = made.add_layers();
@@ -93,7 +94,7 @@ class OutputModel {
             : absl::StrCat(" is computed from layer \"", layer, "\", which");
     return absl::InvalidArgumentError(
         absl::StrCat("predict_outputs: \"", output, "\"", through,
-                     " compares with candidates, which exist in training alone: name "
+                     " compares with candidates, which exist only in training: name "
                      "the vectors that are compared"));
   }
 

@@ -1,5 +1,5 @@
-// The part of a model that some of its values need: for predictions that are vectors, and for
-// models whose heads can only be computed in training.
+// Reduces a model to the layers that some of its values need. This serves predictions that are
+// vectors, and models whose heads can only be computed in training.
 //
 // Thread-safe: functions of their arguments.
 
@@ -15,15 +15,15 @@
 
 namespace satrap {
 
-// `model` with the layers that `outputs` need and no others, and one task for each output, in their
-// order, which only says what is computed: build its graph with GraphUse::kOutputs. An output is
-// named as an input of a layer is: a layer, "LAYER:1", "numeric", "FEATURE.SEGMENT" or
+// Returns `model` with only the layers that `outputs` need, and with one task for each output, in
+// their order. A task here only names a value to compute: build the graph with GraphUse::kOutputs.
+// An output is named as an input of a layer is: a layer, "LAYER:1", "numeric", "FEATURE.SEGMENT" or
 // "FEATURE.length"; not "*.SEGMENT".
 //
-// INVALID_ARGUMENT if an output is none of these, with a list of them, or if it needs candidates,
-// which only the parts of training have: it is, or is computed from, a layer candidate_logits or
-// in_batch_logits, or the rows of candidates.
-// REQUIRES: outputs is not empty
+// INVALID_ARGUMENT if an output does not exist; the message lists the possible outputs.
+// INVALID_ARGUMENT also if an output needs candidates, which only the parts of training have: the
+// output of a layer candidate_logits or in_batch_logits, the rows of candidates, and anything that
+// is computed from one of these. REQUIRES: outputs is not empty
 absl::StatusOr<ModelConfig> ModelOfOutputs(const ModelConfig& model, const GraphInputs& inputs,
                                            const std::vector<std::string>& outputs);
 

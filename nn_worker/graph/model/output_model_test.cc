@@ -89,9 +89,9 @@ TEST(OutputModelTest, AnUnknownOutputIsAnsweredWithAList) {
 
 TEST(OutputModelTest, WhatComparesWithCandidatesIsRefused) {
   EXPECT_THAT(ErrorOf("head"),
-              HasSubstr("\"head\" compares with candidates, which exist in training alone"));
+              HasSubstr("\"head\" compares with candidates, which exist only in training"));
   EXPECT_THAT(ErrorOf("in_batch"),
-              HasSubstr("\"in_batch\" compares with candidates, which exist in training alone"));
+              HasSubstr("\"in_batch\" compares with candidates, which exist only in training"));
   EXPECT_THAT(ErrorOf("scaled"),
               HasSubstr("\"scaled\" is computed from layer \"head\", which compares"));
   EXPECT_THAT(ErrorOf("bias"), HasSubstr("\"bias\" compares with candidates"));

@@ -1,5 +1,5 @@
-// What tells the training passes of a network apart: passes with equal keys enqueue the same
-// operations with the same arguments.
+// Identifies the training passes of a network that are alike: passes with equal keys enqueue the
+// same operations with the same arguments.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_MODEL_PASS_KEY_H_
 #define SATRAP_NN_WORKER_GRAPH_MODEL_PASS_KEY_H_

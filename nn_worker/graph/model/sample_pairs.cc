@@ -29,7 +29,7 @@ void MakePairs(const LossTargets& targets, SamplePairs* pairs) {
   const auto group = [&targets](uint32_t i) {
     return targets.groups.empty() ? 0 : targets.groups[i];
   };
-  // The sort is stable, so within a group the order of the part stays.
+  // The sort is stable, so the samples of a group keep the order of the part.
   std::stable_sort(order.begin(), order.end(),
                    [&](uint32_t a, uint32_t b) { return group(a) < group(b); });
   std::vector<uint32_t> positives, negatives;

@@ -1,7 +1,7 @@
 // The pairs of a part that BPR compares (TaskConfig.BPR in proto/model.proto): with P positives and
 // N negatives in a group, in the order of the part, pair m of max(P, N) is positive m mod P and
-// negative m mod N. So every sample of a group with both is in a pair, and there are no more pairs
-// than samples. Groups come in ascending order.
+// negative m mod N. So every sample of a group that has both positives and negatives is in a pair,
+// and there are no more pairs than samples. Groups come in ascending order.
 //
 // Example: labels 1 0 0 1 0 of one group give the pairs (0, 1) (3, 2) (0, 4).
 
@@ -15,8 +15,8 @@
 
 namespace satrap {
 
-// What the losses with candidates need from a part. Items are rows of one table of the part, so
-// equal items are equal numbers.
+// What the losses with candidates need from a part. An item is given by the number of its row in
+// one table of the part, so equal items have equal numbers.
 struct CandidateTargets {
   absl::Span<const uint32_t> items;        // [candidates]
   absl::Span<const uint32_t> positives;    // [samples]
@@ -24,7 +24,7 @@ struct CandidateTargets {
   absl::Span<const float> positive_log_q;  // [samples]
 };
 
-// What the loss of one task needs from a part besides the layer's output.
+// What the loss of one task needs from a part in addition to the layer's output.
 struct LossTargets {
   absl::Span<const float> labels;     // [samples]
   absl::Span<const float> weights;    // [samples], of samples; empty: all 1

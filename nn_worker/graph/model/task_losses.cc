@@ -11,7 +11,8 @@
 namespace satrap {
 namespace {
 
-// The weight of the samples that any task counts. All tasks have the same weights.
+// The total weight of the samples that at least one task counts. A sample has the same weight in
+// all tasks.
 double CountedWeight(absl::Span<const LossTargets> targets) {
   double sum = 0;
   for (size_t i = 0; i < targets[0].labels.size(); ++i) {
@@ -23,8 +24,8 @@ double CountedWeight(absl::Span<const LossTargets> targets) {
   return sum;
 }
 
-// Whether the sum of weights that an operation makes is that of the samples: only if these are
-// neither scaled nor paired.
+// Whether the sum of weights that a loss operation writes equals the sum of the samples' own
+// weights. This holds only if the task neither scales weights nor pairs samples.
 bool SumsSampleWeights(const std::vector<TaskOutput>& tasks) {
   return tasks.size() == 1 && tasks[0].weight == 1 && tasks[0].loss != TaskConfig::BPR;
 }
@@ -74,7 +75,7 @@ absl::StatusOr<TaskLosses> TaskLosses::Create(std::vector<TaskOutput> tasks, int
   return losses;
 }
 
-// Empty if all are 1.
+// The result is empty if all weights are 1.
 Tensor TaskLosses::CopyWeights(const TaskOutput& task, absl::Span<const float> weights,
                                int64_t samples, Tensor to) {
   if (task.weight == 1) {
@@ -82,7 +83,7 @@ Tensor TaskLosses::CopyWeights(const TaskOutput& task, absl::Span<const float> w
     CopyIn(backend_, weights, to.FirstRows(samples));
     return to.FirstRows(samples);
   }
-  // Operations know only weights of samples, so the task's own is multiplied into those.
+  // Operations know only weights of samples, so the task's own weight is multiplied into these.
   scaled_.assign(samples, task.weight);
   for (size_t i = 0; i < weights.size(); ++i) scaled_[i] *= weights[i];
   CopyIn(backend_, scaled_, to.FirstRows(samples));
@@ -102,8 +103,8 @@ void TaskLosses::SetPairs(const TaskOutput& task, const LossTargets& targets, co
   CopyIn(backend_, pairs_.weights, given->weights);
 }
 
-// Column 0 is that of the positive and has no item. For a loss within the batch, column j is the
-// item of sample j.
+// Column 0 belongs to the positive and has no item. For a loss within the batch, however, column j
+// belongs to the item of sample j.
 void TaskLosses::SetCandidates(const TaskOutput& task, const CandidateTargets& of, int64_t samples,
                                const Memory& memory, Given* given) {
   const bool in_batch = task.loss == TaskConfig::IN_BATCH_SOFTMAX;
@@ -153,14 +154,14 @@ TaskLosses::Given TaskLosses::SetTask(const TaskOutput& task, const LossTargets&
 
 void TaskLosses::Set(absl::Span<const LossTargets> targets, int64_t samples) {
   CHECK(targets.size() == tasks_.size()) << targets.size();
-  // A sample counts once, however many tasks count it, so no operation's own sum is the right one.
+  // A sample counts once, however many tasks count it, so no single operation writes the right sum.
   if (!SumsSampleWeights(tasks_)) weight_ = CountedWeight(targets);
   for (size_t t = 0; t < tasks_.size(); ++t) {
     given_[t] = SetTask(tasks_[t], targets[t], samples, memory_[t]);
   }
 }
 
-// Each of them has a fixed number of rows or of columns.
+// Appending sizes is enough, because each of these tensors has a fixed number of rows or columns.
 void TaskLosses::AppendShape(PassKey* key) const {
   for (const Given& given : given_) {
     for (const Tensor* tensor : {&given.labels, &given.weights, &given.mask, &given.pairs,

@@ -1,5 +1,5 @@
-// The losses of a network's tasks (ModelConfig.tasks): memory for what they take, and the operation
-// of each. Without tasks there is one, BCE of ModelConfig.output.
+// The losses of a network's tasks (ModelConfig.tasks): the memory for their arguments, and the
+// operation of each. A model without tasks has one loss, BCE of ModelConfig.output.
 //
 // Thread-compatible.
 
@@ -41,16 +41,16 @@ class TaskLosses {
 
   const std::vector<TaskOutput>& tasks() const { return tasks_; }
 
-  // Copies what the next Compute takes besides the network's outputs. `targets` are those of all
-  // tasks, of `samples` samples, with the same weights.
+  // Copies what the next Compute needs besides the network's outputs. `targets` has an element for
+  // each task; all have `samples` samples and the same weights.
   void Set(absl::Span<const LossTargets> targets, int64_t samples);
   // Enqueues the loss of each task, and its gradient with respect to the task's output.
-  // control: of the step, for its gradient scale.
+  // control: that of the step, which holds the gradient scale.
   // outputs[t], gradients[t]: (samples, outputs of task t). REQUIRES: Set, with as many samples
   void Compute(Tensor control, absl::Span<const Tensor> outputs,
                absl::Span<const Tensor> gradients);
-  // Appends values that are equal for two calls of Set only if Compute enqueues the same operations
-  // after both, on the same tensors.
+  // Appends values to `key`. If the values are equal after two calls of Set, Compute enqueues the
+  // same operations after both, on the same tensors.
   void AppendShape(PassKey* key) const;
 
   // The sums of the last Set and Compute. Waits for the backend.
@@ -67,7 +67,8 @@ class TaskLosses {
     Tensor log_q, positive_log_q;
   };
 
-  // Views of Memory: what one task's operation takes. Empty where it takes none.
+  // Views of Memory: the tensors that one task's operation reads. Those that it does not read are
+  // empty.
   struct Given {
     Tensor labels, weights, mask, pairs;
     Tensor items, positives, log_q, positive_log_q;

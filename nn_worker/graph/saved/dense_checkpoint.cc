@@ -20,7 +20,7 @@ void Put(T value, std::string* out) {
   out->append(reinterpret_cast<const char*>(&value), sizeof(value));
 }
 
-// Takes numbers from the front of a span; fails once and stays failed.
+// Reads numbers from the front of a span. After a failure all further reads fail.
 class Reader {
  public:
   explicit Reader(absl::string_view bytes) : rest_(bytes) {}
@@ -83,8 +83,9 @@ absl::StatusOr<std::vector<NamedArray>> DecodeArrays(absl::string_view bytes) {
   Reader reader(body.substr(kMagic.size()));
   const uint32_t version = reader.Take<uint32_t>();
   if (version != kVersion) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("dense checkpoint: version ", version, ", this program reads ", kVersion));
+    return absl::FailedPreconditionError(absl::StrCat("dense checkpoint: it has version ", version,
+                                                      ", but this program reads version ",
+                                                      kVersion));
   }
   std::vector<NamedArray> arrays;
   for (uint32_t left = reader.Take<uint32_t>(); left > 0 && reader.ok(); --left) {

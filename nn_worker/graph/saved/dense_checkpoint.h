@@ -41,7 +41,7 @@ std::string EncodeArrays(const std::vector<NamedArray>& arrays);
 absl::StatusOr<std::vector<NamedArray>> DecodeArrays(absl::string_view bytes);
 
 // The kind of the optimizer whose state is among the arrays: "adam". Empty if there is no state, as
-// of SGD.
+// for SGD.
 std::string OptimizerKindOf(const std::vector<NamedArray>& arrays);
 
 }  // namespace satrap

@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// Every whole number up to this is a float.
+// Every whole number up to this is exact as a float.
 constexpr int64_t kPart = int64_t{1} << 24;
 
 bool HasShape(const NamedArray& array, const ArrayShape& shape) {
@@ -77,10 +77,10 @@ absl::StatusOr<DenseTake> PlanDenseTake(const WarmStartConfig& config, uint64_t 
     if (found == by_name.end()) {
       take.fresh.push_back(value.name);
     } else if (!HasShape(*found->second, value)) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "\"", value.name, "\" is ", found->second->rows, " x ", found->second->cols,
-          " in the model and ", value.rows, " x ", value.cols,
-          " in this job: take other names with warm_start.only, or give it another name"));
+      return absl::FailedPreconditionError(
+          absl::StrCat("\"", value.name, "\" is ", found->second->rows, " x ", found->second->cols,
+                       " in the model but ", value.rows, " x ", value.cols,
+                       " in this job: leave it out of warm_start.only, or rename it in this job"));
     } else {
       take.arrays[value.name] = found->second;
     }

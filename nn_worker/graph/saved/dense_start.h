@@ -1,5 +1,5 @@
 // What a run takes from the dense network of the model that it starts from (WarmStartConfig in
-// proto/job.proto), and how the run's own cuts keep what it owes to that model.
+// proto/job.proto), and the form in which the run's own cuts save its DenseStart.
 //
 // Thread-safe: functions of their arguments.
 
@@ -21,8 +21,8 @@
 
 namespace satrap {
 
-// A DenseStart as an array of a dense checkpoint: 1 x 4, the two numbers, each as low and high
-// part, low + 2^24 * high. A run that has nothing to keep saves none.
+// A DenseStart as an array of a dense checkpoint, 1 x 4. Each of its two numbers is low + 2^24 *
+// high, stored as low, high. A run whose DenseStart is all zeros saves no such array.
 inline constexpr char kDenseStartName[] = "#warm_start";
 absl::optional<NamedArray> EncodeStart(const DenseStart& start);
 // Removes the DenseStart from the arrays of a checkpoint and returns it; zeros if there is none.
@@ -50,10 +50,10 @@ struct TakenOfModel {
   bool has_state = false;
 };
 
-// `values` are the parameters and running statistics of the network, `states` what its optimizer
-// keeps; `model_step` is the number of steps of the run that saved the model. The state is taken
-// only if every value is taken and the model has all of `states`, because a rule has one count of
-// steps for all parameters. If values are taken without the state, the rate warms up.
+// `values` are the parameters and running statistics of the network, and `states` the state arrays
+// of its optimizer; `model_step` is the number of steps of the run that saved the model. The state
+// is taken only if every value is taken and the model has all of `states`, because a rule has one
+// count of steps for all parameters. If values are taken without the state, the rate warms up.
 // FAILED_PRECONDITION, naming both shapes, if an array that is taken has another shape.
 absl::StatusOr<DenseTake> PlanDenseTake(const WarmStartConfig& config, uint64_t model_step,
                                         absl::Span<const NamedArray> saved,

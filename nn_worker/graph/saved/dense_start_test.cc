@@ -101,8 +101,8 @@ TEST_F(DenseStartTest, ANetworkThatTakesNothingBeginsAsOneOfItsOwn) {
 TEST_F(DenseStartTest, AnotherShapeIsAnErrorThatNamesBoth) {
   values_[0].rows = 4;
   EXPECT_EQ(Plan().status().message(),
-            "\"deep.weight\" is 3 x 2 in the model and 4 x 2 in this job: take other names with "
-            "warm_start.only, or give it another name");
+            "\"deep.weight\" is 3 x 2 in the model but 4 x 2 in this job: leave it out of "
+            "warm_start.only, or rename it in this job");
   EXPECT_EQ(Plan().status().code(), absl::StatusCode::kFailedPrecondition);
 }
 

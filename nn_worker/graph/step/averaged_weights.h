@@ -1,9 +1,9 @@
 // The means of a network's parameters over its steps (AveragedWeightsConfig), and their use instead
 // of the parameters.
 //
-// Layers read the parameters where they lie. To evaluate with the means, these are copied there,
-// and what was trained is kept aside meanwhile. This costs two more buffers of the size of the
-// parameters.
+// Layers read the parameters where they lie. For an evaluation with the means, the means are copied
+// there, and the trained values are kept elsewhere until it ends. This costs two more buffers of
+// the size of the parameters.
 //
 // Thread-compatible.
 

@@ -38,7 +38,7 @@ class SumsInPlace final : public GradientSums {
   std::unique_ptr<PendingSum> sum_;
 };
 
-// Copies out to pinned memory, adds up there, and copies back.
+// Copies the gradients to pinned memory, sums them there, and copies the sums back.
 class SumsThroughHost final : public GradientSums {
  public:
   SumsThroughHost(DeviceMemory* memory, Collective* collective, const Tensor& gradients,
@@ -101,8 +101,8 @@ class SumsOnDevice final : public GradientSums {
         gradients_(gradients),
         summed_(std::move(summed)) {}
   ~SumsOnDevice() override {
-    // The memory with the gradients is about to be freed, and a sum that waits for other ranks may
-    // never end.
+    // The memory of the gradients is about to be freed, but a sum that waits for other ranks may
+    // never end by itself.
     if (pending_) reduction_->Abort(absl::CancelledError("the network was destroyed"));
   }
 
@@ -119,13 +119,13 @@ class SumsOnDevice final : public GradientSums {
     absl::Status failure;
     const auto failed = [&] {
       failure = reduction_->Poll();
-      // A sum with a peer that is gone does not always fail by itself. Whoever learns of the loss
-      // may abort the collective; in a run the rank's process is ended instead.
+      // A sum whose peer is lost does not always fail by itself. The code that learns of the loss
+      // may abort the collective; in a run, the rank's process is ended instead.
       if (failure.ok()) failure = collective_->status();
       return !failure.ok();
     };
     const absl::Status waited = AwaitEvent(memory_, summed_.get(), kForever, failed);
-    // The sum may have ended because of an error, so ask once more.
+    // The sum may have ended because of an error, so poll once more.
     if (!failed()) {
       pending_ = !waited.ok();
       return waited;

@@ -27,13 +27,14 @@ namespace satrap {
 
 class GradientSums {
  public:
-  // Ends a sum under way: with a collective by waiting for it, with a DeviceReduction by aborting
-  // that.
+  // Ends a sum in progress: waits for the end of the sum if a collective makes it, and aborts the
+  // sum if a DeviceReduction makes it.
   virtual ~GradientSums() = default;
 
   // Begins to add up the gradients, in place, once the operations enqueued so far have run. Until
-  // Finish the collective has no other call, and nothing else touches the gradients. An error comes
-  // from the collective, the reduction or the device; there is then nothing to finish.
+  // Finish the caller makes no other call of the collective, and nothing else touches the
+  // gradients. An error comes from the collective, the reduction or the device; there is then
+  // nothing to finish.
   virtual absl::Status Start() = 0;
   // Waits for the sums: operations enqueued from then on see them. Errors as Start. A wait ends
   // soon after the collective or the reduction has been aborted. REQUIRES: Start

@@ -53,7 +53,7 @@ struct Rank {
   std::unique_ptr<GradientSums> sums;
 };
 
-// Runs body(rank) of each of `size` ranks in a thread of its own.
+// Runs body(rank) for each of `size` ranks, each in a thread of its own.
 void Spawn(int size, By by, const HostDeviceOptions& options,
            const std::function<void(Rank*)>& body) {
   const auto collectives = NewLocalCollectives(size);
@@ -139,7 +139,7 @@ class StuckMemory final : public FakeDeviceMemory {
   }
 };
 
-// A sum that never ends, with errors that come when they are asked for.
+// A sum that never ends. Poll returns `error` from its call number `polls_until_error` on.
 class StuckReduction final : public DeviceReduction {
  public:
   absl::Status AllReduceSum(DeviceStream*, float*, int64_t) override { return absl::OkStatus(); }

@@ -4,8 +4,8 @@
 // Users set the scale S of the mean loss, as the field says. The gradients of a network are sums
 // over samples, about B times as large for a global batch of B samples. So they are multiplied by S
 // / 2^round(log2 B) instead. This is a power of two, so nothing is rounded, and for any B the
-// result is S times the gradients of the mean, within a factor of sqrt(2). With S itself a batch of
-// some thousand samples would overflow an F16 at once.
+// result is S times the gradients of the mean, within a factor of sqrt(2). A factor of S would make
+// a batch of some thousand samples overflow F16 at once.
 //
 // Thread-safe: functions of their arguments.
 
@@ -20,7 +20,8 @@
 
 namespace satrap {
 
-// What the gradients of sums over samples are multiplied by, from a step on.
+// The factor by which a network's gradients, sums over samples, are multiplied. It may change after
+// each step.
 struct GradientScale {
   float scale = 1;           // of the next step
   uint32_t clean_steps = 0;  // finite steps in a row since the scale changed
@@ -32,11 +33,11 @@ struct GradientScale {
 // The largest S that a dynamic scale grows to.
 inline constexpr double kMostLossScale = 16777216;
 
-// The scale of a run of `job` that goes on from `position`, which is empty at its beginning. It is
-// always 1 unless the precision is F16. REQUIRES: `job` is validated
+// The scale with which a run of `job` continues from `position`, which is empty for a new run. It
+// is always 1 unless the precision is F16. REQUIRES: `job` is validated
 GradientScale GradientScaleOf(const JobConfig& job, const RunPosition& position);
 
-// S and its count, for the position of a cut.
+// S and the count of finite steps, for the position of a cut.
 LossScaleState LossScaleStateOf(const GradientScale& scale, int64_t global_batch_size);
 
 }  // namespace satrap

@@ -13,8 +13,8 @@ JobConfig F16Job(int global_batch_size) {
 }
 
 TEST(LossScaleTest, IsOfTheMeanLossAndTheGradientsAreSums) {
-  // A scale of 2^16 for the mean over 4096 samples is 2^4 for their sum. Other sizes round to a
-  // power of two.
+  // A scale of 2^16 for the mean over 4096 samples is 2^4 for their sum. For other batch sizes the
+  // scale is rounded to a power of two.
   for (const auto& [batch, scale] : {std::pair<int, float>{4096, 16},
                                      {1, 65536},
                                      {8192, 8},

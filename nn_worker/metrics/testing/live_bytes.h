@@ -1,5 +1,5 @@
-// Measures how much memory the program has allocated by operator new, now and at most, to see what
-// an algorithm needs. A program that links this counts all such memory. Thread-safe.
+// Measures how much memory the program has allocated by operator new, at present and at its peak,
+// to see what an algorithm needs. A program that links this counts all such memory. Thread-safe.
 
 #ifndef SATRAP_NN_WORKER_METRICS_TESTING_LIVE_BYTES_H_
 #define SATRAP_NN_WORKER_METRICS_TESTING_LIVE_BYTES_H_
@@ -10,7 +10,8 @@ namespace satrap {
 
 // The bytes allocated now, over all threads, as the allocator rounds them.
 int64_t LiveBytes();
-// The most since the last call of ResetMostLiveBytes.
+// The largest number of bytes that were allocated at the same time since the last call of
+// ResetMostLiveBytes.
 int64_t MostLiveBytes();
 void ResetMostLiveBytes();
 

@@ -1,4 +1,4 @@
-// Measures what a metric costs: a pass over made-up samples, scored by ranks that are threads of
+// Measures the cost of a metric: a pass over made-up samples, scored by ranks that are threads of
 // one program.
 
 #ifndef SATRAP_NN_WORKER_METRICS_TESTING_SCORED_PASS_H_

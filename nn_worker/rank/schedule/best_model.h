@@ -1,9 +1,8 @@
-// Decides which validation was the best so far, and whether to stop because none has been better
-// for long.
+// Decides which validation was the best so far, and whether to stop because there has been no
+// better one for a long time.
 //
-// A pure function of the values offered, which are those of the task that evaluation.task names, so
-// all ranks decide alike from the same metrics. NaN (a validation set with one class, or without
-// samples) is never the best.
+// A pure function of the values offered (those of the task that evaluation.task names), so all
+// ranks decide alike. NaN (a validation set with one class, or without samples) is never the best.
 
 #ifndef SATRAP_NN_WORKER_RANK_SCHEDULE_BEST_MODEL_H_
 #define SATRAP_NN_WORKER_RANK_SCHEDULE_BEST_MODEL_H_
@@ -45,7 +44,8 @@ class BestModel {
   int without_best() const { return without_best_; }
 
  private:
-  // Higher is better. NaN if there is no such value.
+  // The metric's value, negated if a lower value is better: so higher is better. NaN if `values`
+  // lacks the metric.
   double GoodnessOf(const MetricValues& values) const {
     const double value = ValueOf(metric_, values);
     return IsHigherBetter(metric_) ? value : -value;

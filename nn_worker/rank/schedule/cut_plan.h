@@ -22,7 +22,7 @@ struct CutPlan {
   // of weight 0.
   LedgerState released;
 
-  // Set by rank 0 alone.
+  // The fields below are set by rank 0 alone.
   uint64_t wish = 0;   // fulfils this CutWish and all before it; 0: none
   bool leave = false;  // this generation trains no more after it
 };
@@ -32,7 +32,7 @@ inline bool IsWaitedFor(const CutPlan& plan) {
   return plan.best || plan.last || plan.leave || plan.wish > 0;
 }
 
-// What every rank learns of rank 0's plan when all embedding PSs have marked.
+// What rank 0 reports to every rank when all embedding PSs have marked their rows.
 struct CutMarked {
   bool waits = false;  // IsWaitedFor
   bool leave = false;

@@ -5,8 +5,9 @@
 namespace satrap {
 namespace {
 
-// After a cut began, the next one begins no sooner than this many times that cut's writing time. So
-// writing takes at most a quarter of the time, however large the tables are.
+// From the beginning of a cut to the beginning of the next one, at least this many times the cut's
+// writing time must pass. So writing takes at most a quarter of the time, however large the tables
+// are.
 constexpr double kWritingTimesBetweenCuts = 4;
 
 }  // namespace
@@ -22,7 +23,7 @@ bool CutSchedule::IsDue(uint64_t step, bool counts, int64_t now_us) const {
   const auto every = static_cast<uint64_t>(config_.every_steps());
   const uint64_t after = step + (counts ? 1 : 0);
   if (every > 0 && after / every > last_step_ / every) return true;
-  // A run that waits for data would write the same cut again and again.
+  // Without this check, a run that waits for data would write the same cut again and again.
   if (config_.every_seconds() <= 0 || step == last_step_) return false;
   const double since_seconds = static_cast<double>(now_us - last_begun_us_) * 1e-6;
   return since_seconds >=
@@ -39,7 +40,7 @@ void CutSchedule::OnBegun(int64_t now_us, CutPlan* plan) {
   plan->leave = leave_wish_ > fulfilled_wish_;
 }
 
-// The end of an older cut than the last one says nothing about the last one's wish.
+// The end of an earlier cut says nothing about the wish that the last cut fulfils.
 void CutSchedule::OnEnded(uint64_t number, const CutOutcome& outcome) {
   last_writing_seconds_ = outcome.seconds;
   if (number != number_) return;

@@ -1,6 +1,6 @@
-// When rank 0 asks for a cut: by clock, by steps, on a wish, and never while one is being written.
-// Cuts of a new best validation and of the end of training are not its concern; it only hears of
-// them.
+// Decides when rank 0 asks for a cut: by clock, by steps or on a wish, but never while a cut is
+// being written. Cuts of a new best validation and of the end of training are decided elsewhere;
+// OnBegun and OnEnded report them here.
 //
 // Not thread-safe.
 
@@ -17,18 +17,19 @@ namespace satrap {
 
 class CutSchedule {
  public:
-  // `step` is where training begins.
+  // Training begins at step `step`.
   CutSchedule(const CheckpointConfig& config, uint64_t step) : config_(config), last_step_(step) {}
 
   // Starts the clock.
   void Start(int64_t now_us) { last_begun_us_ = now_us; }
 
-  // A wish may be repeated. The newest one counts, but a later wish does not cancel one to leave.
+  // A wish may be repeated. The newest one counts, but a later wish does not cancel an earlier wish
+  // to leave.
   void OnWish(const CutWish& wish);
 
   // Whether a cut is due after the next step. `step` is the number of steps counted so far, and
-  // `counts` says whether the next one will probably count too: only then is a cut that is due by
-  // steps taken right after it.
+  // `counts` says whether the next step will probably count, too: only then can a cut by steps be
+  // due right after that step.
   bool IsDue(uint64_t step, bool counts, int64_t now_us) const;
 
   // Call when a cut begins, for whatever reason. Sets the plan's wish and leave.

@@ -13,8 +13,8 @@ namespace {
 constexpr int kSteps = 800;
 constexpr uint64_t kBatch = 400;
 
-// A LabelOrder after steps whose records are positive with probability rate_at(place), where place
-// goes from 0 to 1.
+// A LabelOrder after steps whose records are positive with probability rate_at(place), where
+// `place` grows from 0 to 1 over the steps.
 LabelOrder Trained(const std::function<double(double)>& rate_at, int steps = kSteps,
                    uint64_t seed = 1) {
   LabelOrder order;
@@ -37,7 +37,7 @@ TEST(LabelOrderTest, ARateThatFallsWithThePositionMoves) {
   EXPECT_EQ(moving->windows(), 100u);
   EXPECT_NEAR(moving->highest(), .3, .02);
   EXPECT_NEAR(moving->lowest(), .1, .02);
-  // The variance of a uniform distribution of width .2, by p (1 - p).
+  // The variance of a uniform distribution of width .2, divided by p (1 - p).
   EXPECT_NEAR(moving->share(), .2 * .2 / 12 / (.2 * .8), .002);
   EXPECT_GT(moving->deviations(), 100);
   EXPECT_NEAR(*order.Rate(), .2, .003);
@@ -50,7 +50,7 @@ TEST(LabelOrderTest, ARateThatIsTheSameEverywhereDoesNotMoveWhateverTheChance) {
   }
 }
 
-// Every real log of some size is like this: the drift is not chance, but it does no harm.
+// Every large real log is like this: the drift is not chance, but it does no harm.
 TEST(LabelOrderTest, ASmallDriftDoesNotCountThoughItIsCertain) {
   const auto small = [](double place) { return .2 + .02 * std::sin(20 * place); };
   const LabelOrder order = Trained(small, 20000);

@@ -1,10 +1,10 @@
-// The order of batches in one epoch of an ordered stream. Every rank computes it by itself and gets
-// the same one.
+// The order of batches in one epoch of an ordered stream. Every rank computes this order by itself,
+// with the same result.
 //
 // Lanes take turns: lane 0, 1, ... each gives its next batch. A lane leaves the rotation when its
-// last batch is taken; the epoch ends when all lanes have left. Every lane has at least one batch
-// and a batch says whether it is its lane's last, so a rank only requests batches that exist, and
-// knows the next one as soon as it has taken the current one.
+// last batch is taken; the epoch ends when all lanes have left. Every lane has at least one batch,
+// and each batch says whether it is the last of its lane. So a rank only requests batches that
+// exist, and it knows the next batch as soon as it has taken the current one.
 //
 // Example, lanes of 3, 1 and 2 batches: 0.0 1.0 2.0 0.1 2.1 0.2.
 //
@@ -30,8 +30,8 @@ class OrderedSchedule {
 
   // The beginning of an epoch. REQUIRES: lanes >= 1
   explicit OrderedSchedule(int lanes);
-  // Continues from the lanes of `position`, or begins an epoch if it has none.
-  // REQUIRES: position has no lanes, or `lanes` of them and a lane_turn below `lanes`
+  // Continues from the lanes of `position`, or begins an epoch if it has none. REQUIRES: `position`
+  // has no lanes, or it has `lanes` lanes and a lane_turn below `lanes`
   OrderedSchedule(int lanes, const RunPosition& position);
 
   // The batch whose turn it is; nothing at the end of the epoch.

@@ -1,9 +1,11 @@
 // The factor on learning rates that is lowered when validations no longer improve (ReduceOnPlateau
 // in proto/job.proto), as Keras' ReduceLROnPlateau without a cool-down:
 //
-//   a validation that is better than the best by min_delta becomes the best, and the count is 0
-//   any other, NaN among them: the count grows by 1; at `patience` the factor is multiplied by
-//   `factor`, down to min_factor, and the count is 0 again. At min_factor nothing happens any more.
+//   - A validation that is better than the best by min_delta becomes the best; the count is set
+//     to 0.
+//   - Any other validation, including NaN, adds 1 to the count. At `patience` the factor is
+//     multiplied by `factor`, down to min_factor, and the count is set to 0.
+//   - At min_factor nothing happens any more.
 //
 // A pure function of its initial state and the values offered, so all ranks have the same factor,
 // and a run that continues from a cut has the same factor as one that was never interrupted.
@@ -23,7 +25,7 @@ namespace satrap {
 
 class Plateau {
  public:
-  // `state` is that of the cut that training goes on from, or empty.
+  // `state` is that of the cut from which training continues, or empty.
   Plateau(const EvaluationConfig& config, const PlateauState& state)
       : metric_(config.metric()), rule_(config.reduce_on_plateau()), state_(state) {
     if (!state_.has_factor()) state_.set_factor(1);

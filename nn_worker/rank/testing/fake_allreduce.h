@@ -21,7 +21,7 @@ namespace satrap {
 
 class FakeAllreduce {
  public:
-  // What one rank joins a step with.
+  // What one rank brings to a step that it joins.
   struct Joiner {
     uint64_t step = 0;
     absl::optional<PartInput> part;

@@ -47,7 +47,8 @@ FakeCluster::FakeCluster(RankOptions options, int num_workers, FakeNetwork netwo
       custody_(options_, this, this),
       allreduce_(options_.num_ranks, &executor, &chance_, this, this),
       fake_cuts_(options_, &executor, this, this, &custody_) {
-  // The pushes of a step go to several workers, and the last push lets all of them be answered.
+  // The pushes of a step go to several workers. When the last push arrives, all workers try to
+  // answer theirs.
   const auto on_push = [this] {
     for (auto& worker : workers_) worker->AnswerPushes();
   };

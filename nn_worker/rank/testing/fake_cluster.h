@@ -1,7 +1,8 @@
 // A cluster around RankEngines for tests, in one thread on one ManualExecutor. It is made of fakes
 // of a rank's peers, which check the protocol while it runs (part_custody.h,
-// fake_embedding_worker.h, fake_allreduce.h, fake_cuts.h), and of a network that a seed decides
-// (fake_network.h). Its base classes hold what a test orders and what it can check (fake_record.h).
+// fake_embedding_worker.h, fake_allreduce.h, fake_cuts.h), and of a network whose delays follow
+// from a seed (fake_network.h). The base classes hold what a test asks for and what it can check
+// (fake_record.h).
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_CLUSTER_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_CLUSTER_H_
@@ -32,9 +33,10 @@ class FakeCluster : public FakeOrders, public FakeRecord {
               KillPoints* kill_points = nullptr);
   ~FakeCluster();
 
-  // Queues a part at an embedding worker (ordered: the worker it belongs to).
+  // Queues a part at embedding worker `worker`. In ordered mode this must be the worker that the
+  // part belongs to.
   void Put(int worker, const FakePart& part);
-  // Ends (stream, epoch) at every worker: no part of it comes after those queued.
+  // Ends (stream, epoch) at every worker: no part comes after those that are queued.
   void End(Stream stream, uint32_t epoch);
   // Queues an epoch of an ordered stream: batches_of_lane[l] batches in lane l, with one sample per
   // rank.
@@ -42,8 +44,8 @@ class FakeCluster : public FakeOrders, public FakeRecord {
   // Queues an epoch of an unordered stream and its end: `count` parts of one sample, dealt to the
   // workers in turn.
   void PutEpoch(Stream stream, uint32_t epoch, int count);
-  // Queues the parts that `first` was given and had not released by `cut`, as loaders that know the
-  // cut's ledger do.
+  // Queues the parts that `first` was given but had not released by `cut`. Loaders that know the
+  // cut's ledger send the same parts.
   void PutRest(const FakeCluster& first, const FakeCut& cut);
 
   void Start();

@@ -27,7 +27,8 @@ class FakeCuts {
   FakeCuts(const RankOptions& options, ManualExecutor* executor, const FakeOrders* orders,
            FakeRecord* record, const PartCustody* custody);
 
-  // Rank `rank` has reached the next cut. The cut is marked when all ranks have.
+  // Call when rank `rank` has reached the next cut. The cut is marked when all ranks have reached
+  // it.
   void Begin(int rank, CutPlan plan, Marked marked, Ended ended);
   // Waits until the last cut that was begun has ended. `done` gets whether it is committed.
   void Await(absl::AnyInvocable<void(absl::StatusOr<bool>)> done);

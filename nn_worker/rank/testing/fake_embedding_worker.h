@@ -1,6 +1,6 @@
 // An embedding worker, and the embedding PSs behind it, for tests of RankEngines: queues of parts,
 // waiting requests, and answer windows, so that a repeated call takes effect once. CHECKs that a
-// part is ended once, by the rank that holds it.
+// part is pushed or acknowledged once, by the rank that holds it.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_EMBEDDING_WORKER_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_EMBEDDING_WORKER_H_

@@ -1,5 +1,5 @@
-// A network for tests of RankEngines that delays messages as a seed decides. One that also loses
-// and repeats them is in tests/simulation.
+// A network for tests of RankEngines that delays messages by times drawn from a seed. A network
+// that also loses and repeats messages is in tests/simulation.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_NETWORK_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_NETWORK_H_
@@ -19,7 +19,7 @@ struct FakeNetwork {
   int64_t max_delay_us = 0;
 };
 
-// What happens to the messages of one cluster.
+// Draws what happens to the messages of one cluster.
 class FakeChance {
  public:
   explicit FakeChance(const FakeNetwork& network) : network_(network), random_(network.seed) {}

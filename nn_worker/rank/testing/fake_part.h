@@ -1,5 +1,5 @@
 // A part in tests of RankEngines: without a payload, with only the fields that the protocol reads.
-// Each (lane, part index) is a split of its own and each batch one block of it, so a ledger
+// Each (lane, part index) is a split of its own, in which each batch is one block. So a ledger
 // identifies parts.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_PART_H_
@@ -35,7 +35,7 @@ inline ProvenanceRange ProvenanceOf(const FakePart& part) {
   return range;
 }
 
-// As an embedding worker describes it to a rank.
+// The description that an embedding worker sends to a rank.
 inline PartDescription DescriptionOf(const FakePart& part) {
   PartDescription description;
   *description.mutable_id() = part.id;

@@ -1,5 +1,5 @@
-// What a test of RankEngines orders from its FakeCluster, and what it can check afterwards. The
-// fake peers that make up the cluster share both.
+// What a test of RankEngines asks of its FakeCluster, and what it can check afterwards. The fake
+// peers that make up the cluster share both.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_RECORD_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_RECORD_H_
@@ -23,7 +23,7 @@ struct FakeOrders {
   // The AUCs that validations will give, in order; .5 afterwards.
   std::vector<double> aucs;
   std::set<uint64_t> not_finite_steps;
-  // The fraction of a step's samples that are positive; null: labels do not have two classes.
+  // The fraction of a step's samples that are positive. Null: labels do not have two classes.
   std::function<double(uint64_t step)> label_rate;
   std::set<uint64_t> large_steps;  // of the finite ones, those with a large gradient
   int64_t global_batch_size = 1;
@@ -32,12 +32,12 @@ struct FakeOrders {
   double dense_squares = 0;
   // Every call of this method gets an error as its answer.
   std::string broken_method;
-  // Two parts may have the same records, and the same name.
+  // Whether two parts may have the same records, and thus the same name.
   bool allow_twice = false;
   // How long it takes to write a cut, and the numbers of the cuts to abandon.
   int64_t cut_writing_ms = 200;
   std::set<uint64_t> abandoned_cuts;
-  // How every cut ends, if not OK.
+  // If not OK, every cut ends with this error.
   absl::Status broken_cut;
 };
 

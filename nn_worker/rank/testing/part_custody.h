@@ -1,4 +1,4 @@
-// Tracks who holds which part in a FakeCluster. A CHECK fails unless
+// Tracks which rank holds which part in a FakeCluster. A CHECK fails unless
 //   - a Lookup misses at most max_staleness - 1 pushes of its rank, none during the warm-up;
 //   - an ordered Lookup of step s comes when exactly the steps before s are pushed, by all ranks;
 //   - an evaluation Lookup misses no push of any rank;
@@ -27,14 +27,14 @@ class PartCustody {
   PartCustody(const RankOptions& options, const FakeOrders* orders, const FakeRecord* record)
       : options_(options), orders_(orders), record_(record), outstanding_(options.num_ranks, 0) {}
 
-  // A rank receives a part, which is looked up now. `step` is that of an ordered request.
+  // A rank receives a part, whose rows are looked up now. `step` is that of an ordered request.
   void HandOut(int rank, const FakePart& part, absl::optional<uint64_t> step);
-  // The rank's part is pushed or acknowledged.
+  // The rank has pushed or acknowledged the part.
   void End(int rank, const FakePart& part);
 
   // A push of `step` has arrived.
   void Push(uint64_t step) { ++pushes_of_step_[step]; }
-  // Whether the embedding PSs apply the step: in ordered mode that takes the pushes of all ranks.
+  // Whether the embedding PSs apply the step. In ordered mode they need the pushes of all ranks.
   bool Applies(uint64_t step) const {
     return !options_.ordered || pushes_of_step_.at(step) == options_.num_ranks;
   }

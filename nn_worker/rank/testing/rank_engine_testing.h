@@ -68,8 +68,8 @@ class DrawnJob {
 
   uint64_t Below(uint64_t limit) { return random_.Below(limit); }
 
-  // Queues everything that the job may ask for: 5 test parts, and more validation passes than it
-  // makes. Returns the number of training parts, of one sample each.
+  // Queues the training parts, 5 test parts, and more validation passes than the job makes. Returns
+  // the number of training parts, of one sample each.
   size_t PutParts(FakeCluster* cluster) {
     size_t parts = 0;
     for (uint32_t epoch = 0; epoch < options.epochs; ++epoch) parts += PutEpoch(cluster, epoch);

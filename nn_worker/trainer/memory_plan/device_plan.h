@@ -33,10 +33,10 @@ absl::Status CheckDevicePlan(const DevicePlan& plan, const NnWorkerConfig& confi
 // "1234 bytes of device memory (network 1000, embeddings 200, scratch 30, lists 4)"
 std::string DevicePlanText(const DevicePlan& plan);
 
-// The plan in the form that whoever makes the rank's backend takes.
+// The plan in the form that the factory of the rank's backend takes.
 DeviceNeed NeedOf(const DevicePlan& plan);
 
-// The options of a rank's network. `position`: where the run continues from. The caller sets
+// The options of a rank's network, for a run that continues from `position`. The caller sets
 // `backend` and `collective`.
 NetworkOptions NetworkOptionsOf(const JobConfig& job, const PartLayout& layout,
                                 const RunPosition& position);

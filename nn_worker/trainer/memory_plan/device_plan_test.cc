@@ -30,7 +30,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// One rank on the host's device, whose parts have at most kTrainerBatch samples.
+// A job with one rank on the host's device, whose parts have at most kTrainerBatch samples.
 JobConfig HostJob() {
   JobConfig job = TrainerJob();
   job.set_global_batch_size(static_cast<int>(kTrainerBatch));
@@ -110,7 +110,7 @@ class HostRank {
   uint64_t step_ = 0;
 };
 
-// `batch` gives a step's samples.
+// `batch` makes the samples of a step.
 void ExpectThePlanIsWhatARankTakes(
     const JobConfig& job,
     const std::function<std::vector<FakeSample>(uint64_t, size_t)>& batch = OneIdBatch) {
@@ -190,8 +190,8 @@ TEST(DevicePlanTest, PartsOfBothSizesRunFromGraphs) {
   EXPECT_EQ(options.min_full_samples, 333);
 }
 
-// The job has terms for each pair of many features, so that the lists of one size fill their first
-// memory.
+// The job has a term for each pair of many features. So the lists of parts of one size fill all the
+// memory that is first allocated for lists.
 TEST(DevicePlanTest, HasTheListsOfFullPartsOfBothSizes) {
   JobConfig job = HostJob();
   for (int f = 0; f < kManyFeatures; ++f) {
@@ -256,7 +256,8 @@ TEST(DevicePlanTest, OutputsAloneTakeLessThanTheWholeModel) {
   ExpectThePlanIsWhatARankTakes(job);
 }
 
-// Users and items share a table, and each item is a candidate of the others in its batch.
+// Users and items share a table, and each sample's item is a candidate for the other samples of the
+// batch.
 TEST(DevicePlanTest, IsThatOfALossWithinTheBatch) {
   JobConfig job;
   CHECK_OK(ParseText(R"pb(
@@ -304,8 +305,9 @@ TEST(DevicePlanTest, IsThatOfALossWithinTheBatch) {
   ExpectThePlanIsWhatARankTakes(job, pairs);
 }
 
-// Whichever has no room (the payload, the order of the ids, the scatter's scratch memory or the
-// sums of the rows), the result is an error that names the limit, and never the end of the process.
+// The memory may be too small for the payload, the order of the ids, the scatter's scratch memory
+// or the sums of the rows. In each case the result must be an error that names the limit, and the
+// process must not end.
 TEST(DevicePlanTest, APartWithMoreIdsThanRehearsedIsAnErrorWhereTheLimitHasNoRoomForIt) {
   JobConfig job = HostJob();
   const DevicePlan plan = PlanDevice(job).value();

@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// Bytes of the payload besides values of rows: alignment between sections.
+// Bytes of the payload besides the values of rows, for alignment between sections.
 constexpr size_t kSpareBytes = 1 << 16;
 
 int64_t IdsOfSample(const FeatureConfig& feature, const DataConfig& data) {
@@ -21,7 +21,7 @@ int64_t IdsOfSample(const FeatureConfig& feature, const DataConfig& data) {
   return kExpectedIds;
 }
 
-// Fills its sections once the payload exists: with zeros, and then by `fill`.
+// Sections that are filled once the payload exists: with zeros, and then by `fill`.
 class Sections {
  public:
   template <typename T>
@@ -117,7 +117,7 @@ PartInput LargestPartOf(int64_t part_samples, const JobConfig& job, const PartLa
     }
     const FeatureConfig& config = job.data().features(static_cast<int>(f));
     const auto of_sample = static_cast<size_t>(IdsOfSample(config, job.data()));
-    // A sample has one item, so a part of the train stream has no offsets for this feature.
+    // A sample has exactly one item, so a part of the train stream has no offsets for this feature.
     const bool is_item = trains && static_cast<int>(f) == layout.candidate_feature;
     AddIds(samples, of_sample, !is_item, rows, &sections);
     num_rows[feature.table] += samples * of_sample;
@@ -138,7 +138,7 @@ PartInput LargestPartOf(int64_t part_samples, const JobConfig& job, const PartLa
   const double share = row_bytes > room ? room / row_bytes : 1;
   for (size_t t = 0; t < layout.tables.size(); ++t) {
     if (!layout.tables[t].sends_rows) continue;
-    // At least one row, because all indices are 0 and so refer to row 0.
+    // At least one row, because all indices are 0 and thus refer to row 0.
     const auto count =
         std::max<size_t>(1, static_cast<size_t>(share * static_cast<double>(num_rows[t])));
     TableRows* const rows = header.add_tables();

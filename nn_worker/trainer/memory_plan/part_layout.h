@@ -55,7 +55,7 @@ struct PartLayout {
 
 // The most samples of a part: a global batch is cut into parts that differ by one sample at most.
 int64_t MaxSamplesOfPart(const JobConfig& job);
-// The fewest samples of a part of a batch of global_batch_size.
+// The fewest samples of a part that belongs to a batch of global_batch_size samples.
 int64_t MinSamplesOfFullPart(const JobConfig& job);
 
 // REQUIRES: `job` is validated (common/config/validate_job.h)

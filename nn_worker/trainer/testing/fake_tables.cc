@@ -62,7 +62,7 @@ Jagged JaggedOf(const std::vector<FakeSample>& samples, size_t feature) {
   return jagged;
 }
 
-// Everything of a part but its rows.
+// Fills in everything of a part except its rows.
 void DescribePart(const std::vector<FakeSample>& samples, uint64_t first_sample,
                   const PartLayout& layout, PartDescription* part, Sections* sections) {
   part->set_samples(samples.size());
@@ -100,8 +100,8 @@ FakeTables::Row& FakeTables::RowOf(size_t table, uint64_t key) {
   if (row.values.empty()) {
     const size_t n = layout_.tables[table].row_values;
     for (size_t i = 0; i < n; ++i) {
-      // The values are a function of the key alone, as in an embedding PS: one rank and several
-      // ranks begin with the same rows, in whichever order they touch them.
+      // The values are a function of the key alone, as in an embedding PS: any number of ranks
+      // begins with the same rows, whatever the order in which they touch them.
       row.values.push_back(.2f * (UniformFloat(RandomBits(table, key, i)) - .5f));
     }
     row.accumulators.assign(n, kInitialAccumulator);
@@ -116,7 +116,7 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
   input.header.set_result(NextBatchAnswerHeader::PART);
   input.header.set_handle(next_handle_);
   input.header.set_dtype(dtype);
-  // The plan is kept until the step ends, because a push names rows by their places in the part.
+  // The plan is kept until the step ends, because a push names rows by their positions in the part.
   Plan& plan = plans_[next_handle_++];
   plan.samples = samples;
   plan.keys.resize(tables_.size());
@@ -132,8 +132,8 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
     FeatureRows* rows = input.header.add_features();
     const size_t row_values = layout_.tables[feature.table].row_values;
     if (feature.pooled_at_worker) {
-      // There is a row for each id, also if an id comes twice, because nobody outside sees the rows
-      // of a pooled feature.
+      // There is a row for each id, also if an id comes twice, because the rows of a pooled feature
+      // are not sent.
       std::vector<float> values;
       std::vector<uint32_t> identity;
       for (uint64_t id : jagged.ids) {
@@ -156,7 +156,8 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
     }
     rows->set_num_ids(indices.size());
     sections.Add(indices, rows->mutable_indices());
-    // Offsets are left out as an embedding worker does it; the trainer must accept both forms.
+    // Offsets are left out where an embedding worker leaves them out; the trainer must accept both
+    // forms.
     if (!jagged.one_each) sections.Add(jagged.offsets, rows->mutable_offsets());
   }
   if (layout_.candidate_feature >= 0) {
@@ -180,8 +181,7 @@ PartInput FakeTables::MakePart(const std::vector<FakeSample>& samples, uint64_t 
     sections.Add(positive_log_q, rows->mutable_positive_log_q());
   }
   for (size_t t = 0; t < tables_.size(); ++t) {
-    // Tables of which all features are pooled are not in the answer at all, and not in the push
-    // either.
+    // Tables whose features are all pooled are neither in the answer nor in the push.
     if (!layout_.tables[t].sends_rows) continue;
     TableRows* rows = input.header.add_tables();
     rows->set_table(layout_.tables[t].id);
@@ -228,8 +228,8 @@ void FakeTables::Push(const PartInput& part, const PartGradients& gradients) {
     const FeatureLayout& feature = layout_.features[pooled.feature()];
     const size_t row_values = layout_.tables[feature.table].row_values;
     const auto values = decode(pooled.gradients(), plan.samples.size() * row_values);
-    // The gradient of a pooled vector goes to each of the ids that it was made of, so those are
-    // listed again in the order of MakePart.
+    // The gradient of a pooled vector goes to each of the ids that were pooled, so these are listed
+    // again in the order of MakePart.
     const Jagged jagged = JaggedOf(plan.samples, pooled.feature());
     std::vector<uint32_t> identity(jagged.ids.size());
     for (size_t j = 0; j < identity.size(); ++j) identity[j] = static_cast<uint32_t>(j);
@@ -255,12 +255,11 @@ double FakeTables::Squares(float normalizer) const {
 void FakeTables::Apply(float normalizer, float clip_factor) {
   for (Table& table : tables_) {
     for (auto& [key, row] : table) {
-      // Takes one step for a key, however many parts pushed it, and none for a row that nobody
-      // pushed.
+      // Makes one step for a key, however many parts pushed it, and none for a row without a push.
       if (!row.touched) continue;
       row.touched = false;
       for (size_t i = 0; i < row.values.size(); ++i) {
-        // The sum is a double, so that the order in which ranks push does not show in the f32
+        // The sum is a double, so that the order in which ranks push does not change the f32
         // result.
         const float g =
             clip_factor * static_cast<float>(std::exchange(row.gradient[i], 0) / normalizer);
@@ -269,7 +268,7 @@ void FakeTables::Apply(float normalizer, float clip_factor) {
       }
     }
   }
-  // A handle is valid for one step. A push that comes after it finds no plan and ends the test.
+  // A handle is valid for one step. A later push finds no plan and ends the test.
   plans_.clear();
 }
 

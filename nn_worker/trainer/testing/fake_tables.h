@@ -1,5 +1,6 @@
-// Embedding tables in the memory of a test, which also does the embedding worker's part: makes the
-// answer to NextBatch from samples, and applies PushGradients as one Adagrad step per key.
+// Embedding tables in the memory of a test. FakeTables also does the work of an embedding worker:
+// it makes the answer to NextBatch from samples, and applies PushGradients as one Adagrad step per
+// key.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_TESTING_FAKE_TABLES_H_
 #define SATRAP_NN_WORKER_TRAINER_TESTING_FAKE_TABLES_H_
@@ -32,13 +33,13 @@ class FakeTables {
   explicit FakeTables(const PartLayout* layout)
       : layout_(*layout), tables_(layout->tables.size()) {}
 
-  // A part of `samples`, the first of which is sample `first_sample` of its batch.
-  // Single-valued features (all have exactly one id) are sent without offsets.
+  // Makes a part of `samples`, the first of which is sample `first_sample` of its batch. Features
+  // for which all samples have exactly one id are sent without offsets.
   PartInput MakePart(const std::vector<FakeSample>& samples, uint64_t first_sample,
                      WireDtype dtype);
 
-  // What MakePart gives a part of a job with candidates: items, and log Q of an item if the layout
-  // has it.
+  // For jobs with candidates: the items that MakePart puts into a part, and log Q of each item if
+  // the layout has it.
   std::vector<uint64_t> candidates;
   static float LogQOf(uint64_t item) { return -1 - .25f * static_cast<float>(item % 8); }
   std::vector<float> ValuesOf(size_t table, uint64_t key) { return RowOf(table, key).values; }
@@ -65,7 +66,7 @@ class FakeTables {
   using Table = std::map<uint64_t, Row>;
 
   Row& RowOf(size_t table, uint64_t key);
-  // Position i of table t's rows in a part is key keys[t][i].
+  // Row i of table t in the part belongs to key keys[t][i].
   struct Plan {
     std::vector<std::vector<uint64_t>> keys;
     std::vector<FakeSample> samples;

@@ -12,13 +12,13 @@
 
 namespace satrap {
 
-// Samples of a batch.
+// The number of samples in a batch.
 inline constexpr size_t kTrainerBatch = 60;
 
-// Features of all kinds, and a model with batch norm and dropout.
+// A job with features of all kinds, and a model with batch norm and dropout.
 JobConfig TrainerJob();
 
-// Repeated ids, samples without ids, weights, and labels that are not known.
+// A batch with repeated ids, samples without ids, weights, and labels that are not known.
 std::vector<FakeSample> TrainerBatch(uint64_t step);
 
 }  // namespace satrap

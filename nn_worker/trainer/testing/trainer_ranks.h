@@ -26,8 +26,8 @@
 
 namespace satrap {
 
-// W ranks, each a NetworkTrainer of its own, over common tables. They compute on the CPU, or with
-// `device` on the host's device, each on one of its own.
+// W ranks, each a NetworkTrainer of its own, over common tables. They compute on the CPU or, with
+// `device`, each on a host's device of its own.
 class TrainerRanks {
  public:
   explicit TrainerRanks(int num_ranks, const JobConfig& job = TrainerJob(),
@@ -74,7 +74,8 @@ class TrainerRanks {
     }
   }
 
-  // Trains one step on the batch, cut at `cuts` (one rank each; equal cuts make an empty part).
+  // Trains one step on the batch, which is cut at `cuts` into one part per rank. Equal cuts make an
+  // empty part.
   StepResult Step(uint64_t step, const std::vector<FakeSample>& batch, std::vector<size_t> cuts,
                   WireDtype dtype = F32);
 
@@ -82,7 +83,7 @@ class TrainerRanks {
     return tables_.MakePart(samples, first_sample, F32);
   }
 
-  // Calls EndStep of every rank's trainer, as Step does if a step waits for it.
+  // Calls EndStep of every rank's trainer. Step does this itself if a step waits for EndStep.
   void EndStep(double squares);
 
   MetricValues Score(const std::vector<FakeSample>& batch, const std::vector<size_t>& cuts);
@@ -90,7 +91,7 @@ class TrainerRanks {
   std::vector<float> Weights(int rank) {
     return ReadFloats(backends_[rank].get(), networks_[rank]->parameters());
   }
-  // As a model holds it: weights, running statistics, the optimizer's state.
+  // The saved form of the network: weights, running statistics, the optimizer's state.
   std::string Saved(int rank) { return networks_[rank]->Save(); }
   // The scale of the network's next step.
   float GradientScaleOf(int rank) const { return networks_[rank]->gradient_scale().scale; }

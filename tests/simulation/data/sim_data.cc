@@ -14,12 +14,13 @@
 namespace satrap::simulation {
 namespace {
 
-// An id is stream, split and row. With two bits of stream it stays below 2^24, up to which f32
-// holds every integer: it travels as a numeric value.
+// An id consists of stream, split and row. With two bits for the stream it stays below 2^24, up to
+// which f32 holds every integer exactly. This matters because an id also travels as a numeric
+// value.
 constexpr int kSplitBits = 8;
 constexpr int kRowBits = 8;
-// Ids of the train stream; evaluation streams draw from twice as many, so that they also ask for
-// keys that no step has trained.
+// The number of ids in the train stream. Evaluation streams draw from twice as many, so that they
+// also look up keys that no step has trained.
 constexpr uint64_t kTrainIds = 12;
 
 int Draw(SplitMix64* random, int low, int high) {
@@ -59,8 +60,8 @@ void SetOptimizer(SparseOptimizerConfig::KindCase kind, SparseOptimizerConfig* o
       optimizer->mutable_adam()->set_epsilon(kEpsilon);
       break;
     default:
-      // The worlds draw the four above. The others differ in arithmetic alone, which their own
-      // tests check.
+      // Worlds draw the four kinds above. The other kinds differ only in arithmetic, which their
+      // own tests check.
       CHECK(false) << "worlds have no optimizer of kind " << kind;
   }
 }
@@ -73,8 +74,8 @@ void AddFeature(const std::string& name, const std::string& table, FeatureConfig
   feature->set_transfer(transfer);
 }
 
-// Adds candidates as a second task, because a candidate loss has no metric. They are drawn with
-// repeats, so that a row may be two candidates of a part.
+// Adds candidates as a second task, because a candidate loss has no metric. Candidates are drawn
+// with repeats, so a part may have the same row twice.
 void AddCandidates(const WorldShape& shape, JobConfig* job) {
   ModelConfig* const model = job->mutable_model();
   LayerConfig* const head = model->add_layers();
@@ -101,7 +102,8 @@ void AddTables(const WorldShape& shape, JobConfig* job) {
       AddSegment("pushes", kCounterValues, 0, counters)->mutable_optimizer();
   counting->mutable_sgd();
   counting->set_learning_rate(1);
-  // What is not divided by the normalizer is not clipped either, so counters stay whole.
+  // With normalisation NONE the gradients of counters are not clipped either, so counters stay
+  // whole numbers.
   if (shape.step_clip_norm > 0) counters->set_normalisation(NONE);
   TableConfig* rows = job->add_tables();
   rows->set_name("rows");
@@ -129,7 +131,7 @@ void AddData(const WorldShape& shape, JobConfig* job) {
   AddColumn("single", ColumnConfig::ID, job);
   AddColumn("several", ColumnConfig::MULTI_ID, job);
   job->mutable_data()->set_shuffle_rows(shape.shuffle_rows);
-  // Files have so many bad lines that the usual limit would end the run.
+  // Files have so many bad lines that the default limit would end the run.
   job->mutable_data()->set_max_bad_fraction(1);
   job->mutable_data()->add_numerics()->set_name("number");
   AddFeature("counter", "counters", FeatureConfig::ROWS, job);
@@ -149,8 +151,8 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   shape.workers = Draw(&random, 1, 3);
   shape.ps = Draw(&random, 1, 2);
   shape.ranks = Draw(&random, 1, kMaxRanks);
-  // If ordered, a loader owns whole lanes, so each loader needs one. A batch has at least a sample
-  // for each rank. Other jobs are refused.
+  // In ordered mode a loader owns whole lanes, so there is at least one lane for each loader. A
+  // batch has at least one sample for each rank. Jobs without this are refused.
   shape.lanes = Draw(&random, shape.ordered ? shape.loaders : 1, 3);
   shape.max_staleness = Draw(&random, 1, 3);
   shape.epochs = Draw(&random, 1, 3);
@@ -178,8 +180,8 @@ WorldShape WorldShape::Draw(uint64_t seed) {
     shape.stop_rank = Draw(&random, 0, shape.ranks - 1);
     shape.stop_after_steps = Draw(&random, 0, 12);
   }
-  // The order of draws is part of what a seed means, and README.md names seeds. What is
-  // new comes after all others, or has a stream of RandomBits for itself, as here and in MakeJob.
+  // The order of draws is part of what a seed means, and README.md names seeds. So a new draw comes
+  // after all others, or has a stream of RandomBits for itself, as here and in MakeJob.
   shape.staleness_warmup_steps = static_cast<int>(RandomBits(seed, 81) % 6);
   shape.evaluate_every_seconds = RandomBits(seed, 95) % 8 == 0 ? 0.02 : 0;
   // A job that reduces its rates without validation data is refused.
@@ -209,7 +211,7 @@ WorldShape WorldShape::Draw(uint64_t seed) {
   shape.frozen = RandomBits(seed, 107, 3) % 16 == 0;
   if (shape.ordered && RandomBits(seed, 109) % 3 == 0) shape.step_clip_norm = 1.25;
   shape.compact_after = 1 + RandomBits(seed, 113) % 8;
-  // A message of these worlds has a few hundred bytes.
+  // The messages of these worlds have a few hundred bytes.
   const uint64_t chunks = RandomBits(seed, 115);
   if (chunks % 4 == 0) {
     shape.max_message_bytes =
@@ -222,7 +224,7 @@ WorldShape WorldShape::WithOtherReplicas(int life) const {
   SplitMix64 random(RandomBits(seed, life, 82));
   using satrap::simulation::Draw;
   WorldShape other = *this;
-  // Everything that the samples and their order depend on stays, including lanes and batch size.
+  // Everything that determines the samples and their order stays, including lanes and batch size.
   other.loaders = Draw(&random, 1, ordered ? std::min(lanes, 2) : 2);
   other.workers = Draw(&random, 1, 3);
   other.ps = Draw(&random, 1, 2);
@@ -246,7 +248,7 @@ SimSample MakeSample(const WorldShape& shape, Stream stream, int split, int row)
               (static_cast<uint64_t>(split) << kRowBits) | static_cast<uint64_t>(row);
   SplitMix64 random(RandomBits(shape.seed, sample.id, 77));
   const uint64_t ids = stream == TRAIN_STREAM ? kTrainIds : 2 * kTrainIds;
-  // Every fourth sample weighs nothing, so that steps of weight 0 happen.
+  // About every fourth sample has weight 0, so that some steps have weight 0.
   sample.weight = static_cast<float>(random.Below(4));
   // There are few ids, so that samples of a batch, and consecutive batches, update the same rows.
   sample.single = random.Below(ids);
@@ -306,8 +308,8 @@ std::vector<int> RowOrder(const WorldShape& shape, Stream stream, int split, uin
 }
 
 MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t samples) {
-  // The metrics are drawn by number and do not depend on what was scored. A validation that a
-  // restart repeats gets the same values again, so its verdict must be the same, too.
+  // The metrics are drawn by `merge` and do not depend on what was scored. A validation that is
+  // repeated after a restart gets the same values again, so the judgement must be the same, too.
   const uint64_t auc = RandomBits(shape.seed, merge, 79) % 6;
   const uint64_t logloss = RandomBits(shape.seed, merge, 80) % 6;
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -361,8 +363,8 @@ JobConfig MakeJob(const WorldShape& shape) {
   checkpoint->set_every_steps(static_cast<int64_t>(RandomBits(shape.seed, 84) % 5));
   checkpoint->set_every_seconds(RandomBits(shape.seed, 86) % 4 == 0 ? 0.02 : 0);
   checkpoint->set_keep(1 + static_cast<int>(RandomBits(shape.seed, 87) % 2));
-  // So little memory that a cut is abandoned as soon as rows change. After two such cuts the next
-  // one makes the Updates wait.
+  // The limit is so small that a cut is abandoned as soon as rows change. After two such cuts the
+  // next one makes Updates wait.
   if (RandomBits(shape.seed, 88) % 8 == 0) checkpoint->set_copy_bytes(64);
   AddTables(shape, &job);
   AddData(shape, &job);
@@ -380,7 +382,7 @@ uint64_t SeveralKey(uint64_t id) { return formats::KeyOfText(absl::StrCat(id), "
 uint64_t CounterKey() { return formats::KeyOfText("0", "counter"); }
 
 float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled) {
-  // Drawn from the id alone, so that every rank, life or attempt computes the same gradient.
+  // Drawn from the id alone, so that every rank, life and attempt computes the same gradient.
   const auto drawn = static_cast<double>(RandomBits(sample.id, feature, d) % 7) - 3;
   return static_cast<float>(sample.weight * (drawn + pull * pooled));
 }

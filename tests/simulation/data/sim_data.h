@@ -1,5 +1,5 @@
-// What a seed decides: the shape of a world, its job and its samples. Each sample is a function of
-// (seed, stream, split, row), so trainer, files and oracle compute it independently.
+// What follows from a seed: the shape of a world, its job and its samples. Each sample is a
+// function of (seed, stream, split, row), so trainer, files and oracle compute it independently.
 
 #ifndef SATRAP_TESTS_SIMULATION_DATA_SIM_DATA_H_
 #define SATRAP_TESTS_SIMULATION_DATA_SIM_DATA_H_
@@ -14,7 +14,7 @@
 
 namespace satrap::simulation {
 
-// What a seed decides about a world.
+// The properties of a world, all drawn from its seed.
 struct WorldShape {
   uint64_t seed = 0;
   bool ordered = false;
@@ -28,7 +28,7 @@ struct WorldShape {
   size_t compact_after = 1000;  // entries of the run's log
   int evaluate_every_steps = 0;
   double evaluate_every_seconds = 0;
-  // Rows of each split, by stream.
+  // The number of rows in each split, by stream.
   std::vector<std::vector<int>> split_rows;
   FeatureConfig::Transfer transfer = FeatureConfig::AUTO;  // of the multi-valued feature
   bool has_non_finite_steps = false;
@@ -40,28 +40,28 @@ struct WorldShape {
   Metric metric = AUC;
   int patience = 0;          // 0: no early stop
   int plateau_patience = 0;  // 0: no reductions of the rates; else they halve, down to a quarter
-  // The rank that asks for a stop, and the counted steps after which it does; -1: none.
+  // The rank that asks for a stop (-1: none), and the number of counted steps after which it asks.
   int stop_rank = -1;
   int stop_after_steps = 0;
-  // For table "rows": the optimizers of its two segments; L2, clipping and bound as in TableConfig,
-  // 0: none.
+  // For table "rows": the optimizers of its two segments, and L2, clipping and bound as in
+  // TableConfig (0: none).
   SparseOptimizerConfig::KindCase optimizers[2] = {SparseOptimizerConfig::kSgd,
                                                    SparseOptimizerConfig::kSgd};
   double l2 = 0;
   double gradient_clip_norm = 0;
   double weight_bound = 0;
-  // Whether semantics are GLOBAL, only if ordered. Then the mode of l2 may be DENSE, else TOUCHED.
+  // Table "rows": semantics GLOBAL (ordered worlds only); l2 of mode DENSE (only with GLOBAL).
   bool global = false;
   bool dense_l2 = false;
   bool frozen = false;
   int candidates = 0;         // of a part, of feature "single"; 0: none
   double step_clip_norm = 0;  // JobConfig.gradient_clip_norm; 0: none
-  // The largest frame of a hot call, so that messages are cut into chunks; 0: no limit.
+  // The largest frame of a hot call, so that messages are split into chunks; 0: no limit.
   int64_t max_message_bytes = 0;
 
-  // Draws a world; `ordered` is drawn too.
+  // Draws a world, including `ordered`.
   static WorldShape Draw(uint64_t seed);
-  // The same world with drawn numbers of replicas, for its life number `life`.
+  // The same world, with other numbers of replicas that are drawn for life `life`.
   WorldShape WithOtherReplicas(int life) const;
 };
 
@@ -72,7 +72,7 @@ struct SimSample {
   std::vector<uint64_t> several;
 };
 
-// Whether a line that is no record, or an empty one, comes before the sample in its file.
+// Whether the line before this sample in its file is empty or not a record.
 inline bool IsAfterBadRecord(uint64_t id) { return id % 5 == 0; }
 inline bool IsAfterEmptyLine(uint64_t id) { return id % 7 == 0; }
 
@@ -85,11 +85,11 @@ double DenseSquares(const WorldShape& shape, uint64_t step);
 
 // REQUIRES: row < shape.split_rows[stream][split]
 SimSample MakeSample(const WorldShape& shape, Stream stream, int split, int row);
-// The sample that MakeSample gave this id.
+// The sample whose id this is.
 SimSample SampleOfId(const WorldShape& shape, uint64_t id);
 // The keys of the candidates of a part of the train stream, in the order of the draws.
 std::vector<uint64_t> CandidateKeys(const WorldShape& shape, const PartId& part);
-// The items that candidates are drawn from, as the engines get them.
+// The list of items that candidates are drawn from, in the form that the engines get.
 CandidateList ItemsOf(const WorldShape& shape);
 // The log of each item's expected count.
 double LogQOfItems(const WorldShape& shape);
@@ -104,7 +104,7 @@ MetricValues DrawMetrics(const WorldShape& shape, uint64_t merge, uint64_t sampl
 // The job of a world, without its files. Tables: 0 "counters", one segment of 2 x kMaxRanks values,
 // all zero at first; 1 "rows", segments of 2 and 1 values. Features, in this order: "counter" (one
 // id, always 0), "single" and "several" (of table "rows"). Counters have SGD with learning rate 1,
-// and no normalisation if steps are clipped; rows have what the shape says.
+// and no normalisation if steps are clipped. The settings of rows are those of the shape.
 JobConfig MakeJob(const WorldShape& shape);
 
 inline constexpr int kMaxRanks = 3;  // of any world; a world's lives may have different numbers
@@ -113,38 +113,38 @@ inline constexpr int kEmbeddingDim = 2;  // of the first segment of table "rows"
 inline constexpr int kRowValues = 3;
 // Not 0, so that it differs from the zeros that evaluations give for absent rows.
 inline constexpr double kInitialRowValue = 1;
-// Large, so that the rounding error of a gradient near zero stays small in the step that it makes.
+// Large, so that a rounding error in a gradient near zero changes the step only a little.
 inline constexpr double kEpsilon = 0.5;
 inline constexpr double kInitialAccumulator = 0.25;
-// Powers of two, like everything that rates are multiplied by.
+// These are powers of two, like everything that rates are multiplied by.
 inline constexpr double kPlateauFactor = 0.5;
 inline constexpr double kLeastPlateauFactor = 0.25;
 inline double LearningRateOf(SparseOptimizerConfig::KindCase optimizer) {
   return optimizer == SparseOptimizerConfig::kSgd ? 0.5 : 0.125;
 }
 
-// What the gradient sums of a step are divided by: its weight, enlarged in proportion if the step
-// has fewer samples than a full batch. `weight` and `samples` are the step's, over all ranks.
+// The divisor of a step's gradient sums: the step's weight, enlarged in proportion if the step has
+// fewer samples than a full batch. `weight` and `samples` are the step's, over all ranks.
 double NormalizerOf(const WorldShape& shape, double weight, uint64_t samples);
 
-// Keys of ids, computed as docs/formats.md says (sim_formats.h); the last is of table "counters".
+// The keys of ids by docs/formats.md (sim_formats.h). The last one is for table "counters".
 uint64_t SingleKey(uint64_t id);
 uint64_t SeveralKey(uint64_t id);
 uint64_t CounterKey();
 
 // The gradient of one sample's pooled vector of a feature: weight * (a small integer + pull *
-// pooled). Small integers and powers of two: sums do not depend on their order while values stay
-// small.
+// pooled). With small integers and powers of two, sums do not depend on their order while values
+// stay small.
 float SampleGradient(const SimSample& sample, int feature, int d, double pull, double pooled);
-// A sample's gradient of candidate number `candidate` of the part, whose row has `value`, in
-// addition to the gradients of its two features.
+// A sample's gradient for candidate number `candidate` of the part. `value` is what the candidate's
+// row has. The sample also has the gradients of its two features.
 inline float CandidateGradient(const SimSample& sample, size_t candidate, int d, double pull,
                                double value) {
   return SampleGradient(sample, 2 + static_cast<int>(candidate), d, pull, value);
 }
 
-// How strongly a gradient depends on the value that it was computed from. It does so only in
-// ordered worlds, where the oracle knows that value.
+// How strongly a gradient depends on the value that it was computed from. It depends on the value
+// only in ordered worlds, where the oracle knows that value.
 inline double PullOf(const WorldShape& shape) { return shape.ordered ? 0.25 : 0.0; }
 
 }  // namespace satrap::simulation

@@ -9,14 +9,14 @@ namespace {
 
 constexpr uint64_t kGoldenRatio = 0x9e3779b97f4a7c15;  // G of docs/formats.md
 
-// Stafford's variant 13.
+// Variant 13 of Stafford's mixers of 64 bits.
 uint64_t Mix(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
   z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
   return z ^ (z >> 31);
 }
 
-// The three nested mixes of "Random numbers", from the inside out.
+// The three nested mixes that docs/formats.md, "Random numbers", specifies, from the inside out.
 uint64_t CounterBits(uint64_t a, uint64_t b, uint64_t c) {
   const uint64_t first = Mix(a + kGoldenRatio);
   const uint64_t second = Mix(first ^ b);
@@ -33,7 +33,7 @@ uint64_t LittleEndian(const std::string& text, size_t at, int bytes) {
 
 }  // namespace
 
-// The steps of the XXH64 specification for inputs of fewer than 32 bytes: no stripes.
+// The steps of the XXH64 specification for inputs of fewer than 32 bytes, which have no stripes.
 uint64_t XxHash64OfShortText(const std::string& text) {
   CHECK(text.size() < 32) << text;
   constexpr uint64_t p1 = 11400714785074694791u, p2 = 14029467366897019727u;
@@ -75,7 +75,7 @@ std::vector<uint32_t> ShuffledRows(uint64_t seed, uint32_t epoch, uint32_t split
   uint64_t state = CounterBits(CounterBits(seed, epoch, split), block, 0);
   for (uint32_t place = rows; place > 1; --place) {
     state += kGoldenRatio;
-    // floor(draw * place / 2^64), by halves of 32 bits.
+    // floor(draw * place / 2^64), computed from halves of 32 bits.
     const uint64_t draw = Mix(state);
     const uint64_t low = (draw & 0xffffffff) * place;
     const uint64_t chosen = ((draw >> 32) * place + (low >> 32)) >> 32;
@@ -93,7 +93,8 @@ std::vector<uint64_t> UniformCandidates(uint64_t seed, const DrawnPart& of, int 
   if (of.part.has_value()) counter = Mix(counter ^ *of.part);
   std::vector<uint64_t> drawn;
   for (int draw = 0; draw < count; ++draw) {
-    // floor(bits * classes / 2^64), by halves of 32 bits. There are few classes.
+    // floor(bits * classes / 2^64), computed from halves of 32 bits. There are few classes, so no
+    // product of a half overflows.
     const uint64_t bits = CounterBits(of_candidates, counter, draw);
     const uint64_t low = (bits & 0xffffffff) * classes;
     drawn.push_back(((bits >> 32) * classes + (low >> 32)) >> 32);

@@ -1,7 +1,7 @@
-// The hashes and orders of docs/formats.md, written again from that page for the oracle. None of it
-// calls the engines' own functions (common/numeric/hash.h, common/numeric/random.h,
-// data_loader/batch/block.h): otherwise an engine that consistently computes a wrong key or a wrong
-// shuffle would agree with itself.
+// The hashes and orders of docs/formats.md, implemented a second time from that page for the
+// oracle. This file does not call the engines' own functions (common/numeric/hash.h,
+// common/numeric/random.h, data_loader/batch/block.h): otherwise an engine that consistently
+// computes a wrong key or a wrong shuffle would agree with itself.
 //
 // Thread-safe: functions of their arguments.
 
@@ -16,24 +16,24 @@
 
 namespace satrap::simulation::formats {
 
-// XXH64 with seed 0. REQUIRES: text.size() < 32, which ids and id spaces of a world are
+// XXH64 with seed 0. REQUIRES: text.size() < 32, which holds for the ids and id spaces of a world
 uint64_t XxHash64OfShortText(const std::string& text);
 
 // The key of an id that is written as `text` in a file, in the id space `space`.
 uint64_t KeyOfText(const std::string& text, const std::string& space);
 
-// The embedding PS, of `num_ps`, that owns a key.
+// Which of the `num_ps` embedding PSs owns a key.
 int OwnerOfKey(uint64_t key, int num_ps);
 
-// Rows of a block where nothing is shuffled.
+// The number of rows in a block if nothing is shuffled.
 inline constexpr uint64_t kRowsOfUnshuffledBlock = 8192;
 
 // The rows 0 .. rows - 1 of a block of the train stream in the order in which an epoch takes them.
 std::vector<uint32_t> ShuffledRows(uint64_t seed, uint32_t epoch, uint32_t split, uint64_t block,
                                    uint32_t rows);
 
-// The candidates of a part, drawn uniformly from classes 0 .. classes - 1, repeats included. `part`
-// is absent where all parts of a batch have the same.
+// The candidates of a part, drawn uniformly from classes 0 .. classes - 1, with repeats. `part` is
+// absent if all parts of a batch have the same candidates.
 struct DrawnPart {
   uint32_t epoch = 0, lane = 0;
   uint64_t seq = 0;

@@ -10,7 +10,7 @@
 namespace satrap::simulation::formats {
 namespace {
 
-// Golden values from tests/interop/reference_formats.py.
+// The expected values come from tests/interop/reference_formats.py.
 TEST(SimFormatsTest, KeysAndShufflesAreThoseOfTheReferenceProgram) {
   EXPECT_EQ(XxHash64OfShortText(""), 0xef46db3751d8e999u);
   EXPECT_EQ(XxHash64OfShortText("123456789"), 0x8cb841db40e6ae83u);

@@ -45,7 +45,7 @@ void TrainBatch(const WorldShape& shape, const std::vector<uint64_t>& batch,
       }
     }
   }
-  // A step of weight 0 does not count; one that is not finite counts and changes nothing.
+  // A step of weight 0 does not count. A step that is not finite counts but changes nothing.
   if (weight == 0) return;
   const auto step = static_cast<int64_t>(result->steps++);
   if (!IsFiniteStep(shape, step)) return;

@@ -1,7 +1,7 @@
 // The results that a run must have. Ordered training is computed on one machine from the samples
-// alone: the oracle knows lanes and batches, but no messages, roles or schedules, and its keys,
-// shuffles and optimizer steps share no code with the engines. The right consequences of
-// validations are computed from their metrics alone.
+// alone: the oracle knows lanes and batches, but no messages, roles or schedules. Its keys,
+// shuffles and optimizer steps share no code with the engines. What must follow from validations is
+// computed from their metrics alone.
 
 #ifndef SATRAP_TESTS_SIMULATION_DATA_SIM_ORACLE_H_
 #define SATRAP_TESTS_SIMULATION_DATA_SIM_ORACLE_H_
@@ -17,7 +17,7 @@
 namespace satrap::simulation {
 
 struct OracleResult {
-  // Table "rows" by key. Keys that no counted finite step has trained are absent.
+  // The rows of table "rows", by key. A key is absent if no counted finite step has trained it.
   std::map<uint64_t, SimRow> rows;
   uint64_t steps = 0;                // counted
   std::vector<uint64_t> epoch_ends;  // counted steps by the end of each epoch that has ended
@@ -27,17 +27,18 @@ struct OracleResult {
 // be empty.
 std::vector<std::vector<uint64_t>> BatchesOfLane(const WorldShape& shape, int lane, uint32_t epoch);
 
-// A validation: its metrics, and the counted steps before it.
+// A validation: its metrics, and the number of counted steps before it.
 struct Validation {
   uint64_t step = 0;
   MetricValues values;
 };
 
-// What these validations multiply the learning rates of counted step `step` (from 0) by.
+// The factor by which these validations multiply the learning rates of counted step `step` (from
+// 0).
 double RateAt(const WorldShape& shape, const std::vector<Validation>& validations, uint64_t step);
 
-// Trains until the data or `max_steps` counted steps have ended, with the rates that `validations`
-// leave. REQUIRES: shape.ordered
+// Trains until the data or `max_steps` counted steps have ended. The learning rates are those that
+// follow from `validations`. REQUIRES: shape.ordered
 OracleResult TrainOracle(const WorldShape& shape, uint64_t max_steps,
                          const std::vector<Validation>& validations = {});
 
@@ -49,7 +50,7 @@ struct ValidationVerdict {
 ValidationVerdict JudgeValidations(const WorldShape& shape,
                                    const std::vector<Validation>& validations, uint64_t last_step);
 
-// The steps at which an ordered run validates if it ended after `oracle`'s steps.
+// The steps at which an ordered run that ends after `oracle`'s steps must validate.
 std::vector<uint64_t> ValidationSteps(const WorldShape& shape, const OracleResult& oracle);
 
 }  // namespace satrap::simulation

@@ -29,7 +29,8 @@ std::vector<float> CopyWire(const Buffer& payload, const Section& section, WireD
   return values;
 }
 
-// Which of the part's TableRows a feature's indices refer to: counters first, as in the job.
+// The index of the TableRows, among those of the part, that a feature's row indices refer to:
+// counters come first, as in the job.
 int TableRowsOf(int feature) { return feature == kCounter ? 0 : 1; }
 
 // The ids of the samples that the part's provenance names, in order.
@@ -61,8 +62,8 @@ void CheckProvenance(const WorldShape& shape, const SimPart& part,
   }
 }
 
-// Candidates come with every part that is trained, and with no other; one that is a sample's own
-// item is the same row.
+// Candidates must come with every part that is trained, and with no other part. A candidate that is
+// also a sample's own item refers to the same row.
 void ReadCandidates(const WorldShape& shape, const PartInput& input,
                     const std::function<void(std::string)>& violated, SimPart* part) {
   const NextBatchAnswerHeader& header = input.header;
@@ -122,14 +123,14 @@ SimPart DecodePart(const WorldShape& shape, const PartInput& input,
   const uint32_t samples = header.part().samples();
   SimPart part;
   part.description = header.part();
-  // A sample's only numeric is its id, so a part shows which samples it holds.
+  // The only numeric of a sample is its id, so a part shows which samples it has.
   const std::vector<float> ids =
       Copy<float>(input.payload, header.part().numeric_values(), samples);
   for (const float id : ids) {
     part.samples.push_back(SampleOfId(shape, static_cast<uint64_t>(id)));
   }
   CheckProvenance(shape, part, violated);
-  // Both "counters" and "rows" have a ROWS feature, so the answer has both tables.
+  // Each of the two tables has a feature with transfer ROWS, so the answer has both tables.
   CHECK(header.tables_size() == 2);
   for (const TableRows& table : header.tables()) {
     part.rows_of_table.push_back(CopyWire(input.payload, table.values(), header.dtype(),
@@ -175,8 +176,8 @@ PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
   for (const auto& rows : part.rows_of_table) row_gradients.emplace_back(rows.size());
   std::vector<float> pooled_gradient;
   if (samples > 0) {
-    // SGD with learning rate 1 adds n for a gradient of -n, after the gradient was normalised, or
-    // as it is if steps are clipped (MakeJob).
+    // With learning rate 1, SGD adds n for a gradient of -n. The gradient is normalised before
+    // that, except if steps are clipped (MakeJob).
     const double divisor = shape.step_clip_norm > 0 ? 1 : step.normalizer;
     const auto one = static_cast<float>(divisor / step.rate);
     float* counter = &row_gradients[0][part.indices[kCounter][0] * kCounterValues];

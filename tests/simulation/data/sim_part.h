@@ -1,5 +1,5 @@
-// A part as a simulated rank sees it: its samples and the vectors that came with them. The answer's
-// description of the part (samples, provenance) is checked against the samples that it holds.
+// A part as a simulated rank sees it: its samples and the vectors that came with them. The samples
+// are checked against the description in the answer (samples, provenance).
 //
 // Thread-safe: functions of their arguments.
 
@@ -33,16 +33,16 @@ struct SimPart {
   float CandidateValue(size_t candidate, int d) const;
 };
 
-// Keys of a sample's feature kSingle or kSeveral.
+// The keys of a sample for feature kSingle or kSeveral.
 std::vector<uint64_t> KeysOf(const SimSample& sample, int feature);
 
-// Calls `violated` if the part is not what its description says.
+// Calls `violated` if the part does not match its description.
 SimPart DecodePart(const WorldShape& shape, const PartInput& input,
                    const std::function<void(std::string)>& violated);
 
 // The gradients of a part that is trained in `step`, summed over its samples. Pushes of a rank are
 // numbered from 1. In the counter row, push `push` of `rank` adds 1 to value `rank` and `push` to
-// value kMaxRanks + rank, so that a Lookup shows which pushes came before it.
+// value kMaxRanks + rank, so that every Lookup shows which pushes were applied before it.
 PartGradients MakeGradients(const WorldShape& shape, int rank, uint64_t push,
                             const PartInput& input, const SimPart& part, const StepOfRows& step);
 

@@ -87,7 +87,7 @@ double StepTable(const WorldShape& shape, const std::map<uint64_t, RowGradient>&
   double squares = DenseSquares(shape, static_cast<uint64_t>(step.step));
   for (const auto& [key, sum] : sums) {
     const auto [at, created] = rows->try_emplace(key);
-    // The row is as if it had been there from the beginning.
+    // A new row is treated as if it had existed from the beginning.
     if (created && shape.global) at->second.steps = static_cast<int>(step.step);
   }
   if (shape.frozen) return squares;

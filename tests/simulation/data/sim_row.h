@@ -1,7 +1,7 @@
-// One row of table "rows", stepped in double precision, one value after another, by the formulas of
+// Steps one row of table "rows" in double precision, one value after another, by the formulas of
 // proto/table.proto, for each segment: division by the step's weight, L2 of mode TOUCHED or DENSE,
-// clipping, optimizer, weight bound. Also all rows of a step, whose gradients may be clipped
-// together. It shares no code with embedding_ps.
+// clipping, optimizer, weight bound. StepTable steps all rows of a step, whose gradients may be
+// clipped together. Shares no code with embedding_ps.
 //
 // Not thread-safe.
 
@@ -22,7 +22,7 @@ struct SimRow {
   // A row that has just been created.
   SimRow();
 
-  // What is applied to a row at once: a step, or in hybrid a part of it.
+  // What is applied to a row at once: a step or, in hybrid mode, one part of a step.
   struct Pull {
     RowGradient sum;
     double normalizer = 1;  // what the sum is divided by: NormalizerOf of the step
@@ -32,7 +32,7 @@ struct SimRow {
     double rate = 1;         // on top of the optimizers' learning rates
     double clip_factor = 1;  // a factor of all gradients of the step
   };
-  // What the optimizer gets for a pull, before it is multiplied by clip_factor.
+  // The gradient that the optimizer gets for a pull, before it is multiplied by clip_factor.
   RowGradient Gradient(const WorldShape& shape, const Pull& pull) const;
   // One optimizer step.
   void Step(const WorldShape& shape, const Pull& pull);
@@ -44,17 +44,17 @@ struct SimRow {
   int64_t l2_step = -1;           // the last step of the job that added L2 of mode TOUCHED
 };
 
-// What all rows have in common in a step, as in SimRow::Pull.
+// What is the same for all rows in a step, as in SimRow::Pull.
 struct StepOfRows {
   double normalizer = 1;
   int64_t step = 0;
   double rate = 1;
 };
 
-// An ordered step of the rows of a table, by key: of those that `sums` holds, which are created if
-// they are absent, and with semantics GLOBAL of all others. With shape.step_clip_norm their
-// gradients are clipped with those of the dense network. Returns the sum of the squares of all
-// gradients before clipping.
+// Makes an ordered step of the rows of a table. It steps the rows whose keys `sums` holds, and
+// creates them if they are absent; with semantics GLOBAL, it steps all other rows, too. With
+// shape.step_clip_norm the rows' gradients are clipped together with those of the dense network.
+// Returns the sum of the squares of all gradients before clipping.
 double StepTable(const WorldShape& shape, const std::map<uint64_t, RowGradient>& sums,
                  const StepOfRows& step, std::map<uint64_t, SimRow>* rows);
 

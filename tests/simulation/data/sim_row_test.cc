@@ -63,7 +63,7 @@ TEST(SimRowTest, StepsRowsThatNoSampleHoldsOnlyIfEveryRowSteps) {
   EXPECT_EQ(rows[4].values[0], 1);
 }
 
-// The first step from which the dense network has these squares.
+// The first step whose dense gradient has this sum of squares.
 int64_t StepWithSquares(const WorldShape& shape, double squares) {
   uint64_t step = 0;
   while (DenseSquares(shape, step) != squares) ++step;
@@ -107,7 +107,7 @@ TEST(SimRowTest, StepsAdagradAsWorkedOutByHand) {
   shape.optimizers[0] = SparseOptimizerConfig::kRowwiseAdagrad;
   shape.optimizers[1] = SparseOptimizerConfig::kAdagrad;
   SimRow row;
-  // Mean square of (1, 7) is 25; accumulators begin at .25.
+  // The mean square of (1, 7) is 25. Accumulators begin at .25.
   row.Step(shape, {{1, 7, 2}});
   EXPECT_NEAR(row.values[0], 1 - 0.125 * 1 / (std::sqrt(25.25) + 0.5), kExact);
   EXPECT_NEAR(row.values[1], 1 - 0.125 * 7 / (std::sqrt(25.25) + 0.5), kExact);

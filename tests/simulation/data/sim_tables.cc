@@ -31,9 +31,9 @@ double SimTables::StepRows(const std::map<uint64_t, RowGradient>& sums, const St
   return StepTable(shape_, sums, step, &content_.rows);
 }
 
-// Every sample holds the counter row, which tells how many pushes of each rank the part's Lookup
-// saw, and the sum of their numbers. A rank's own pushes that it did not see are among its last
-// max_staleness - 1, and there are none during the warm-up of staleness.
+// Every sample holds the counter row. This row shows how many pushes of each rank the part's Lookup
+// saw, and the sum of their numbers. The Lookup may miss only the last max_staleness - 1 pushes of
+// its own rank, and none during the warm-up of staleness.
 void SimTables::CheckCounters(int rank, const SimPart& part, int own_missing,
                               bool others_missing) const {
   if (part.samples.empty()) return;
@@ -115,7 +115,7 @@ void SimTables::AddGradients(const SimPart& part, std::map<uint64_t, RowGradient
       }
     }
   }
-  // A part without samples touches its candidates as well, with gradients of 0.
+  // A part without samples touches its candidates, too, with gradients of 0.
   for (size_t j = 0; j < part.candidates.size(); ++j) {
     RowGradient& sum = (*sums)[part.candidate_keys[j]];
     for (const SimSample& sample : part.samples) {
@@ -126,7 +126,7 @@ void SimTables::AddGradients(const SimPart& part, std::map<uint64_t, RowGradient
   }
 }
 
-// A push that is not finite has a call number as well, but no Update of it changes a row.
+// A push that is not finite also has a call number, but none of its Updates changes a row.
 void SimTables::NotePush(int rank, const SimPart& part, bool finite, const StepOfRows& step) {
   Push& push = pushes_[rank].emplace_back();
   push.step = step;

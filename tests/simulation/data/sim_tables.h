@@ -1,6 +1,6 @@
-// What the tables of a life must hold, replayed row by row (sim_row.h), and the checks of what
-// Lookups bring. Ordered: each step once, when its allreduce ends (AddGradients, StepRows).
-// Unordered: each push (NotePush) in the order in which the embedding PSs applied it
+// Computes row by row (sim_row.h) what the tables of a life must hold, and checks the answers of
+// Lookups. Ordered worlds replay each step once, when its allreduce ends (AddGradients, StepRows).
+// Unordered worlds replay each push (NotePush) in the order in which the embedding PSs applied it
 // (OnUpdateApplied).
 //
 // Not thread-safe: it lives on the SimLoop's thread.
@@ -30,39 +30,39 @@ class SimTables {
     std::array<uint64_t, kMaxRanks> pushes = {};  // by rank: made, with gradients
   };
 
-  // `content`: what the life begins with. `violated` is called for each broken promise.
+  // The tables begin as `content`. `violated` is called for each broken promise.
   SimTables(const WorldShape& shape, Content content, std::function<void(std::string)> violated);
 
   const Content& content() const { return content_; }
   // Call when another model was loaded.
   void SetRestored(const Content& content) { content_ = content; }
-  // Updates that an embedding PS must still apply.
+  // The number of Updates that embedding PSs must still apply.
   size_t updates_due() const { return updates_due_.size(); }
 
-  // Counts a push of `rank`, if it has gradients, and returns how many it has made.
+  // Counts a push of `rank` if it has gradients. Returns how many pushes the rank has made.
   uint64_t CountPush(int rank, const SimPart& part, bool finite);
-  // Adds a part's sums of gradients, by key.
+  // Adds the gradients of a part to `sums`, by key.
   void AddGradients(const SimPart& part, std::map<uint64_t, RowGradient>* sums) const;
-  // Ordered: one optimizer step a key, however many parts hold it. Returns what StepTable does.
-  // REQUIRES: the step counts and is finite
+  // Ordered: makes one optimizer step per key, however many parts hold the key. Returns the result
+  // of StepTable. REQUIRES: the step counts and is finite
   double StepRows(const std::map<uint64_t, RowGradient>& sums, const StepOfRows& step);
-  // Unordered: records what the Updates of a push, made in a step that counts, must do.
+  // Unordered: records what the Updates of a push must change. The push is of a step that counts.
   void NotePush(int rank, const SimPart& part, bool finite, const StepOfRows& step);
-  // Unordered: embedding PS `ps` has applied the Update of push `number` (CallId) of `rank`.
-  // REQUIRES: once for each
+  // Unordered: call when embedding PS `ps` has applied the Update of push `number` (CallId) of
+  // `rank`. REQUIRES: called once for each of these Updates
   void OnUpdateApplied(int ps, uint32_t rank, uint64_t number);
 
-  // Checks that a part that `rank` has looked up misses at most the last `own_missing` pushes of
-  // this rank and nothing of other ranks, or, with `others_missing`, anything of these.
+  // Checks that the Lookup of a part of `rank` has missed at most the last `own_missing` pushes of
+  // this rank, and no push of other ranks unless `others_missing`.
   void CheckCounters(int rank, const SimPart& part, int own_missing, bool others_missing) const;
-  // Checks that the values are those of the tables. For parts that were looked up when all pushes
-  // were applied.
+  // Checks that the part has the values of the tables. Only for parts whose Lookup came when all
+  // pushes were applied.
   void CheckValues(const SimPart& part, double absent) const;
   // Checks that rows that no push has touched have their initial values.
   void CheckUntouched(const SimPart& part) const;
 
  private:
-  // A push as its Updates must apply it.
+  // What the Updates of a push must apply.
   struct Push {
     std::map<uint64_t, RowGradient> sums;
     StepOfRows step;

@@ -32,8 +32,8 @@ absl::Status Error(absl::StatusCode code, const char* doing, const std::string& 
 struct SimDisk::Node {
   enum Kind { kFile, kLink, kFolder };
   using Entries = std::map<std::string, std::shared_ptr<Node>>;
-  // A change of a folder's names that no SyncFolder has made durable: the name `removed` goes if it
-  // still names `node`, then `added` becomes a name of it.
+  // A change of a folder's names that no SyncFolder has made durable: the name `removed` is removed
+  // if it still names `node`, and then `added` becomes a name of `node`.
   struct Change {
     std::string removed;  // empty: none
     std::string added;    // likewise
@@ -49,14 +49,14 @@ struct SimDisk::Node {
   explicit Node(Kind kind) : kind(kind) {}
 
   const Kind kind;
-  // Only files use this.
+  // Used by files only.
   std::vector<const SimDiskLock*> locks;  // those that exist, held or not
   std::string bytes;
   std::string durable;
   bool spoilt = false;  // a Sync has failed
-  // Only links use this.
+  // Used by links only.
   std::string target;
-  // Only folders use this.
+  // Used by folders only.
   Entries entries;
   Entries durable_entries;
   std::vector<Change> changes;
@@ -120,7 +120,7 @@ class SimDiskWriter final : public WritableFile {
       if (!file_->spoilt) file_->durable = file_->bytes;
       return status;
     }
-    // The system has marked the bytes as written, but they are not.
+    // As on a real system, the bytes are marked as written although they are not.
     ++disk_->counts_.spoilt_files;
     file_->bytes = disk_->Torn(*file_);
     file_->durable = disk_->Torn(*file_);
@@ -326,7 +326,8 @@ class SimDiskMount final : public FileSystem {
     RETURN_IF_ERROR(CheckAlive(doing, path));
     return disk_->BeginRead(process_, doing, path);
   }
-  // As FileError gives them for a disk (common/file/file_error.h).
+  // These errors are the same as those that FileError gives for a real disk
+  // (common/file/file_error.h).
   static absl::Status NotFound(const char* doing, const std::string& path) {
     return Error(absl::StatusCode::kNotFound, doing, path, "No such file or directory");
   }
@@ -348,7 +349,7 @@ class SimDiskMount final : public FileSystem {
     return folder;
   }
 
-  // Null if there is none. `follow`: what a link at the very end leads to, and not the link.
+  // Null if there is none. With `follow`, a link at the very end of the path is followed.
   NodePtr Find(const std::string& path, bool follow, int links = 0) const {
     NodePtr node = disk_->root_;
     std::string at;  // of the folder that holds the next name
@@ -369,7 +370,7 @@ class SimDiskMount final : public FileSystem {
     return node;
   }
 
-  // Removes everything in a folder, each name a change of its own.
+  // Removes everything in a folder. Each name is a change of its own.
   static void RemoveWithin(Node* node) {
     while (!node->entries.empty()) {
       const auto [name, child] = *node->entries.begin();
@@ -450,7 +451,7 @@ std::string SimDisk::Torn(const Node& file) {
 
 void SimDisk::LosePower() {
   ++power_losses_;
-  // Now and then nothing that was not synced survives, or all of it.
+  // Now and then all of the changes that were not synced are lost, and now and then none of them.
   const double chances[] = {0, 0.1, 0.5, 0.9, 1};
   LosePowerBelow(root_.get(), chances[random_.Below(5)]);
 }
@@ -468,7 +469,7 @@ void SimDisk::LosePowerBelow(Node* folder, double survives) {
   for (const auto& [name, node] : folder->entries) {
     if (node->kind == Node::kFolder) LosePowerBelow(node.get(), survives);
     if (node->kind != Node::kFile) continue;
-    // A file with two names comes twice here; the second time, nothing of it is left to lose.
+    // A file with two names is visited twice. The second visit finds nothing left to lose.
     std::string left = node->spoilt ? node->durable : Torn(*node);
     if (left != node->bytes) ++counts_.torn_files;
     node->bytes = node->durable = std::move(left);

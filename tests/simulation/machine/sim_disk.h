@@ -1,23 +1,25 @@
 // A disk in memory that can lose what was not synced, and fail.
 //
 // Loss of power. What file_system.h calls durable stays: the bytes of a file as of its last Sync,
-// and the names of a folder as of its last SyncFolder. Of everything later a drawn part survives:
-//   - of a file's bytes: none of them, all, a prefix, a prefix filled up with zeros, or blocks of
-//     them with zeros for the others; after Create over an old file perhaps the old content;
-//   - of a folder's changes (create, rename, link, remove, new folder) each one or not, whatever
-//     became of the others, applied in their order. A rename within a folder is one change.
-//     A folder whose name is lost takes everything in it along.
-// So a file whose name survives may be empty or torn. The death of a process alone loses nothing
-// that it has given to the disk.
+// and the names of a folder as of its last SyncFolder. Of all later changes, some survive, which
+// are drawn at random:
+//   - of a file's bytes: none, all, a prefix, a prefix filled up with zeros, or some blocks with
+//     zeros for the others; after Create over an old file perhaps the old content;
+//   - of a folder's changes (create, rename, link, remove, new folder): any subset, applied in
+//     their order. A rename within a folder is one change. If the name of a folder is lost,
+//     everything in the folder is lost.
+// So a file whose name survives may be empty or torn. If only a process dies, nothing that it has
+// written is lost.
 //
 // Failures. Any operation may fail, with RESOURCE_EXHAUSTED (the disk is full) or DATA_LOSS (it is
-// broken), by probability or at a given operation. A failed Append may have written a part; a
-// failed Rename, HardLink or Remove has changed nothing; after a failed SyncFolder its changes are
-// as unsynced as before. A failed Sync spoils its file until Create begins it anew: some of the
-// blocks that were not durable are lost at once, without a trace, and later Syncs of the file
-// succeed and make nothing durable, as on Linux.
+// broken), with a given probability or at a given operation. A failed Append may have written a
+// part; a failed Rename, HardLink or Remove has changed nothing; a failed SyncFolder has made
+// nothing durable. A failed Sync spoils its file until Create begins it anew: some of the blocks
+// that were not durable are lost at once, without a trace, and later Syncs of the file succeed and
+// make nothing durable, as on Linux.
 //
-// Locks. A lock ends with its process and with the power. Neither fails nor draws anything.
+// Locks. A lock ends with its process and with the power. Taking and releasing locks never fails
+// and draws nothing.
 //
 // Everything is drawn from the disk's own seed, so a world replays exactly.
 //
@@ -51,21 +53,21 @@ class SimDisk {
   SimDisk(const SimDisk&) = delete;
   SimDisk& operator=(const SimDisk&) = delete;
 
-  // The disk as `process` sees it; null: one that never dies. Once the process is dead, every
-  // operation, also on files that it has open, is CANCELLED and does nothing. The disk and the
-  // process must outlive the result; a file may outlive the file system that opened it.
+  // The disk as `process` sees it; null means a process that never dies. Once the process is dead,
+  // every operation, also on files that it has open, is CANCELLED and does nothing. The disk and
+  // the process must outlive the result; a file may outlive the file system that opened it.
   std::unique_ptr<FileSystem> Mount(SimProcess* process = nullptr);
 
-  // Files that are open now are CANCELLED for ever. REQUIRES: every process that goes on afterwards
-  // mounts the disk again
+  // Operations on files that are open now are CANCELLED from now on. REQUIRES: every process that
+  // continues afterwards mounts the disk again
   void LosePower();
 
   void SetFaults(const DiskFaults& faults) { faults_ = faults; }
-  // The `nth` operation from now, from 1, that changes or syncs something at a path that holds
-  // `within` fails with `code`.
+  // Makes one operation fail with `code`: the `nth` from now, counted from 1, of those that change
+  // or sync something at a path that contains `within`.
   void FailNthWrite(int64_t nth, absl::StatusCode code, std::string within = "");
-  // The `nth` operation from now, from 1, by which a process reads fails with DATA_LOSS. A mount
-  // without a process never meets it.
+  // Makes the `nth` read from now, counted from 1, fail with DATA_LOSS. Only reads by a process
+  // count and fail, not those of a mount without a process.
   void FailNthRead(int64_t nth) { reads_to_failure_ = nth; }
 
   struct Counts {
@@ -85,7 +87,7 @@ class SimDisk {
   friend class SimDiskWriter;
   friend class SimDiskReader;
 
-  // What an operation on `path` begins with: an injected failure, or OK.
+  // Call first in every operation on `path`. Returns an injected failure, or OK.
   absl::Status BeginWrite(const char* doing, const std::string& path);
   absl::Status BeginRead(const SimProcess* process, const char* doing, const std::string& path);
   // The file's bytes after a loss of power, or after a failed Sync.

@@ -31,7 +31,7 @@ std::string ContentOf(FileSystem* disk, const std::string& path) {
   return content.ok() ? *content : std::string(absl::StatusCodeToString(content.status().code()));
 }
 
-// All contents that /run/file has after `write` and a loss of power, in many trials.
+// Returns all contents that /run/file has, over many trials, after `write` and a loss of power.
 std::set<std::string> LeftAfterLosses(const std::function<void(FileSystem*)>& write) {
   std::set<std::string> left;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
@@ -219,8 +219,8 @@ TEST(SimDisk, MakesNothingDurableAfterAFailedSync) {
   EXPECT_LT(whole, static_cast<int>(kSeeds) / 2);
 }
 
-// The log of a run on this disk: what was acknowledged stays, in order, and neither deaths nor
-// losses of power at any operation leave a log that cannot be read.
+// The log of a run on this disk: entries that were acknowledged stay, in order, and neither deaths
+// nor losses of power at any operation leave a log that cannot be read.
 TEST(SimDisk, KeepsTheAcknowledgedEntriesOfARunLog) {
   for (uint64_t seed = 1; seed <= 5000; ++seed) {
     SimDisk disk(seed);
@@ -238,7 +238,7 @@ TEST(SimDisk, KeepsTheAcknowledgedEntriesOfARunLog) {
         ASSERT_TRUE(i < entries.size() && entries[i] == acknowledged[i])
             << "seed " << seed << ": entry " << i + 1 << " of " << acknowledged.size();
       }
-      // One of the next writes fails, which ends what the coordinator does in this life.
+      // One of the next writes fails, and the coordinator of this life then stops.
       disk.FailNthWrite(1 + static_cast<int64_t>(random.Below(8)), absl::StatusCode::kDataLoss);
       for (uint64_t n = 1; n <= 3; ++n) {
         RunLogEntry entry;

@@ -3,7 +3,7 @@
 // interleavings and one seed replays exactly.
 //
 // A task may belong to an owner, which represents a process (sim_process.h): tasks of a dead owner
-// never run, and tasks of an owner that stands still run when it goes on.
+// never run, and tasks of a suspended owner run when it resumes.
 //
 // Not thread-safe: everything runs on the thread that calls Run.
 
@@ -29,24 +29,24 @@ class SimLoop final : public Executor {
 
   explicit SimLoop(uint64_t seed) : random_(seed) {}
 
-  // Runs `task`, which nobody owns, within a few simulated microseconds.
+  // Runs `task`, which has no owner, within a few simulated microseconds.
   void Post(Task task) override { PostFor(nullptr, std::move(task)); }
   void PostAfter(int64_t delay_us, Task task) override {
     PostAfterFor(nullptr, delay_us, std::move(task));
   }
   int64_t NowUs() const override { return now_us_; }
 
-  // As Post and PostAfter, for a task of `owner`, which must outlive the queued tasks; null:
-  // nobody.
+  // Like Post and PostAfter, for a task of `owner`, which must outlive the queued tasks. Null: the
+  // task has no owner.
   void PostFor(const Owner* owner, Task task);
   void PostAfterFor(const Owner* owner, int64_t delay_us, Task task);
 
   // Runs events until `done`, which is called before each event, returns true. Returns false if the
-  // queue runs empty, the simulated clock passes `limit_us` or `max_events` events have run before
-  // that: the system is stuck.
+  // system is stuck, that is, if one of these happens first: the queue runs empty, the simulated
+  // clock passes `limit_us`, or `max_events` events have run.
   bool RunUntil(const std::function<bool()>& done, int64_t limit_us, int64_t max_events);
 
-  // Drops all queued tasks. To be called before the objects that they point to are destroyed.
+  // Drops all queued tasks. Call before the objects that they point to are destroyed.
   void DropTasks() { queue_ = {}; }
 
   int64_t events() const { return events_; }

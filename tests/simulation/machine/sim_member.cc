@@ -12,7 +12,7 @@
 namespace satrap::simulation {
 namespace {
 
-// Whether the attempt was lost, so that nothing is known of the coordinator.
+// Whether the attempt was lost, so that it shows nothing about the coordinator.
 bool IsLost(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
@@ -35,7 +35,8 @@ void SimMember::Call(const rpc::Method& method, std::string request,
   options_.coordinator->Call(
       method, {std::move(request), Buffer()}, options_.attempt_timeout_ms,
       [this, due_us, done = std::move(done)](absl::StatusOr<rpc::Message> answer) {
-        // Time that the process stood still does not count as the coordinator's silence.
+        // The time during which the process was suspended does not count as the coordinator's
+        // silence.
         last_heard_us_ += std::max<int64_t>(0, options_.process->NowUs() - due_us);
         if (!exit_.has_value()) done(std::move(answer));
       });
@@ -58,8 +59,7 @@ void SimMember::OnRegistered(const absl::StatusOr<rpc::Message>& answer) {
   }
   last_heard_us_ = options_.process->NowUs();
   CHECK(registered_.ParseFromString(answer->header));
-  // This process belongs to its life, so it only waits: in the next life another process takes its
-  // place.
+  // In the next life another process takes the place of this one, so this process only waits.
   if (registered_.wait()) return RegisterLater();
   events_.registered(registered_);
   Heartbeat();
@@ -159,7 +159,7 @@ void SimMember::Finish(const RunResult& result) {
        [this, result](const absl::StatusOr<rpc::Message>& answer) {
          if (IsLost(answer.status())) return Finish(result);
          if (!answer.ok()) Fail(answer.status());
-         // The state FINISHED comes with a heartbeat.
+         // Do nothing else: the state FINISHED comes with a heartbeat.
        });
 }
 

@@ -6,14 +6,14 @@
 //           -> exited, at any time: with 0 (the run has finished or stopped), 1 (it has failed) or
 //              75 (this generation is over, start me again)
 //
-// A member that registers at a generation that is over waits, and registers again. It knows the
-// members once an answer has listed them, in RUNNING at the latest.
+// A member that registers when its generation is already over waits, and registers again. It knows
+// the other members once an answer has listed them, in state RUNNING at the latest.
 //
-// A member that exits with another code than 0 takes its process along. One that exits with 0
-// leaves it as it is, so that checks can read what it holds.
+// If a member exits with another code than 0, its process dies. If it exits with 0, the process
+// stays, so that checks can read what it holds.
 //
-// As in RoleRuntime, time in which the process itself stood still does not count as the
-// coordinator's silence, and a failure that only says that a peer is of another generation is not
+// As in RoleRuntime, the time during which the process itself was suspended does not count as the
+// coordinator's silence. A failure that only says that a peer is of another generation is not
 // reported.
 //
 // Not thread-safe: it lives on the SimLoop's thread. It must outlive the loop's tasks.
@@ -55,18 +55,18 @@ class SimMember {
     std::function<void(Exit, const std::string& why)> exited;
   };
 
-  // Nothing of `options` is owned.
+  // Owns nothing in `options`.
   SimMember(const Options& options, Events events);
   SimMember(const SimMember&) = delete;
   SimMember& operator=(const SimMember&) = delete;
 
   void Start();
-  // Call when what the member needs is loaded. REQUIRES: after `registered`
+  // Call when the member has loaded what it needs. REQUIRES: after `registered`
   void Ready() { ready_ = true; }
   // For engines' failure sinks: the first failure counts, and the member exits when the coordinator
-  // knows it.
+  // has received it.
   void Fail(absl::Status status);
-  // As rank 0 does at the end: sends the result until the coordinator has it.
+  // Does what rank 0 does at the end: sends the result until the coordinator has received it.
   void Finish(const RunResult& result);
 
   const Envelope& envelope() const { return registered_.envelope(); }
@@ -74,8 +74,8 @@ class SimMember {
   absl::optional<Exit> exit() const { return exit_; }
 
  private:
-  // One attempt. If the process was late to take the answer, last_heard_us_ is moved on by the
-  // delay before `done` runs.
+  // Makes one attempt. If the process took the answer late, last_heard_us_ is moved on by the delay
+  // before `done` runs.
   void Call(const rpc::Method& method, std::string request,
             std::function<void(absl::StatusOr<rpc::Message>)> done);
   void Register();

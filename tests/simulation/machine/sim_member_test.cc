@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kLimitUs = 120000000;
 constexpr int64_t kMaxEvents = 1000000;
 
-// A coordinator that says what the test wants.
+// A coordinator whose answers the test sets.
 class FakeCoordinator final : public rpc::Handler {
  public:
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
@@ -116,7 +116,7 @@ TEST_P(SimMemberTest, IsToldOfTheMembersUntilItKnowsThem) {
   const int64_t at_us = loop_.NowUs();
   loop_.RunUntil([&] { return loop_.NowUs() > at_us + 20000000; }, kLimitUs, kMaxEvents);
   EXPECT_GE(lists, 1);
-  // A heartbeat that was repeated or delayed on its way may still ask for the list.
+  // A heartbeat that the network repeated or delayed may still ask for the list.
   EXPECT_LE(coordinator_.lists, lists + 2);
 }
 

@@ -12,7 +12,7 @@ namespace satrap::simulation {
 // A connection breaks after this many requests, and a new one may reach another process.
 constexpr uint64_t kRequestsOfAConnection = 32;
 
-// One attempt of a call. Shared by its deliveries and its deadline: the first to come runs `done`.
+// One attempt of a call. Its deliveries and its deadline share it: the first of them runs `done`.
 struct Attempt {
   rpc::Callback done;
   bool finished = false;
@@ -59,7 +59,7 @@ class SimChannel final : public rpc::Channel {
       ++network_->counts_.lost;
       return;
     }
-    // A request under way belongs to nobody: it arrives even if its sender has died.
+    // A request in flight has no owner: it arrives even if its sender has died.
     network_->loop_->PostAfter(network_->DrawDelayUs(),
                                [this, method, request = std::move(request), attempt]() mutable {
                                  Arrive(method, std::move(request), std::move(attempt));
@@ -105,7 +105,8 @@ class SimChannel final : public rpc::Channel {
       ++network_->counts_.lost;
       return;
     }
-    // The receiver has run the call, and the sender cannot know it.
+    // If the answer becomes this error, the receiver has run the call, but the sender cannot know
+    // that.
     if (network_->Draw(network_->faults_.unavailable)) {
       answer = Unavailable("the connection broke before the answer came");
     }
@@ -153,8 +154,8 @@ const SimNetwork::Listener* SimNetwork::Resolve(Address address, SimProcess* fro
   const std::vector<Listener>& all = listeners_[address];
   const auto reached = static_cast<uint64_t>(std::count_if(all.begin(), all.end(), is_reached));
   if (reached == 0) return nullptr;
-  // Nearly always exactly one process can be reached. Nothing is drawn then, so that worlds without
-  // deaths do not depend on this.
+  // Nearly always exactly one process can be reached. In this case nothing is drawn, so that the
+  // draws of worlds without deaths do not change.
   uint64_t left = reached == 1 ? 0 : loop_->random()->Below(reached);
   if (reached > 1 && *connected_to != nullptr &&
       loop_->random()->Below(kRequestsOfAConnection) > 0) {

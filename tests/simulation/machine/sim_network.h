@@ -1,14 +1,14 @@
 // A network that loses, repeats, delays, reorders and refuses. Requests and answers are delayed
 // independently, so they overtake one another; either may be lost; a request may arrive twice; some
-// messages arrive very late, long after their attempt was given up; and an attempt may end with
-// UNAVAILABLE, before the receiver saw the request or after it has run it.
+// messages arrive long after the sender gave up the attempt; and an attempt may end with
+// UNAVAILABLE, before the receiver has seen the request or after it has run the call.
 //
-// Processes and addresses. A request is delivered to a process that lives and listens at its
-// address when it arrives: the one of the sender's life, or, if that has died or its place was
-// taken over an open connection, one of a later life. If there is none, the request is refused with
-// UNAVAILABLE or lost; a process of an earlier life is never reached by a newer sender. An answer
-// reaches its caller if the caller still lives. A process that stands still gets its requests and
-// answers when it goes on.
+// Processes and addresses. A request is delivered to a process that is alive and listens at the
+// address when the request arrives. This is the process of the sender's life or, if that has died
+// or was replaced behind an open connection, a process of a later life. If there is none, the
+// request is refused with UNAVAILABLE or lost. A sender never reaches a process of an earlier life
+// than its own. An answer reaches its caller if the caller is still alive. A suspended process gets
+// its requests and answers when it resumes.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -29,8 +29,8 @@ struct NetworkFaults {
   double lose = 0.05;       // of requests, and of answers
   double repeat = 0.05;     // of requests
   double very_late = 0.01;  // of messages
-  // The share of requests that end with UNAVAILABLE instead of being delivered, and of answers that
-  // are replaced by it.
+  // The probability that a request ends with UNAVAILABLE instead of being delivered, and that an
+  // answer is replaced by UNAVAILABLE.
   double unavailable = 0.02;
   int64_t delay_max_us = 2000;
   int64_t very_late_max_us = 3000000;
@@ -45,12 +45,12 @@ class SimNetwork {
   SimNetwork(SimLoop* loop, const NetworkFaults& faults, int64_t max_message_bytes = 0)
       : loop_(loop), faults_(faults), max_message_bytes_(max_message_bytes) {}
 
-  // An address at which nobody listens yet.
+  // Makes an address at which nobody listens yet.
   Address NewAddress();
-  // From now on `process` (null: one that never dies) serves `handler` at `address`, until it dies.
-  // Neither is owned; both must outlive the loop's events.
+  // From now on `process` (null: one that never dies) serves `handler` at `address`, until the
+  // process dies. Nothing is owned; all must outlive the loop's events.
   void Listen(Address address, SimProcess* process, rpc::Handler* handler);
-  // A connection of `from` to `to`. A null `from` is a sender that never dies and is older than all
+  // A connection of `from` to `to`. If `from` is null, the sender never dies and is older than all
   // lives.
   std::unique_ptr<rpc::Channel> Connect(Address to, SimProcess* from = nullptr);
 
@@ -73,8 +73,8 @@ class SimNetwork {
     rpc::Handler* handler;
   };
 
-  // The process that gets a request of `from`; null: nobody lives there. `connected_to` is the
-  // process that got the last request over this connection, and it mostly gets the next one, too.
+  // The process that gets a request of `from`; null if none lives there. `connected_to` is the
+  // process that got the last request over this connection. It usually gets the next one, too.
   const Listener* Resolve(Address address, SimProcess* from, SimProcess** connected_to);
   absl::Status CheckSize(absl::string_view kind, const rpc::Method& method,
                          const rpc::Message& message) const;

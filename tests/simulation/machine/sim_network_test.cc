@@ -10,7 +10,7 @@
 namespace satrap::simulation {
 namespace {
 
-// Counts what reaches it and answers at once.
+// Counts the calls that reach it and answers them at once.
 class CountingHandler final : public rpc::Handler {
  public:
   void Handle(const rpc::Method&, rpc::Message request, rpc::Callback respond) override {
@@ -20,7 +20,7 @@ class CountingHandler final : public rpc::Handler {
   int calls = 0;
 };
 
-// What became of one call.
+// How one call ended.
 struct CallEnd {
   absl::Status status;
   int delivered = 0;
@@ -91,7 +91,7 @@ TEST(SimNetworkTest, RefusesLargeMessagesOfBulkMethods) {
   EXPECT_TRUE(call(false, 0).ok()) << "calls of the coordinator have no such limit";
 }
 
-// A network that only delays, for the tests of deaths.
+// A network that only delays messages, for the tests of deaths.
 class Deaths : public testing::Test {
  protected:
   Deaths() : network_(&loop_, Reliable()), address_(network_.NewAddress()) {}
@@ -101,7 +101,7 @@ class Deaths : public testing::Test {
     faults.lose = faults.repeat = faults.very_late = faults.unavailable = 0;
     return faults;
   }
-  // One call of `from`; the number of answers of any kind that it gets counts up `answers_`.
+  // Makes one call of `from`. Each answer, of any kind, adds 1 to `answers_`.
   void Call(SimProcess* from) {
     channels_.push_back(network_.Connect(address_, from));
     channels_.back()->Call({"/test/Call", false}, {}, 60,

@@ -1,10 +1,11 @@
-// A process of the simulation: the executor and clock of its engines, and what ends or stops them.
+// A process of the simulation: the executor and clock of its engines, and the means to kill or
+// suspend them.
 //
-// What a process has sent or written before its death stays: messages under way are delivered, also
-// to the process that comes after it at an address. Nothing that it does afterwards has an effect:
-// its tasks never run; and if it dies within its own code, at a kill point, its posts, calls,
-// answers and file operations until that code returns go nowhere. Therefore its engines need not be
-// destroyed when it dies: they are destroyed at the end of the world, when no task is left.
+// What a process has sent or written before its death stays: messages in flight are delivered, even
+// to the process that follows a dead one at its address. What a process does after its death has no
+// effect: its tasks never run, and if it dies within its own code, at a kill point, then its posts,
+// calls, answers and file operations are dropped until that code returns. So its engines are not
+// destroyed when it dies, but at the end of the world, when no task is left.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -23,8 +24,8 @@ namespace satrap::simulation {
 
 class SimProcess final : public Executor {
  public:
-  // `life` counts the lives of the processes of all roles, from 1. `loop` is not owned. The process
-  // must outlive the loop's queued tasks.
+  // `life` is the number, from 1, of the life that the process belongs to. `loop` is not owned. The
+  // process must outlive the loop's queued tasks.
   SimProcess(SimLoop* loop, int life, std::string name)
       : loop_(loop), life_(life), name_(std::move(name)) {}
   SimProcess(const SimProcess&) = delete;
@@ -38,18 +39,19 @@ class SimProcess final : public Executor {
   }
   int64_t NowUs() const override { return loop_->NowUs(); }
 
-  // As SIGKILL. Idempotent.
+  // Has the effect of SIGKILL. Idempotent.
   void Kill() { owner_.dead = true; }
-  // As SIGKILL, in the middle of the process's own code: instead of the `nth` thing from now, from
-  // 1, that it does to the world around it. 0: it does not die this way.
+  // Kills the process in the middle of its own code: at its `nth` act from now, counted from 1 (see
+  // Acts), which it does not carry out. 0: it does not die in this way.
   void KillAtAct(int64_t nth) { acts_left_ = nth; }
-  // Called before everything that a process does to the world around it: posting a task, sending a
-  // request or an answer, changing the disk. Returns whether the process lives to do it.
+  // Called before everything with which a process affects the world around it: posting a task,
+  // sending a request or an answer, changing the disk. Returns whether the process is alive to do
+  // it.
   bool Acts() {
     if (acts_left_ > 0 && --acts_left_ == 0) Kill();
     return alive();
   }
-  // As SIGSTOP, and SIGCONT after `us`.
+  // Has the effect of SIGSTOP now, and of SIGCONT after `us`.
   void StandStill(int64_t us) {
     owner_.stands_until_us = std::max(owner_.stands_until_us, loop_->NowUs() + us);
   }

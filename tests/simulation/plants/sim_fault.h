@@ -1,9 +1,9 @@
-// The faults that can be planted into a world, to show that the simulation finds them. Each is one
-// row: what is wrong, and what it replaces. README.md lists them with the first seed that finds
-// each; `simulate -- --faults` makes that table.
+// The faults that can be planted into a world, to show that the simulation finds them. A Fault
+// describes each one: what is wrong, and what the fault replaces. README.md lists them with the
+// first seed that finds each; `simulate -- --faults` makes that table.
 //
-// A fault is planted from outside the engines: a handler, channel, trainer, disk or part source
-// that stands between two of them and breaks one promise, or an engine that is given another job,
+// A fault is planted from outside the engines: as a handler, channel, trainer, disk or part source
+// that is put between two of them and breaks one promise, or by giving an engine another job,
 // position or other options. The single exception is Fault::one_capacity.
 //
 // Not thread-safe: all of it lives on the SimLoop's thread.
@@ -43,12 +43,12 @@ struct LifeMemory {
     rpc::Message request;
   };
 
-  // Calls that an embedding PS has run, by PS: sender and number.
+  // The calls, by sender and number, that each embedding PS has run.
   std::map<int, std::set<std::pair<uint32_t, uint64_t>>> windows;
   std::map<uint32_t, Lease> leases;  // the last of each loader
 };
 
-// Where in a life a fault is planted. Nothing is owned; all of it outlives what is planted.
+// The place in a life where a fault is planted. Nothing is owned; everything outlives the plant.
 struct Site {
   const WorldShape* shape = nullptr;
   SimLoop* loop = nullptr;
@@ -57,28 +57,30 @@ struct Site {
   ForgetfulLedger* ledger = nullptr;   // started with the ledger that the life begins with
   Role role = COORDINATOR;
   int index = 0;
-  // The last PS or rank. Some faults are of this one alone: a check that looks at one process, or
-  // at all as one, would miss them.
+  // True for the last PS or rank. Some faults are planted only there, because a check that looks at
+  // only one process, or only at the sum over all processes, would miss them.
   bool is_last = false;
   FileSystem* disk = nullptr;  // handlers of PSs and the coordinator: the process's
   std::string run_dir;         // handlers of the coordinator: the run's folder
-  // Handlers around chunks: a chunk is being handed to the ChunkedHandler.
+  // For handlers around chunks: true while a chunk is being handed to the ChunkedHandler.
   std::shared_ptr<bool> in_chunk;
 };
 
-// These make what stands before `next`, which is not owned; null: `next` stays as it is.
+// Each of these makes an object that is put before `next`, which is not owned. Null: `next` stays
+// as it is.
 using HandlerHook = std::function<std::unique_ptr<rpc::Handler>(const Site&, rpc::Handler* next)>;
 using TrainerHook = std::function<std::unique_ptr<StepTrainer>(const Site&, StepTrainer* next)>;
 using SourceHook =
     std::function<std::unique_ptr<PartSource>(const Site&, Stream stream, PartSource* next)>;
-// A rank's channels to the embedding workers, before those of `next`, which are not owned.
+// Makes a rank's channels to the embedding workers. They are put before those of `next`, which are
+// not owned.
 using ChannelsHook = std::function<std::vector<std::unique_ptr<rpc::Channel>>(
     const Site&, const std::vector<rpc::Channel*>& next)>;
-// A disk that owns `next`, or `next` itself.
+// Returns a disk that owns `next`, or `next` itself.
 using DiskHook =
     std::function<std::unique_ptr<FileSystem>(const Site&, std::unique_ptr<FileSystem>)>;
 
-// What a fault does not name stays as it is.
+// One fault. Everything that its fields do not change stays as it is.
 struct Fault {
   enum Worlds { kAll, kSync, kHybrid };
 
@@ -86,10 +88,10 @@ struct Fault {
   Worlds worlds = kAll;      // in which it is looked for
   bool with_deaths = false;  // it is looked for in worlds with deaths
 
-  // What the engines of a role are made of.
+  // Changes what the engines of a role are made from.
   std::function<void(const Site&, JobConfig*)> job = nullptr;
   std::function<void(const Site&, RankOptions*)> options = nullptr;
-  // Of loaders, embedding workers and ranks.
+  // For loaders, embedding workers and ranks.
   std::function<void(const Site&, RunPosition*)> position = nullptr;
   bool ledger_ignored = false;  // by loaders
   bool one_capacity = false;    // all lanes and parts of an embedding worker share one
@@ -100,14 +102,16 @@ struct Fault {
   HandlerHook before_coordinator = nullptr;
   ChannelsHook channels = nullptr;
   TrainerHook trainer = nullptr;
-  // Shows a rank metrics that differ a little from the true ones, so that it mistakes them for
-  // better than all before. `merges`: evaluations so far, from 1. Undone where others see them.
+  // Shows a rank metrics that differ a little from the true ones, so that the rank believes that
+  // they are better than all before. `merges`: the number of evaluations so far, from 1. The
+  // disguise is undone before others see the metrics.
   std::function<void(int merges, MetricValues*)> disguise = nullptr;
   SourceHook source = nullptr;
   DiskHook disk = nullptr;
 
-  // Where large messages are cut: before a ChunkedHandler, which then sees single chunks; after
-  // it, with whole requests; below a ChunkedChannel, of which it owns what it is given.
+  // These three are put where large messages are split into chunks: the first before a
+  // ChunkedHandler, where it sees single chunks; the second after a ChunkedHandler, where it sees
+  // whole requests; the third below a ChunkedChannel, where it owns the channel that it is given.
   HandlerHook before_chunks = nullptr;
   HandlerHook after_chunks = nullptr;
   std::function<std::unique_ptr<rpc::Channel>(std::unique_ptr<rpc::Channel>)> below_chunks =
@@ -120,10 +124,10 @@ struct Fault {
 
 // All faults, in the order of the table.
 absl::Span<const Fault> AllFaults();
-// REQUIRES: there is one that says so
+// REQUIRES: there is a fault whose `says` equals `says`
 const Fault& FaultThat(absl::string_view says);
 
-// The faults of one kind; each list stands with what it plants, in sim_plants_KIND.cc.
+// The faults of one kind. Each list is in sim_plants_KIND.cc, together with its plants.
 std::vector<Fault> RankFaults();
 std::vector<Fault> MessageFaults();
 std::vector<Fault> LoaderFaults();

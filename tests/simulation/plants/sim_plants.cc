@@ -41,7 +41,8 @@ RunPosition Planting::PositionOf(Role role, RunPosition position) {
 }
 
 LedgerState Planting::LedgerOf(Role role, LedgerState ledger) {
-  // Started for every fault; only a planted trainer and a planted disk use it.
+  // The ledger is started for every fault, although only a planted trainer and a planted disk use
+  // it.
   if (role == NN_WORKER) forgetful_ledger_.Start(ledger);
   return role == DATA_LOADER && fault_.ledger_ignored ? LedgerState() : ledger;
 }
@@ -113,7 +114,7 @@ RankObserver* Planting::ObserverOf(RankObserver* observer) {
 
 RunResult Planting::ResultOf(RunResult result) const {
   // The rank reports the metrics that it was shown. The checks get the true ones: they must find
-  // what the rank decided, not the disguise.
+  // the wrong decision of the rank, not the disguise.
   if (fault_.disguise == nullptr) return result;
   if (result.has_valid()) *result.mutable_valid() = Undisguised(result.valid());
   if (result.has_test()) *result.mutable_test() = Undisguised(result.test());

@@ -20,33 +20,32 @@
 
 namespace satrap::simulation {
 
-// What of a life's surroundings a fault replaces. A method returns its argument as it is if the
-// fault has nothing to do with it. Owns what it makes; the handlers, channels, trainers, observers
-// and sources that it is given must outlive the loop's events.
+// Replaces what a fault changes in the surroundings of a life. A method returns its argument
+// unchanged if the fault does not concern it. Owns what it makes; the handlers, channels, trainers,
+// observers and sources that it is given must outlive the loop's events.
 class Planting {
  public:
-  // `fault` may be null: none is planted. Neither it nor `loop` and `memory`, which all lives
-  // share, is owned.
+  // If `fault` is null, no fault is planted. Nothing is owned; all lives share `loop` and `memory`.
   Planting(const Fault* fault, const WorldShape& shape, SimLoop* loop, LifeMemory* memory);
 
   const Fault& fault() const { return fault_; }
   // The envelope of the calls of this life.
   void SetEnvelope(const Envelope& envelope) { envelope_ = envelope; }
-  // The job that the engines of a role are made of.
+  // The job that the engines of a role are made from.
   JobConfig JobOf(Role role, const JobConfig& job);
   // The position that the engines of a role begin with, and the ledger of loaders and of rank 0.
   RunPosition PositionOf(Role role, RunPosition position);
   LedgerState LedgerOf(Role role, LedgerState ledger);
   // The disk of a process.
   std::unique_ptr<FileSystem> DiskOf(Role role, std::unique_ptr<FileSystem> disk);
-  // `disk` is the PS's.
+  // `disk` is that of the PS.
   rpc::Handler* BeforePs(int ps, rpc::Handler* engine, FileSystem* disk);
   rpc::Handler* BeforeWorker(rpc::Handler* engine);
-  // `disk` is the coordinator's, `run_dir` the run's folder.
+  // `disk` is that of the coordinator, `run_dir` the run's folder.
   rpc::Handler* BeforeCoordinator(rpc::Handler* engine, const std::string& run_dir,
                                   FileSystem* disk);
-  // What goes before a ChunkedHandler, and after it. `in_chunk`, which the two share: a chunk is
-  // being handed to the ChunkedHandler.
+  // The plants before a ChunkedHandler and after it. The two share `in_chunk`, which is true while
+  // a chunk is being handed to the ChunkedHandler.
   rpc::Handler* BeforeChunks(rpc::Handler* chunks, std::shared_ptr<bool> in_chunk);
   rpc::Handler* AfterChunks(rpc::Handler* engine, std::shared_ptr<bool> in_chunk);
   // The channels of a rank to the embedding workers.

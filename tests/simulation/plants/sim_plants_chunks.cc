@@ -1,5 +1,5 @@
-// Faults of large messages: handlers and channels that are put next to the ones that cut and join
-// them (common/chunk/chunked_handler.h).
+// Faults of large messages: handlers and channels that are put next to those that cut and join
+// large messages (common/chunk/chunked_handler.h).
 
 #include <algorithm>
 #include <map>
@@ -34,7 +34,7 @@ class JoinsAttempts final : public PlantedHandler {
   std::map<std::pair<std::string, uint64_t>, uint64_t> transfers_;
 };
 
-// Whoever asks for a chunk of an answer gets one of the newest answer.
+// Answers every request for a chunk of an answer with a chunk of the newest answer.
 class MixesAnswers final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -58,7 +58,7 @@ class MixesAnswers final : public PlantedHandler {
   uint64_t newest_ = 0;
 };
 
-// Writes a chunk that comes twice to where the next one belongs.
+// If a chunk comes twice, writes the copy to the place of the next chunk.
 class TakesTwice final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -68,7 +68,7 @@ class TakesTwice final : public PlantedHandler {
       EditHeader<SendChunkHeader>(&request, [this, bytes](SendChunkHeader* header) {
         uint64_t& next = next_bytes_[header->transfer()];
         const uint64_t left = header->header_bytes() + header->payload_bytes() - next;
-        // If the chunk did not fit there it would be refused, and not be taken twice.
+        // A copy that does not fit there would be refused instead of being taken twice.
         if (header->offset_bytes() < next && bytes <= left) header->set_offset_bytes(next);
         if (header->offset_bytes() == next) next += bytes;
       });
@@ -80,8 +80,8 @@ class TakesTwice final : public PlantedHandler {
   std::map<uint64_t, uint64_t> next_bytes_;  // by transfer
 };
 
-// Puts a field that nobody knows before each request's header. So its beginning does not say whose
-// it is, and no repeat of a call takes the place of what was given up.
+// Puts an unknown field before each request's header. So the beginning of a message does not show
+// which call it belongs to, and a repeated call does not replace the attempt that was given up.
 class HidesCalls final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -102,7 +102,7 @@ class HidesCalls final : public PlantedHandler {
   }
 
  private:
-  // Field 2000, the varint 1.
+  // The field with number 2000, a varint with value 1.
   static constexpr absl::string_view kUnknownField = "\x80\x7d\x01";
 
   static Buffer After(absl::string_view first, const Buffer& rest) {
@@ -113,7 +113,7 @@ class HidesCalls final : public PlantedHandler {
   }
 };
 
-// Marks requests that come in chunks, for PassesWindows, which follows the ChunkedHandler.
+// Marks requests that come in chunks. PassesWindows, behind the ChunkedHandler, reads the marks.
 class MarksJoined final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -124,7 +124,7 @@ class MarksJoined final : public PlantedHandler {
   }
 };
 
-// Runs requests that have come in chunks once for each attempt, as if no window had seen them.
+// Runs requests that have come in chunks once for each attempt, as if no answer window existed.
 class PassesWindows final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;

@@ -26,14 +26,14 @@
 namespace satrap::simulation {
 namespace {
 
-// Answers BeginCut at once; the PS gets it up to 50 ms later. Meanwhile rank 0 lets training go on,
-// so the rows that are marked are newer than the ledger.
+// Answers BeginCut at once; the PS gets it up to 50 ms later. Meanwhile rank 0 lets training
+// continue, so the rows that are marked are newer than the ledger.
 class LateMarks final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (!(method == rpc::kBeginCut)) {
-      // Calls that follow a mark wait for it.
+      // Calls that follow a mark are delayed until after the mark.
       const bool waits = late_ > 0 && (method == rpc::kAwaitCut || method == rpc::kAbandonCut);
       return PassAfter(waits ? kLateUs : 0, method, std::move(request), std::move(respond));
     }
@@ -43,23 +43,23 @@ class LateMarks final : public PlantedHandler {
   }
 
  private:
-  // Longer than a step takes; otherwise the late mark would find the same rows.
+  // Longer than a step takes. Otherwise the late mark would find the same rows as a mark in time.
   static constexpr int64_t kLateUs = 50000;
 
   int late_ = 0;
 };
 
 // A PS that forgot which numbers it has begun: every attempt of a BeginCut marks anew, and AwaitCut
-// means the newest mark. To the engine each attempt is a cut of its own with a higher number, so
-// its windows and its order of cuts let it through.
+// refers to the newest mark. To the engine each attempt looks like a cut of its own with a higher
+// number, so its answer windows and its check of the order of cuts accept it.
 class LateBeginCuts final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (method == rpc::kBeginCut) {
       auto begin = HeaderOf<BeginCutRequest>(request);
-      // Sends one copy for each cut, up to 20 ms later, as the network may deliver it. The copy
-      // comes through this Handle again, as an attempt like others.
+      // Sends one copy for each cut, up to 20 ms later, as the network may do. The copy comes
+      // through this Handle again, like any other attempt.
       if (copies_.count(begin.cut()) == 0) {
         site_.loop->PostAfter(
             static_cast<int64_t>(site_.loop->random()->Below(20000)),
@@ -79,7 +79,8 @@ class LateBeginCuts final : public PlantedHandler {
  private:
   static constexpr uint64_t kCopies = 1000;
 
-  // The sender knows the cut by its own number, and gets the files of the mark that was made last.
+  // Translates the number by which the sender knows the cut into that of the newest mark, whose
+  // files the sender gets.
   template <typename Request>
   void NameNewest(Request* request) {
     request->set_cut(request->cut() * kCopies + copies_[request->cut()]);
@@ -89,16 +90,17 @@ class LateBeginCuts final : public PlantedHandler {
   uint64_t count_ = 0;
 };
 
-// If an Update comes while a cut is written, the cut's file has the counter row after it, with
-// right checksums: the Update changes a row in place and does not save the old one first. The row
-// of counters shows that best, since every push changes it.
+// Imitates a PS in which an Update during a cut changes a row in place without saving the old row
+// first. If an Update comes while a cut is written, the cut's file gets the counter row as it is
+// after the Update, with right checksums. The counter row shows the fault best, because every push
+// changes it.
 class MissedCopyOuts final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override {
     if (method == rpc::kBeginCut) {
       const auto begin = HeaderOf<BeginCutRequest>(request);
-      // A BeginCut may come several times; only the first of a new cut resets.
+      // A BeginCut may come several times. Only the first one of a new cut resets the state.
       if (begin.cut() > cut_) {
         cut_ = begin.cut();
         folder_ = begin.directory();
@@ -131,7 +133,7 @@ class MissedCopyOuts final : public PlantedHandler {
     if (file == files.mutable_files()->end()) return respond(std::move(answer));
     rewriting_ = true;
     const auto index = file - files.mutable_files()->begin();
-    // The row as it is now, which is after the Updates that came since the mark.
+    // Reads the present row, which includes the Updates that came since the mark.
     Pass(rpc::kLookup, LookupOfCounters(),
          [this, cut = cut_, index, files = std::move(files),
           respond = std::move(respond)](absl::StatusOr<rpc::Message> row) mutable {
@@ -172,7 +174,7 @@ class MissedCopyOuts final : public PlantedHandler {
     constexpr size_t kBlock = 64, kKey = kBlock + 8, kRow = kKey + 8;
     constexpr size_t kRowBytes = kCounterValues * sizeof(float);
     CHECK(saved->rows() == 1 && bytes->size() == kRow + kRowBytes + 16);
-    // The checksums and the digest are made again, so only the values show that the file is wrong.
+    // Checksums and digest are computed again, so only the values show that the file is wrong.
     std::memcpy(bytes->data() + kRow, values->data(), kRowBytes);
     const absl::string_view view(*bytes);
     const uint32_t crc = ExtendCrc32c(Crc32c(view.substr(kBlock, 4)),
@@ -186,7 +188,7 @@ class MissedCopyOuts final : public PlantedHandler {
     saved->set_rows_digest(Xxh64(view.substr(kRow, kRowBytes), CounterKey()));
   }
 
-  // Above the numbers of the Lookups that the checks make.
+  // Larger than the numbers of the Lookups that the checks make.
   static constexpr uint64_t kFirstNumber = kFirstPlantedNumber << 1;
 
   Envelope envelope_;
@@ -234,8 +236,8 @@ std::vector<Fault> CutFaults() {
   };
 }
 
-// This is the fault: an abandoned cut is not written, but what ranks handed over with it was
-// trained, so it belongs to the cuts after it.
+// This is the fault: an abandoned cut is not written, but the records that ranks handed over with
+// it were trained, so later cuts must contain them.
 void ForgetfulLedger::Abandon(uint64_t cut) {
   handed_over_.erase(std::remove_if(handed_over_.begin(), handed_over_.end(),
                                     [cut](const CutPlan& plan) { return plan.number == cut; }),
@@ -246,11 +248,12 @@ LedgerState ForgetfulLedger::AsOf(uint64_t cut) const {
   absl::StatusOr<Ledger> ledger = Ledger::FromState(start_);
   CHECK_OK(ledger.status());
   for (const CutPlan& plan : handed_over_) {
-    // Ranks hand over the next cut's plan while the manifest of this cut is still being written.
+    // Ranks may hand over the next cut's plan while the manifest of this cut is still being
+    // written.
     if (plan.number > cut) continue;
     const absl::StatusOr<Ledger> released = Ledger::FromState(plan.released);
     CHECK_OK(released.status());
-    // The checks are to find a gap, and a gap causes no error here.
+    // The checks must find a gap in the ledger. A gap causes no error here.
     ledger->Merge(*released).IgnoreError();
     ledger->CloseEpochsBefore(plan.position.epoch());
   }

@@ -1,5 +1,5 @@
-// The ledger of a rank 0 that forgets (see the faults of cuts, sim_plants_cuts.cc). It owns nothing
-// that it is given.
+// The ledger of a rank 0 that forgets (see the faults of cuts, sim_plants_cuts.cc). It owns none of
+// its arguments.
 
 #ifndef SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_CUTS_H_
 #define SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_CUTS_H_
@@ -34,7 +34,7 @@ class ForgetfulLedger {
   std::vector<CutPlan> handed_over_;
 };
 
-// The disk of a rank whose manifests get the ledger of Site::ledger.
+// A disk for a rank: each manifest that is written to it gets the ledger of Site::ledger.
 DiskHook RewrittenManifests();
 
 }  // namespace satrap::simulation

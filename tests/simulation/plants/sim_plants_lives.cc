@@ -1,5 +1,5 @@
-// Faults between the lives of a run, and of who its members are: handlers that stand before an
-// engine and take what processes of an earlier life have sent, or tell members too little.
+// Faults between the lives of a run and in the list of its members: handlers in front of an engine
+// that accept what processes of an earlier life have sent, or tell members too little.
 
 #include <set>
 #include <utility>
@@ -19,7 +19,7 @@ void Forge(const Envelope& envelope, rpc::Message* request) {
   request->header += forged.SerializeAsString();
 }
 
-// Gives every request the envelope of this life, whatever it came with.
+// Gives every request the envelope of this life, whatever envelope the request had.
 class ForgedEnvelopes final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -29,8 +29,8 @@ class ForgedEnvelopes final : public PlantedHandler {
   }
 };
 
-// Gives every LeaseSplit the envelope of this life. After a loader's first LeaseSplit of a life
-// comes the last one of the life before once more, as the network may deliver it.
+// Gives every LeaseSplit the envelope of this life. After a loader's first LeaseSplit of a life,
+// sends the last LeaseSplit of the previous life once more, as the network may do.
 class ForgedLeases final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -57,8 +57,8 @@ class ForgedLeases final : public PlantedHandler {
   }
 };
 
-// Answers Updates that an earlier life has had with DONE. Numbers begin at 1 in each generation, so
-// new Updates are mistaken for repeated ones.
+// Answers DONE to Updates that an earlier life has already had. Numbers begin at 1 in each
+// generation, so new Updates are mistaken for repeated ones.
 class KeptWindow final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -77,7 +77,7 @@ class KeptWindow final : public PlantedHandler {
   std::set<std::pair<uint32_t, uint64_t>> own_;  // of this generation
 };
 
-// Sends the list of members with one answer to each process, whether or not that arrives.
+// Sends the list of members to each process in one answer only, whether or not that answer arrives.
 class MembersToldOnce final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -103,8 +103,8 @@ class MembersToldOnce final : public PlantedHandler {
   std::set<uint64_t> told_;  // incarnations
 };
 
-// Ends the first call of Register of each process with CANCELLED, as gRPC does where the other side
-// ends a call; a channel says UNAVAILABLE instead (common/rpc/grpc_channel.h).
+// Ends the first call of Register of each process with CANCELLED, as gRPC itself does if the other
+// side ends a call. A channel should return UNAVAILABLE instead (common/rpc/grpc_channel.h).
 class EndedRegistrations final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;

@@ -1,5 +1,5 @@
-// Faults in what loaders send: part sources that leave out or repeat parts, provenance that is not
-// true, shuffles, and queues.
+// Faults in what loaders send: part sources that leave out or repeat parts, wrong provenance,
+// shuffles, and queues.
 
 #include <algorithm>
 #include <set>
@@ -42,7 +42,7 @@ SourceHook LeaveOut(bool in_training, IsLeftOut is_left_out) {
   };
 }
 
-// Sends each part again, as one of another batch.
+// Sends each part again, as a part of another batch.
 class PartTwice final : public PartSource {
  public:
   explicit PartTwice(PartSource* source) : source_(source) {}
@@ -68,7 +68,7 @@ class PartTwice final : public PartSource {
   absl::optional<Part> again_;
 };
 
-// Mistakes the first loader's end of an epoch for the end of all.
+// Mistakes the first loader's end of an epoch for the end of the epoch at all loaders.
 class EarlyEpochEnds final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -78,8 +78,8 @@ class EarlyEpochEnds final : public PlantedHandler {
     if (!(method == rpc::kPutBatch) || header.has_part()) {
       return Pass(method, std::move(request), std::move(respond));
     }
-    // The engine believes that all loaders have ended the epoch, but parts of the slower ones still
-    // come.
+    // The engine now believes that all loaders have ended the epoch, but parts of slower loaders
+    // still come.
     const bool is_first = ended_.emplace(header.stream(), header.epoch()).second;
     for (int loader = 0; is_first && loader < site_.shape->loaders; ++loader) {
       SetCall(header.mutable_call(), loader, kFirstPlantedNumber + count_++);
@@ -102,7 +102,7 @@ HandlerHook ChangeParts(void (*change)(const WorldShape&, PartDescription*)) {
 }
 
 void EndBeforeLastRecord(const WorldShape& shape, PartDescription* part) {
-  // After its records, the last part may name ends of splits.
+  // After the records, the provenance of the last part may name ends of splits.
   int last = part->provenance_size() - 1;
   while (last > 0 && part->provenance(last).ends_split()) --last;
   ProvenanceRange* range = part->mutable_provenance(last);
@@ -110,7 +110,7 @@ void EndBeforeLastRecord(const WorldShape& shape, PartDescription* part) {
   if (is_last_part && range->to() > 0) range->set_to(range->to() - 1);
 }
 
-// Names the unshuffled records as if they were the first ones of each shuffled block.
+// Names the unshuffled records as if they were the first records of each shuffled block.
 void PretendToShuffle(const WorldShape& shape, PartDescription* part) {
   if (part->id().stream() != TRAIN_STREAM || shape.shuffle_rows == 0) return;
   const auto rows = static_cast<uint32_t>(shape.shuffle_rows);
@@ -175,8 +175,8 @@ std::vector<Fault> LoaderFaults() {
        .source = LeaveOut(
            /*in_training=*/false,
            [](const WorldShape&, const PartDescription& part) { return part.samples() == 0; })},
-      // The ledger names other records than were trained, and a loader that shuffles would continue
-      // wrongly from it.
+      // The ledger then names records other than the trained ones. A later loader does shuffle, so
+      // it would continue wrongly from this ledger.
       {.says = "loaders do not shuffle, and say that they do",
        .job =
            [](const Site& site, JobConfig* job) {

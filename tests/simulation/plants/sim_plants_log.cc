@@ -1,4 +1,5 @@
-// Faults of the log and of disks: disks that lose or forget, and what coordinators write.
+// Faults of the log and of disks: disks that lose or forget something, and wrong entries that
+// coordinators write.
 
 #include <algorithm>
 #include <map>
@@ -26,7 +27,7 @@
 namespace satrap::simulation {
 namespace {
 
-// What the text of an entry contains, by the kind of the entry.
+// Text that an entry contains, by the kind of the entry.
 constexpr absl::string_view kCompacted = "compacted {";
 constexpr absl::string_view kDropped = "dropped {";
 
@@ -35,7 +36,7 @@ bool IsInLog(const std::string& path) { return absl::StrContains(path, "/log/");
 bool IsCoordinator(Role role) { return role == COORDINATOR; }
 bool IsOther(Role role) { return role != COORDINATOR; }
 
-// `Planted` for the processes of a role that is `of`, the coordinator's unless another is said.
+// Plants the disk `Planted` into the processes of the roles for which `of` is true.
 template <typename Planted, typename... Arguments>
 DiskHook Disk(bool (*of)(Role), Arguments... arguments) {
   return [=](const Site& site, std::unique_ptr<FileSystem> disk) -> std::unique_ptr<FileSystem> {
@@ -44,7 +45,7 @@ DiskHook Disk(bool (*of)(Role), Arguments... arguments) {
   };
 }
 
-// Its files are never synced.
+// A disk whose files are never synced.
 class UnsyncedDisk final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -76,7 +77,7 @@ void ForgetJobs(google::protobuf::RepeatedPtrField<RunLogEntry>* entries) {
   }
 }
 
-// Forgets some of what a COMPACTED entry holds.
+// Forgets some of the contents of a COMPACTED entry.
 class ForgetfulLog final : public ForwardingFileSystem {
  public:
   ForgetfulLog(std::unique_ptr<FileSystem> disk, Forget forget)
@@ -123,7 +124,7 @@ class LateLinks final : public ForwardingFileSystem {
   }
 };
 
-// Whoever announces that a change is dropped believes that the log has it.
+// Loses the entry that announces a dropped change, but reports success to the coordinator.
 class DroppedLost final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -145,7 +146,7 @@ class StaleLinkCounts final : public ForwardingFileSystem {
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
     auto names = disk()->List(folder);
     if (!names.ok() || !IsInLog(folder + "/") || linked_.empty()) return names;
-    // The numbers of entries are names of digits only.
+    // The numbers of entries are names that consist of digits only.
     const auto is_above = [this](const std::string& name) {
       return name.size() == linked_.size() && name > linked_;
     };
@@ -158,7 +159,8 @@ class StaleLinkCounts final : public ForwardingFileSystem {
   std::string linked_;  // the entry that was linked since the last List of the log
 };
 
-// Lists the log as before once a file of it was missing.
+// Once a file of the log could not be opened because it was gone, goes on listing the log as it was
+// before.
 class ListsOnce final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
@@ -205,9 +207,9 @@ class PinsIgnored final : public ForwardingFileSystem {
   }
 };
 
-// Answers CommitCut at once; the coordinator gets it up to 20 ms later. Rank 0 believes the cut
-// committed. If the coordinator dies before it links the entry, the next generation begins from an
-// older cut, and what was acknowledged is gone.
+// Answers CommitCut at once, but the coordinator gets the call up to 20 ms later. Rank 0 believes
+// that the cut is committed. If the coordinator dies before it links the entry, the next generation
+// begins from an older cut, and the acknowledged cut is lost.
 class EarlyCommitAnswers final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -226,9 +228,10 @@ constexpr uint64_t kWriter = 77;  // names drafts
 
 bool IsEnd(RunState state) { return state != STARTING && state != RUNNING; }
 
-// A coordinator that takes up to a second for each commit and may end in the meantime. If it does
-// not, the engine commits. If it tells members of an end, which the engine would have put off, the
-// entry is linked up to 1 ms later, under the number that was free when the commit came.
+// A coordinator that takes up to a second for each commit, and whose generation may end in the
+// meantime. If the generation does not end, the engine commits. If members are told that it has
+// ended, the entry is linked up to 1 ms later, under the number that was free when the commit came.
+// The engine would have told them only after the commit.
 class UnguardedCommits final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -250,7 +253,7 @@ class UnguardedCommits final : public PlantedHandler {
     rpc::Callback respond;
   };
 
-  // If `answer` tells a member of the end, links the commits that are held.
+  // If `answer` tells a member that the generation has ended, links the commits that are held.
   void Look(const rpc::Method& method, const rpc::Message& answer) {
     HeartbeatAnswer heartbeat;
     FailAnswer fail;
@@ -304,8 +307,8 @@ class UnguardedCommits final : public PlantedHandler {
   std::map<std::string, RunLog> logs_;  // by cut: as it was when the commit came
 };
 
-// A coordinator that tells members that the generation runs as soon as the last one is ready,
-// whether or not the engine says so yet.
+// A coordinator that tells members that the generation runs as soon as the last member is ready,
+// whether or not the engine has decided so.
 class EarlyRunning final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -358,8 +361,9 @@ class EarlyRunning final : public PlantedHandler {
   std::set<MemberId> ready_;
 };
 
-// Says in the log that the job of the newest generation is dropped, whatever ended that generation,
-// if it has not run and its job is another one than that of the last generation that has.
+// If the newest generation has not run, and its job differs from that of the last generation that
+// has run, writes into the log that this job is dropped. Does so whatever ended the newest
+// generation.
 void DropUnprovenChange(const std::string& run_dir, FileSystem* disk) {
   auto log = RunLog::Open(run_dir, disk, kWriter);
   if (!log.ok() || log->last_generation() == nullptr || log->end() != nullptr) return;

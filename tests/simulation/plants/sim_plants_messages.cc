@@ -41,8 +41,8 @@ class ForgetfulWindow final : public PlantedHandler {
   uint64_t last_number_ = 0;  // over all senders
 };
 
-// The receiver forgets an answer when its number is closed, and then mistakes a late copy for a new
-// call, of any method. It still recognises repeats of open calls.
+// The receiver forgets an answer when its number is closed, and then mistakes a late copy of any
+// method's call for a new one. It still recognises repeats of open calls.
 class ClosedCallsRun final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -60,7 +60,7 @@ class ClosedCallsRun final : public PlantedHandler {
   uint64_t count_ = 0;
 };
 
-// Drops the calls of a method but answers that they are done.
+// Drops the calls of a method but answers that they were done.
 class Swallower final : public PlantedHandler {
  public:
   Swallower(const Site& site, rpc::Handler* next, const rpc::Method& method)
@@ -75,8 +75,8 @@ class Swallower final : public PlantedHandler {
   const rpc::Method method_;
 };
 
-// Answers the calls of a method, which ranks have numbered, at once, but passes them to the PS up
-// to 20 ms later.
+// Answers the calls of a method at once, but passes them to the PS up to 20 ms later. These are
+// calls that ranks number.
 class EarlyAnswers final : public PlantedHandler {
  public:
   EarlyAnswers(const Site& site, rpc::Handler* next, const rpc::Method& method)
@@ -101,7 +101,7 @@ class EarlyAnswers final : public PlantedHandler {
   std::set<std::pair<uint32_t, uint64_t>> seen_;
 };
 
-// One rank's pushes, over all its channels, that wait for an answer, by number.
+// The pushes of one rank that wait for an answer, over all its channels, by number.
 struct OpenPushes {
   std::map<uint64_t, rpc::Callback> open;
 
@@ -113,8 +113,8 @@ struct OpenPushes {
   }
 };
 
-// Delivers pushes reliably but answers them wrongly: each at once, or, if `out_of_order`, whenever
-// any push is answered, the oldest open one.
+// Delivers pushes reliably but answers them wrongly: each one at once or, with `out_of_order`, the
+// oldest open one whenever any push is answered.
 class MisansweredPushes final : public rpc::Channel {
  public:
   MisansweredPushes(rpc::Channel* channel, std::shared_ptr<OpenPushes> pushes, bool out_of_order,
@@ -143,8 +143,8 @@ class MisansweredPushes final : public rpc::Channel {
   void Deliver(const rpc::Message& request, int64_t timeout_ms) {
     channel_->Call(rpc::kPushGradients, request, timeout_ms,
                    [this, request, timeout_ms](absl::StatusOr<rpc::Message> answer) {
-                     // The push itself always arrives: the fault is when its permit returns, not a
-                     // lost push.
+                     // The fault is the moment at which the permit of a push returns. The push
+                     // itself is not lost: it always arrives.
                      if (answer.ok() && rpc::OutcomeOf(*answer) == OUTCOME_DONE) {
                        if (out_of_order_) pushes_->AnswerOldest();
                      } else {
@@ -171,7 +171,7 @@ ChannelsHook MisanswerPushes(bool out_of_order) {
   };
 }
 
-// Asks for the next rank's part of each ordered step.
+// In each ordered step, asks for the part of the next rank.
 class OtherPartRequests final : public rpc::Channel {
  public:
   OtherPartRequests(const Site& rank, rpc::Channel* channel)
@@ -181,7 +181,8 @@ class OtherPartRequests final : public rpc::Channel {
             rpc::Callback done) override {
     if (method == rpc::kNextBatch) {
       EditHeader<NextBatchHeader>(&request, [this](NextBatchHeader* header) {
-        // Every part is still trained once, but by the wrong rank: sums are right, parts are not.
+        // Every part is still trained once, but by the wrong rank. So sums are right, but parts are
+        // not.
         if (header->has_wanted()) header->mutable_wanted()->set_part(part_);
       });
     }
@@ -193,7 +194,7 @@ class OtherPartRequests final : public rpc::Channel {
   const int part_;
 };
 
-// Answers the last rank's pushes and does not send them.
+// Answers the last rank's pushes but does not send them.
 class DroppedPushes final : public rpc::Channel {
  public:
   DroppedPushes(const Site& rank, rpc::Channel* channel) : rank_(rank), channel_(channel) {}
@@ -238,10 +239,11 @@ std::vector<Fault> AttemptFaults() {
        .before_worker = Before<ForgetfulWindow>(rpc::kPushGradients)},
       {.says = "Ack runs once for each attempt",
        .before_worker = Before<ForgetfulWindow>(rpc::kAck)},
-      // An Update whose answer was lost is repeated by its sender, and would be applied twice.
+      // If the answer to an Update was lost, its sender repeats it, and it would be applied twice.
       {.says = "Update runs once for each attempt",
        .before_ps = Before<ForgetfulWindow>(rpc::kUpdate)},
-      // A lease whose answer was lost would belong to nobody: its split is never read.
+      // If the answer to a lease was lost, nobody would have the lease, and the split would never
+      // be read.
       {.says = "LeaseSplit runs once for each attempt",
        .worlds = Fault::kHybrid,
        .before_coordinator = Before<ForgetfulWindow>(kLeaseSplit)},
@@ -318,12 +320,12 @@ std::vector<Fault> MessageFaults() {
                                                           step->set_normalizer(2 *
                                                                                step->normalizer());
                                                         }))},
-      // Nobody would release the part: the worker fills up over many evaluations.
+      // Then nobody releases the part, and the worker fills up over many evaluations.
       {.says = "a part stays outstanding after its Ack",
        .before_worker = Before<Swallower>(rpc::kAck)},
       {.says = "a Lookup of evaluation gives initial values", .before_ps = SetTraining(true)},
       {.says = "a Lookup of training gives zeros", .before_ps = SetTraining(false)},
-      // Rank 0 hears that the best model is loaded, and the test scores the last one.
+      // Rank 0 is told that the best model is loaded, but the test scores the last one.
       {.says = "the best model is not loaded for the test",
        .before_ps = Before<Swallower>(rpc::kLoadTables)},
       {.says = "each rank asks for the next rank's part",

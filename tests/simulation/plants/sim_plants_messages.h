@@ -1,4 +1,4 @@
-// What plants of messages between two engines are made of.
+// Building blocks for plants of messages between two engines.
 
 #ifndef SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_MESSAGES_H_
 #define SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_MESSAGES_H_
@@ -19,11 +19,12 @@ namespace satrap::simulation {
 // Larger than every number that an engine assigns.
 inline constexpr uint64_t kFirstPlantedNumber = uint64_t{1} << 40;
 
-// The answer to a call that only asks for something to be done.
+// The answer to a call that only has to be confirmed.
 rpc::Message DoneMessage();
-// If the engine refused a planted call, the plant would break another promise than it is meant to.
+// CHECK-fails for an error. If the engine refused a planted call, the plant would break another
+// promise than the one that it is meant to break.
 void ExpectNoError(const absl::StatusOr<rpc::Message>& answer);
-// The header of a request. REQUIRES: it is one
+// Parses the header of a request. REQUIRES: it is a Header
 template <typename Header>
 Header HeaderOf(const rpc::Message& request) {
   Header header;
@@ -36,16 +37,16 @@ void EditHeader(rpc::Message* request, const std::function<void(Header*)>& edit)
   edit(&header);
   request->header = header.SerializeAsString();
 }
-// Changes the CallId of a request of any method that has one. Calls without a stream are numbered
-// as if they belonged to TRAIN_STREAM.
+// Changes the CallId of a request, for any method that has one. Calls without a stream count as
+// calls of TRAIN_STREAM.
 void EditCall(const rpc::Method& method, rpc::Message* request,
               const std::function<void(int stream, CallId*)>& edit);
-// Gives a request a new number, of any method that numbers its calls, or sets all three. Numbers of
-// earlier calls stay open.
+// Renumber gives a request a new number, for any method that numbers its calls. SetCall sets all
+// three fields. Numbers of earlier calls stay open.
 void Renumber(CallId* call, uint64_t number);
 void SetCall(CallId* call, uint32_t sender, uint64_t number);
 
-// A handler that breaks one promise; a subclass passes on what it leaves alone.
+// A handler that breaks one promise. A subclass passes on all calls that it does not change.
 class PlantedHandler : public rpc::Handler {
  public:
   PlantedHandler(const Site& site, rpc::Handler* next) : site_(site), next_(next) {}
@@ -54,7 +55,7 @@ class PlantedHandler : public rpc::Handler {
   void Pass(const rpc::Method& method, rpc::Message request, rpc::Callback respond) {
     next_->Handle(method, std::move(request), std::move(respond));
   }
-  // Passes a call on up to `latest_us` later.
+  // Passes a call on after a delay of up to `latest_us`.
   void PassLate(int64_t latest_us, const rpc::Method& method, rpc::Message request,
                 rpc::Callback respond) {
     PassAfter(static_cast<int64_t>(site_.loop->random()->Below(latest_us)), method,
@@ -77,7 +78,7 @@ HandlerHook Before(Arguments... arguments) {
     return std::make_unique<Planted>(site, next, arguments...);
   };
 }
-// `hook` before the last process of a role alone.
+// Plants `hook` before the last process of a role only.
 HandlerHook AtLast(HandlerHook hook);
 
 // Changes the header of each request of one method.

@@ -15,7 +15,7 @@ constexpr double kNudge = 1e-9;  // far below the distance of two drawn metrics
 using CutMarkedCallback = absl::AnyInvocable<void(absl::StatusOr<CutMarked>)>;
 using CutEndedCallback = absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)>;
 
-// Passes everything on. Stands between a rank and its simulated network.
+// Passes everything on. It is put between a rank and its simulated network.
 class PlantedTrainer : public StepTrainer {
  public:
   PlantedTrainer(const Site& site, StepTrainer* next) : site_(site), next_(next) {}
@@ -52,7 +52,7 @@ class PlantedTrainer : public StepTrainer {
 
  protected:
   virtual void OnStep(const StepFlags& /*flags*/, StepResult* /*result*/) {}
-  // Later, as if it had been done.
+  // Reports `result` to `done` a little later, as if the work had been done.
   template <typename Done, typename Result>
   void Say(Done done, Result result) {
     site_.loop->Post([done = std::move(done), result]() mutable { done(result); });
@@ -96,6 +96,7 @@ class DisguisedTrainer final : public PlantedTrainer {
     });
   }
   void BeginCut(CutPlan plan, CutMarkedCallback done, CutEndedCallback ended) override {
+    // The simulated trainer compares a best cut's metrics with those that it has drawn.
     if (plan.position.has_best()) {
       MetricValues* values = plan.position.mutable_best()->mutable_values();
       *values = Undisguised(*values);
@@ -117,6 +118,7 @@ class BestNotSaved final : public PlantedTrainer {
     }
     CutOutcome outcome;
     outcome.committed = true;
+    // Only rank 0 hears how a cut has ended (step_trainer.h).
     if (site_.index == 0) ended(std::move(outcome));
     Say(std::move(done), CutMarked());
   }
@@ -129,6 +131,7 @@ class LastCutSkipped final : public PlantedTrainer {
  public:
   using PlantedTrainer::PlantedTrainer;
   void BeginCut(CutPlan plan, CutMarkedCallback done, CutEndedCallback ended) override {
+    // Without a best cut, which the test pass loads, the world would show another fault.
     if (plan.last && !plan.best) return Say(std::move(done), CutMarked());
     next_->BeginCut(std::move(plan), std::move(done), std::move(ended));
   }
@@ -187,6 +190,7 @@ class CutInTest final : public PlantedTrainer {
     last_plan_ = plan;
     next_->BeginCut(std::move(plan), std::move(done), std::move(ended));
   }
+  // Ranks restore a model to test it, so here the test pass begins.
   void RestoreModel(const std::string& cut, absl::AnyInvocable<void(absl::Status)> done) override {
     next_->RestoreModel(cut, [this, done = std::move(done)](const absl::Status&) mutable {
       ++last_plan_.number;
@@ -231,7 +235,8 @@ std::unique_ptr<RankObserver> NewUndisguisedObserver(RankObserver* observer) {
   return std::make_unique<UndisguisedObserver>(observer);
 }
 
-// Drawn metrics lie on a grid (DrawMetrics), and the same expression gives the same bits again.
+// Drawn metrics lie on a grid (DrawMetrics). Rounding to the grid by the same expression gives the
+// same bits again.
 MetricValues Undisguised(const MetricValues& values) {
   MetricValues shown = values;
   const double auc = values.auc(), logloss = values.logloss();
@@ -302,8 +307,8 @@ std::vector<Fault> RankFaults() {
        .with_deaths = true,
        .position =
            [](const Site& site, RunPosition* position) {
-             // The cut says that training is over; a generation that trains on makes other steps
-             // than were promised.
+             // The cut says that training is over. A generation that goes on training makes steps
+             // other than the promised ones.
              if (site.role != EMBEDDING_PS) position->set_next(RunPosition::RESUME);
            }},
   };

@@ -1,4 +1,5 @@
-// Faults of embedding tables: PSs with another job, and rows and keys that are changed before a PS.
+// Faults of embedding tables: PSs with another job, and handlers before a PS that change rows and
+// keys.
 
 #include <algorithm>
 #include <cstring>
@@ -16,7 +17,8 @@
 namespace satrap::simulation {
 namespace {
 
-// Creates rows of table "rows" by sending Updates of zeros as the last rank. Unordered worlds only.
+// Creates rows of table "rows" by sending Updates of zeros in the name of the last rank. For
+// unordered worlds only.
 class RowMaker : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -26,8 +28,8 @@ class RowMaker : public PlantedHandler {
     if (keys.empty()) return;
     UpdateHeader update;
     *update.mutable_envelope() = envelope;
-    // The sender must be some rank, because a PS knows no other senders. An ordered PS would wait
-    // for the Updates of the other ranks.
+    // The sender must be a rank, because a PS knows no other senders. An ordered PS would wait for
+    // the Updates of the other ranks.
     SetCall(update.mutable_call(), site_.shape->ranks - 1, kFirstPlantedNumber + count_++);
     update.mutable_step()->set_normalizer(1);
     update.set_dtype(F32);
@@ -61,8 +63,8 @@ std::vector<uint64_t> KeysOfRows(const Tables& tables, const Buffer& payload) {
   return all;
 }
 
-// Before a Lookup, updates its keys of table "rows" with zeros, which creates their rows. Most
-// still have their initial values, so only the presence and the number of rows show it.
+// Before a Lookup, updates its keys of table "rows" with zeros, which creates their rows. Most of
+// these rows keep their initial values, so only the presence and the number of rows show the fault.
 class RowCreatingLookup final : public RowMaker {
  public:
   using RowMaker::RowMaker;
@@ -75,7 +77,7 @@ class RowCreatingLookup final : public RowMaker {
   }
 };
 
-// After LoadTables, creates again the rows that were updated since its BeginCut.
+// After LoadTables, creates again the rows that were updated since the BeginCut of the loaded cut.
 class LaterRowsKept final : public RowMaker {
  public:
   using RowMaker::RowMaker;
@@ -107,8 +109,8 @@ class LaterRowsKept final : public RowMaker {
 };
 
 // Changes every key of Lookup and Update to another one, a bijection that keeps the partition. All
-// lookups and updates agree on the wrong keys, so training goes well. Only another program, or the
-// next version, would not find its rows.
+// lookups and updates agree on the wrong keys, so training succeeds. But another program, or the
+// next version of this one, would not find its rows.
 class OtherKeys final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -136,7 +138,7 @@ class OtherKeys final : public PlantedHandler {
   }
 };
 
-// A fault of the tables that PSs are made with.
+// A fault in the tables of the job that PSs are made with.
 template <typename Change>
 auto OfTables(Change change) {
   return [change](const Site& site, JobConfig* job) {
@@ -155,7 +157,8 @@ void ForgetSweep(TableConfig* table) {
   table->clear_semantics();
   for (SegmentConfig& segment : *table->mutable_segments()) {
     if (segment.l2_mode() != SegmentConfig::DENSE) continue;
-    // The job would not be valid. Rows without L2 have the same layout.
+    // L2 of mode DENSE is valid only with semantics GLOBAL, which was just cleared. Rows without L2
+    // have the same layout.
     segment.clear_l2_mode();
     segment.clear_l2();
   }
@@ -178,7 +181,7 @@ std::vector<Fault> TableFaults() {
        .job = OfSegments([](SegmentConfig* segment) { segment->clear_gradient_clip_norm(); })},
       {.says = "PSs do not bound weights",
        .job = OfSegments([](SegmentConfig* segment) { segment->clear_weight_bound(); })},
-      // Makes the steps larger. No message or count shows this, only the values of rows do.
+      // This makes steps larger. No message or count shows the fault, only the values of rows.
       {.says = "Adagrad's accumulators begin at another value",
        .job = OfSegments([](SegmentConfig* segment) {
          SparseOptimizerConfig* optimizer = segment->mutable_optimizer();
@@ -190,8 +193,8 @@ std::vector<Fault> TableFaults() {
        .job = OfTables(ForgetSweep)},
       {.says = "PSs step the rows of frozen tables",
        .job = OfTables([](TableConfig* table) { table->clear_frozen(); })},
-      // The number of replicas before any scale: such a PS owns other partitions than those that
-      // workers send it.
+      // The job has the number of PSs that the run had before any scale. So such a PS gets keys of
+      // partitions that it does not own.
       {.says = "PSs have the job that a scale has replaced",
        .with_deaths = true,
        .job =
