@@ -4,7 +4,9 @@
 // It is process 1 of its container, so it also reaps processes whose parents have ended. It passes
 // SIGTERM and SIGINT on to the role, which continues to serve until it may end. Then the supervisor
 // ends, too, with the exit code 128 plus the signal's number. If the supervisor is killed, so is
-// the role. If a role cannot be started, that is treated as an end of the role.
+// the role. If a role cannot be started, that is treated as an end of the role. A role that shows
+// no life any more (life_watch.h) is killed. The log says so if a role was killed because the
+// container's memory was used up (memory_kills.h).
 
 #ifndef SATRAP_DEPLOY_POD_SUPERVISOR_H_
 #define SATRAP_DEPLOY_POD_SUPERVISOR_H_
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "deploy/pod/life_watch.h"
 #include "deploy/pod/restart_rule.h"
 #include "deploy/pod/role_log.h"
 #include "proto/control.pb.h"
@@ -29,6 +32,10 @@ struct SupervisorOptions {
   // The run's folder; used only for the coordinator.
   std::string run_dir;
   int max_restarts = 0;
+
+  LifeLimits life;
+  std::string proc_folder = "/proc/self";  // where the container's cgroup is looked up
+  int64_t least_pause_ms = 0;  // before each start but the first, whatever the rule says
 };
 
 // Supervises until a signal asks for the end; returns the exit code. `log` is not owned. Blocks

@@ -1,4 +1,5 @@
-// How the coordinator's process exits during one of its file operations.
+// How the coordinator's process exits during one of its file operations, and its signs of life
+// (common/life/life_sign.h).
 
 #include <fcntl.h>
 #include <poll.h>
@@ -70,6 +71,31 @@ class CoordinatorExitTest : public RunFixture {
     list_ = Path("run/splits/0000000000000000");
   }
 
+  // Starts a coordinator with the job of that file and a pipe for signs of life.
+  void StartWithAPipe(const std::string& config) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    coordinator_ = Start("deploy/coordinator/coordinator",
+                         {absl::StrCat("--config=", config), absl::StrCat("--alive=", ends[1]),
+                          absl::StrCat("--listen=unix:", Path("coordinator"))});
+    close(ends[1]);
+    signs_ = ends[0];
+  }
+  // Waits for so many signs.
+  bool TakeSigns(int count) const {
+    for (int i = 0; i < count; ++i) {
+      pollfd waited = {signs_, POLLIN, 0};
+      char sign;
+      if (poll(&waited, 1, 30000) != 1 || read(signs_, &sign, 1) != 1) return false;
+    }
+    return true;
+  }
+  void TearDown() override {
+    if (signs_ >= 0) close(signs_);
+    RunFixture::TearDown();
+  }
+
+  int signs_ = -1;
   Command coordinator_;
   std::unique_ptr<rpc::GrpcChannel> channel_;
   std::string list_;
@@ -95,6 +121,31 @@ TEST_F(CoordinatorExitTest, ItWaitsAMomentForOneThatDoes) {
   const CommandEnd end = WaitFor(coordinator_, 30);
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_THAT(end.err, Not(HasSubstr("still under way")));
+}
+
+TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItClaimsAGeneration) {
+  // Opening it waits for somebody who writes.
+  ASSERT_EQ(mkfifo(Path("job.textproto").c_str(), 0600), 0);
+  ASSERT_NO_FATAL_FAILURE(StartWithAPipe(Path("job.textproto")));
+  EXPECT_TRUE(TakeSigns(3)) << ReadFile(coordinator_.err_path);
+  SendSignal(coordinator_.pid, SIGKILL);
+  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, -1) << "nothing else has ended it";
+}
+
+TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItServes) {
+  JobConfig job = SmallJob();
+  job.set_run_dir(Path("run"));
+  ResolveJob(&job);
+  ASSERT_NO_FATAL_FAILURE(StartWithAPipe(WriteFile("job.textproto", ResolvedJobText(job))));
+  ASSERT_TRUE(WaitUntil(
+      [this] { return absl::StrContains(ReadFile(coordinator_.err_path), "waiting for members"); },
+      30));
+  // Those of the claim are in the pipe.
+  pollfd waited = {signs_, POLLIN, 0};
+  while (poll(&waited, 1, 0) == 1) ASSERT_TRUE(TakeSigns(1));
+  EXPECT_TRUE(TakeSigns(3));
+  SendSignal(coordinator_.pid, SIGINT);
+  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 0);
 }
 
 TEST_F(CoordinatorExitTest, AFileSystemThatCannotHoldARunIsNamedInOneLineBeforeAnythingBegins) {

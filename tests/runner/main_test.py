@@ -62,11 +62,20 @@ class MainTest(unittest.TestCase):
                 file.write(text)
         with open(f"{self.root}/common/script_test.sh", "w", encoding="utf-8") as file:
             file.write("exit 0\n")
+        # Says whether the programs of a cluster are there.
+        self.write_build_of_the_cluster("echo /programs; exit 3\n")
         self.write_xml("a_test", 2)
         self.said_of_build = (0, "")
         self.manual = []
         self.grpc = []
         self.unsanitized = []
+
+    def write_build_of_the_cluster(self, script):
+        path = self.root + "/tests/pods/cluster/build"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + script)
+        os.chmod(path, 0o755)
 
     def write_xml(self, program, cases):
         folder = f"{self.root}/bazel-testlogs/common/{program}"
@@ -220,6 +229,27 @@ class MainTest(unittest.TestCase):
         })
         self.assertIn("--test_tag_filters=-whole_run,kafka", self.bazel_tests()[0])
         self.assertIn("--test_tag_filters=whole_run,kafka", self.bazel_tests()[1])
+
+    def test_says_where_the_programs_of_a_cluster_are_or_that_they_are_missing(self):
+        said = "satrap: tests that need Kubernetes are skipped; ./setup kubernetes builds it"
+        option = "--test_env=SATRAP_KUBERNETES=/programs"
+        _, lines = self.run_main("test", "common")
+        self.assertIn(said, lines)
+        self.assertNotIn(option, self.bazel_tests()[0])
+        self.write_build_of_the_cluster("[ $1 = --folder ] && echo /programs\n")
+        _, lines = self.run_main("test", "common")
+        self.assertNotIn(said, lines)
+        self.assertIn(option, self.bazel_tests()[0])
+
+    def test_a_missing_cluster_is_a_failure_where_it_is_required(self):
+        option = "--test_env=SATRAP_REQUIRE_KUBERNETES=1"
+        with mock.patch.dict(os.environ, {"SATRAP_REQUIRE_KUBERNETES": "1"}):
+            self.run_main("test", "common")
+        self.assertIn(option, self.bazel_tests()[0])
+        with mock.patch.dict(os.environ):
+            os.environ.pop("SATRAP_REQUIRE_KUBERNETES", None)
+            self.run_main("test", "common")
+        self.assertNotIn(option, self.bazel_tests()[0])
 
     def test_an_option_that_only_tests_have_does_not_fail_the_build(self):
         self.said_of_build = (2, "ERROR: Unrecognized option")
