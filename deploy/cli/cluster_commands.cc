@@ -177,7 +177,7 @@ absl::Status Delete(const CommandCall& call) {
 }
 
 absl::StatusOr<std::string> List(const CommandCall& call) {
-  ClusterFlags flags;
+  NamespaceFlags flags;
   RETURN_IF_ERROR(ParseArguments(call, flags.Table()).status());
   Kubectl kubectl(flags.space);
   return ListOfRuns(&kubectl);

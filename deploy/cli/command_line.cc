@@ -93,7 +93,7 @@ already is not restarted.)"},
 and reach the cluster (docs/kubernetes.md). Shows the run's story until it ends, and exits as
 `train` does; Ctrl-C leaves the run alone. If a submission was broken off, the same command
 completes it.)"},
-    {"list", 0, 0, "", TableOf<ClusterFlags>, "Lists the runs in a namespace of the cluster."},
+    {"list", 0, 0, "", TableOf<NamespaceFlags>, "Lists the runs in a namespace of the cluster."},
     {"logs", 1, 3, "RUN [ROLE I]", TableOf<ClusterLogFlags>,
      R"(Shows the log of a run in the cluster: its story, or the log of process I of a role, such as
 embedding_ps 0.)"},

@@ -125,7 +125,7 @@ TEST(ParseCommandLine, ALogIsThatOfARunOrOfAProcess) {
   EXPECT_TRUE(logs->flags.previous);
   EXPECT_TRUE(logs->flags.follow);
   EXPECT_TRUE(Parse<DeleteFlags>({"delete", "demo", "--now"})->flags.now);
-  EXPECT_EQ(Parse<ClusterFlags>({"list", "--namespace=ml"})->flags.space, "ml");
+  EXPECT_EQ(Parse<NamespaceFlags>({"list", "--namespace=ml"})->flags.space, "ml");
 }
 
 TEST(ParseCommandLine, GivesABenchmarkItsOwnFlags) {

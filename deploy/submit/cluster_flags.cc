@@ -7,7 +7,7 @@ Flag NamespaceFlag(std::string* to) {
   return TextFlag("namespace", "N", "of the cluster (default: that of your context)", to);
 }
 
-std::vector<Flag> ClusterFlags::Table() { return {NamespaceFlag(&space)}; }
+std::vector<Flag> NamespaceFlags::Table() { return {NamespaceFlag(&space)}; }
 
 std::vector<Flag> PlaceFlags::Table() {
   return {

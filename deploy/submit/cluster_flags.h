@@ -16,7 +16,7 @@ namespace satrap {
 // --namespace, into `to`.
 Flag NamespaceFlag(std::string* to);
 
-struct ClusterFlags {
+struct NamespaceFlags {
   std::string space;  // the namespace; empty: that of the user's context
   std::vector<Flag> Table();
 };
@@ -29,14 +29,14 @@ struct PlaceFlags {
 };
 
 struct ClusterLogFlags {
-  ClusterFlags cluster;
+  NamespaceFlags cluster;
   bool follow = false;
   bool previous = false;
   std::vector<Flag> Table();
 };
 
 struct DeleteFlags {
-  ClusterFlags cluster;
+  NamespaceFlags cluster;
   bool now = false;
   std::vector<Flag> Table();
 };
