@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/substitute.h"
 #include "common/base/check.h"
 
 namespace satrap {
@@ -25,6 +26,15 @@ const std::vector<std::string> kPrograms = {
     "data_loader/data_loader",   "embedding_worker/embedding_worker",
     "embedding_ps/embedding_ps", "nn_worker/nn_worker",
     "deploy/satrap_pod"};
+
+// $0: the server; $1: its certificate; $2: namespace; $3: token
+constexpr char kUserConfig[] = R"(apiVersion: v1
+kind: Config
+current-context: user
+contexts: [{name: user, context: {cluster: tests, user: user, namespace: $2}}]
+clusters: [{name: tests, cluster: {server: "$0", certificate-authority: "$1"}}]
+users: [{name: user, user: {token: "$3"}}]
+)";
 
 struct Output {
   int exit_code = -1;
@@ -72,6 +82,9 @@ std::unique_ptr<KubeCluster> KubeCluster::Start() {
   CHECK(mkdtemp(self->state_.data()) != nullptr) << self->state_;
   self->kubeconfig_ = MustRun(
       {absl::StrCat(kScripts, "up"), self->state_, self->programs_, absl::StrCat(getpid())});
+  CHECK(setenv("PATH", absl::StrCat(programs, ":", std::getenv("PATH")).c_str(), 1) == 0);
+  // What kubectl keeps of its answers, otherwise in the user's home.
+  CHECK(setenv("KUBECACHEDIR", (self->state_ + "/kubectl").c_str(), 1) == 0);
   self->LoadImage();
   return self;
 }
@@ -96,8 +109,7 @@ void KubeCluster::LoadImage() {
 }
 
 std::string KubeCluster::Kubectl(const std::vector<std::string>& args) const {
-  std::vector<std::string> all = {programs_ + "/kubectl", "--kubeconfig", kubeconfig_,
-                                  "--cache-dir", state_ + "/kubectl"};
+  std::vector<std::string> all = {programs_ + "/kubectl", "--kubeconfig", kubeconfig_};
   all.insert(all.end(), args.begin(), args.end());
   const Output output = RunCommand(all);
   EXPECT_EQ(output.exit_code, 0) << "kubectl " << absl::StrJoin(args, " ");
@@ -108,6 +120,16 @@ void KubeCluster::Create(const std::string& name, const std::string& yaml) const
   const std::string path = absl::StrCat(state_, "/", name, ".yaml");
   std::ofstream(path) << yaml;
   Kubectl({"create", "-f", path});
+}
+
+void KubeCluster::BecomeUser(const std::string& user, const std::string& space,
+                             const std::string& path) const {
+  const std::string cluster = "jsonpath={.clusters[0].cluster.";
+  std::ofstream(path) << absl::Substitute(
+      kUserConfig, Kubectl({"config", "view", "-o", cluster + "server}"}),
+      Kubectl({"config", "view", "-o", cluster + "certificate-authority}"}), space,
+      Kubectl({"create", "token", user, "--namespace", space}));
+  CHECK(setenv("KUBECONFIG", path.c_str(), 1) == 0);
 }
 
 }  // namespace satrap

@@ -24,7 +24,7 @@ constexpr int64_t kRecords = 20000000;
 class PodBenchmark : public PodRunFixture {
  protected:
   void Measure(const char* what, const std::function<void()>& disturb) {
-    StartPods(WriteCountingJob(kRecords));
+    Submit(kRecords);
     std::vector<double> seconds;
     for (int i = 0; i < kTimes; ++i) {
       ASSERT_TRUE(WaitForCuts(Cuts() + 1));
@@ -51,6 +51,14 @@ TEST_F(PodBenchmark, Coordinator) {
 
 TEST_F(PodBenchmark, Pod) {
   Measure("pod lost", [this] { LosePod(EMBEDDING_PS, 1); });
+}
+
+TEST_F(PodBenchmark, DeletedPod) {
+  Measure("pod deleted", [this] { DeletePod(EMBEDDING_PS, 1); });
+}
+
+TEST_F(PodBenchmark, CoordinatorsPod) {
+  Measure("coordinator's pod deleted", [this] { DeletePod(COORDINATOR, 0); });
 }
 
 TEST_F(PodBenchmark, Standstill) {

@@ -13,12 +13,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/substitute.h"
-#include "common/config/job_config.h"
 #include "common/role/role_flags.h"
 #include "common/thread/clock.h"
+#include "deploy/submit/manifests.h"
 
 namespace satrap {
 namespace {
@@ -26,10 +25,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kUser = 65532;  // the image's
+constexpr double kSecondsToBegin = 60;
 constexpr double kSecondsToEnd = 180;
 constexpr int64_t kPatienceMs = 60000;
-constexpr Role kRoles[] = {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER, NN_WORKER};
-constexpr char kRunInPod[] = "/var/lib/satrap/run";
+constexpr char kMemoryCgroups[] = "/sys/fs/cgroup/memory";  // of v1
+constexpr char kRun[] = "counting";  // the name of the job, and so of the run
 
 // $0: namespace; $1: folder
 constexpr char kNamespace[] = R"(apiVersion: v1
@@ -39,7 +39,7 @@ metadata: {name: $0, labels: {pod-security.kubernetes.io/enforce: restricted}}
 apiVersion: v1
 kind: ResourceQuota
 metadata: {name: quota, namespace: $0}
-spec: {hard: {pods: "10", requests.cpu: "2", requests.memory: 2Gi, persistentvolumeclaims: "1"}}
+spec: {hard: {pods: "14", requests.cpu: "2", requests.memory: 4Gi, persistentvolumeclaims: "1"}}
 ---
 apiVersion: v1
 kind: PersistentVolume
@@ -52,7 +52,7 @@ spec:
 ---
 apiVersion: v1
 kind: PersistentVolumeClaim
-metadata: {name: run, namespace: $0}
+metadata: {name: runs, namespace: $0}
 spec:
   accessModes: [ReadWriteMany]
   storageClassName: ""
@@ -60,61 +60,27 @@ spec:
   resources: {requests: {storage: 1Gi}}
 ---
 apiVersion: v1
-kind: Service
-metadata: {name: coordinator, namespace: $0}
-spec: {selector: {role: coordinator}, ports: [{port: 7000}]}
+kind: ServiceAccount
+metadata: {name: user, namespace: $0}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: user, namespace: $0}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{kind: ServiceAccount, name: user, namespace: $0}]
 )";
 
-// $0: namespace; $1: name; $2: role; $3: replicas; $4: image; $5: the coordinator's address;
-// $6: the run's folder
-constexpr char kStatefulSet[] = R"(---
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: $1, namespace: $0}
-spec:
-  serviceName: $1
-  replicas: $3
-  podManagementPolicy: Parallel
-  selector: {matchLabels: {role: $1}}
-  template:
-    metadata: {labels: {role: $1}}
-    spec:
-      automountServiceAccountToken: false
-      enableServiceLinks: false
-      terminationGracePeriodSeconds: 10
-      securityContext:
-        runAsNonRoot: true
-        runAsUser: 65532
-        runAsGroup: 65532
-        seccompProfile: {type: RuntimeDefault}
-      containers:
-      - name: role
-        image: $4
-        imagePullPolicy: Never
-        command: [/opt/satrap/deploy/satrap_pod]
-        args: [$2, --config=/etc/satrap/job.textproto, --scratch=/scratch, --role_index=$$(INDEX), --ip=$$(IP),
-               --port=7000, "--coordinator=$5:7000", --termination_log=/dev/termination-log]
-        env:
-        - {name: INDEX, valueFrom: {fieldRef: {fieldPath: "metadata.labels['apps.kubernetes.io/pod-index']"}}}
-        - {name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
-        securityContext:
-          allowPrivilegeEscalation: false
-          readOnlyRootFilesystem: true
-          capabilities: {drop: [ALL]}
-        resources: {requests: {cpu: 100m, memory: 64Mi}, limits: {memory: 1Gi}}
-        volumeMounts:
-        - {name: job, mountPath: /etc/satrap}
-        - {name: scratch, mountPath: /scratch}
-        - {name: run, mountPath: $6}
-      volumes:
-      - {name: job, configMap: {name: job}}
-      - {name: scratch, emptyDir: {medium: Memory, sizeLimit: 1Mi}}
-      - {name: run, persistentVolumeClaim: {claimName: run}}
-)";
-
-std::string NameOf(Role role) {
-  return absl::StrReplaceAll(std::string(RoleName(role)), {{"_", "-"}});
+// Less than by default, because the node is a small machine.
+constexpr char kInPods[] = R"(
+kubernetes {
+  volumes { claim: "runs" mount_path: "/runs" }
+  coordinator { cpu: "100m" memory: "256Mi" }
+  data_loader { cpu: "100m" memory: "256Mi" }
+  embedding_worker { cpu: "100m" memory: "256Mi" }
+  embedding_ps { cpu: "100m" memory: "256Mi" }
+  nn_worker { cpu: "100m" memory: "256Mi" }
 }
+)";
 
 int CountOf(const std::string& words, const std::string& text) {
   int count = 0;
@@ -129,6 +95,25 @@ std::string ProgramOf(pid_t pid) {
   return line.substr(0, line.find('\0'));
 }
 
+// The folder of the cgroup (v1) that limits the memory of a process.
+std::string MemoryCgroupOf(pid_t pid) {
+  const std::string cgroups = ReadFile(absl::StrCat("/proc/", pid, "/cgroup"));
+  for (const absl::string_view line : absl::StrSplit(cgroups, '\n')) {
+    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (fields.size() == 3 && fields[1] == "memory") return kMemoryCgroups + fields[2];
+  }
+  return "";
+}
+
+// The name of the run's folder, by what `submit` says; empty if it has not said so yet.
+std::string FolderIn(const std::string& said) {
+  const std::string words = "its folder is /runs/";
+  const size_t at = said.find(words);
+  const size_t end = said.find('\n', at);
+  if (at == std::string::npos || end == std::string::npos) return "";
+  return said.substr(at + words.size(), end - at - words.size());
+}
+
 }  // namespace
 
 std::unique_ptr<KubeCluster> PodRunFixture::cluster_;
@@ -136,63 +121,79 @@ std::unique_ptr<KubeCluster> PodRunFixture::cluster_;
 void PodRunFixture::SetUp() {
   if (cluster_ == nullptr) GTEST_SKIP() << "there is no Kubernetes";
   FaultFixture::SetUp();
-  // A name of Kubernetes, made of a folder's.
-  run_ = absl::StrCat("run-", getpid(), "-",
-                      ::testing::UnitTest::GetInstance()->current_test_info()->line());
+  space_ = absl::StrCat("run-", getpid(), "-",
+                        ::testing::UnitTest::GetInstance()->current_test_info()->line());
+  const std::string volume = Path("volume");
+  fs::create_directory(volume);
+  ASSERT_EQ(chown(volume.c_str(), kUser, kUser), 0);
+  cluster_->Create("namespace", absl::Substitute(kNamespace, space_, volume));
+  // A controller gathers the rules of `edit` when the cluster starts.
+  cluster_->Kubectl(
+      {"wait", "clusterrole/edit", "--for=jsonpath={.rules[0].verbs[0]}", "--timeout=60s"});
+  cluster_->BecomeUser("user", space_, Path("kubeconfig"));
 }
 
 void PodRunFixture::TearDown() {
-  if (cluster_ != nullptr) {
-    if (HasFailure()) {
-      Kubectl({"get", "pods,events", "-o", "wide"});
-      for (const auto& log : fs::directory_iterator(RunDir() + "/logs")) {
-        const std::string text = ReadFile(log.path());
-        std::fprintf(stderr, "==== %s\n%s\n", log.path().c_str(),
-                     text.substr(text.size() - std::min<size_t>(text.size(), 4000)).c_str());
-      }
+  if (cluster_ == nullptr) return;
+  if (HasFailure()) {
+    Kubectl({"get", "all,events", "-o", "wide"});
+    std::error_code error;
+    for (const auto& log : fs::directory_iterator(RunDir() + "/logs", error)) {
+      const std::string text = ReadFile(log.path());
+      std::fprintf(stderr, "==== %s\n%s\n", log.path().c_str(),
+                   text.substr(text.size() - std::min<size_t>(text.size(), 4000)).c_str());
     }
-    Kubectl({"delete", "statefulset", "--all", "--cascade=foreground", "--timeout=60s"});
-    cluster_->Kubectl({"delete", "namespace", run_, "--wait=false"});
-    cluster_->Kubectl({"delete", "persistentvolume", run_, "--wait=false"});
   }
+  Kubectl({"delete", "jobs,statefulsets", "--all", "--wait=false"});
+  Kubectl({"delete", "pods", "--all", "--grace-period=1", "--timeout=60s"});
+  cluster_->Kubectl({"delete", "namespace", space_, "--wait=false"});
+  cluster_->Kubectl({"delete", "persistentvolume", space_, "--wait=false"});
   FaultFixture::TearDown();
 }
 
 std::string PodRunFixture::Kubectl(const std::vector<std::string>& args) const {
-  std::vector<std::string> all = {"--namespace", run_};
+  std::vector<std::string> all = {"--namespace", space_};
   all.insert(all.end(), args.begin(), args.end());
   return cluster_->Kubectl(all);
 }
 
-void PodRunFixture::StartPods(const std::string& job) {
-  absl::StatusOr<JobConfig> config = LoadJob(job, {}, /*install_dir=*/".");
-  ASSERT_TRUE(config.ok()) << config.status();
-  config->set_run_dir(kRunInPod);
-  fs::create_directory(RunDir());
-  ASSERT_EQ(chown(RunDir().c_str(), kUser, kUser), 0);
-  // The folder above is this test's alone, but the kubelet mounts what it finds in it.
-  const std::string resolved = WriteFile("resolved.textproto", ResolvedJobText(*config));
-  cluster_->Create("namespace", absl::Substitute(kNamespace, run_, RunDir()));
-  Kubectl({"create", "configmap", "job", "--from-file=job.textproto=" + resolved});
-  const std::string coordinator =
-      Kubectl({"get", "service", "coordinator", "-o", "jsonpath={.spec.clusterIP}"});
-  std::string sets;
-  for (const Role role : kRoles) {
-    absl::StrAppend(&sets, absl::Substitute(kStatefulSet, run_, NameOf(role),
-                                            std::string(RoleName(role)), ReplicasOf(role, *config),
-                                            cluster_->image(), coordinator, kRunInPod));
-  }
-  cluster_->Create("sets", sets);
+std::string PodRunFixture::WriteJobInPods(int64_t records) {
+  return WriteCountingJob(records, kInPods);
 }
 
-bool PodRunFixture::WaitForTheEnd() {
-  return WaitUntil(
-      [this] {
-        const std::vector<RunLogEntry> log = Log();
-        return std::any_of(log.begin(), log.end(),
-                           [](const RunLogEntry& entry) { return entry.has_end(); });
-      },
-      kSecondsToEnd);
+void PodRunFixture::Submit(int64_t records) {
+  submit_ = StartSatrap({"submit", WriteJobInPods(records), "--image", cluster_->image()});
+  const auto folder = [this] { return FolderIn(ReadFile(submit_.err_path)); };
+  ASSERT_TRUE(WaitUntil([&] { return !folder().empty(); }, kSecondsToBegin))
+      << ReadFile(submit_.err_path);
+  fs::create_directory_symlink("volume/" + folder(), RunDir());
+}
+
+CommandEnd PodRunFixture::AwaitSubmit() { return WaitFor(submit_, kSecondsToEnd); }
+
+std::string PodRunFixture::EndOfJob() const {
+  // While a Job ends it has other conditions, too.
+  return Kubectl({"get", "job", kRun, "-o",
+                  "jsonpath={.status.conditions[?(@.type==\"Complete\")].type}"
+                  "{.status.conditions[?(@.type==\"Failed\")].type}"});
+}
+
+void PodRunFixture::AwaitPodsGone() const {
+  for (const char* const kind : {"statefulsets", "services", "configmaps"}) {
+    Kubectl({"wait", "--for=delete", kind, "--selector", absl::StrCat(kRunLabel, "=", kRun),
+             "--timeout=60s"});
+  }
+  const std::string pods = absl::StrCat(kRunLabel, "=", kRun, ",", kPartLabel, "!=story");
+  Kubectl({"wait", "--for=delete", "pods", "--selector", pods, "--timeout=60s"});
+  EXPECT_EQ(Kubectl({"get", "jobs", "-o", "name"}), absl::StrCat("job.batch/", kRun));
+}
+
+void PodRunFixture::ExpectFinishedInPods(int64_t records) {
+  const CommandEnd end = AwaitSubmit();
+  EXPECT_EQ(end.exit_code, 0) << end.err << end.out;
+  ExpectEachRecordTrained(records);
+  EXPECT_EQ(EndOfJob(), "Complete");
+  AwaitPodsGone();
 }
 
 int PodRunFixture::FirstSteps() const {
@@ -205,34 +206,63 @@ bool PodRunFixture::WaitForFirstSteps(int count) {
 }
 
 std::string PodRunFixture::PodOf(Role role, int index) {
-  return absl::StrCat(NameOf(role), "-", index);
+  return absl::StrCat(NameOfRole(kRun, role), "-", index);
+}
+
+std::string PodRunFixture::UidOf(Role role, int index) const {
+  return Kubectl({"get", "pod", PodOf(role, index), "-o", "jsonpath={.metadata.uid}"});
 }
 
 std::vector<pid_t> PodRunFixture::ProcessesOf(Role role, int index) const {
-  const std::string uid =
-      Kubectl({"get", "pod", PodOf(role, index), "-o", "jsonpath={.metadata.uid}"});
+  const std::string folder = "pod" + UidOf(role, index);
   std::vector<pid_t> pids;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
     pid_t pid;
     if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
-    if (absl::StrContains(ReadFile(entry.path() / "cgroup"), "pod" + uid)) pids.push_back(pid);
+    if (absl::StrContains(ReadFile(entry.path() / "cgroup"), folder)) pids.push_back(pid);
   }
   return pids;
 }
 
-void PodRunFixture::SignalRole(Role role, int index, int signal) {
-  const std::string program = absl::StrCat("/", std::string(RoleName(role)));
+pid_t PodRunFixture::ProcessOf(Role role, int index) const {
+  const std::string program = absl::StrCat("/", RoleName(role));
   const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
-  while (true) {
+  while (MonotonicMs() < deadline_ms) {
     for (const pid_t pid : ProcessesOf(role, index)) {
-      if (!absl::EndsWith(ProgramOf(pid), program)) continue;
-      ASSERT_EQ(SendSignal(pid, signal), 0);
-      return;
+      if (absl::EndsWith(ProgramOf(pid), program)) return pid;
     }
-    ASSERT_LT(MonotonicMs(), deadline_ms) << "no process of " << MemberName(role, index);
     poll(nullptr, 0, 10);
   }
+  return 0;
+}
+
+void PodRunFixture::SignalRole(Role role, int index, int signal) {
+  const pid_t pid = ProcessOf(role, index);
+  ASSERT_GT(pid, 0) << "no process of " << MemberName(role, index);
+  ASSERT_EQ(SendSignal(pid, signal), 0);
+}
+
+void PodRunFixture::UseUpMemory(Role role, int index) {
+  const pid_t pid = ProcessOf(role, index);
+  ASSERT_GT(pid, 0) << "no process of " << MemberName(role, index);
+  const std::string folder = MemoryCgroupOf(pid);
+  const std::string limit_path = folder + "/memory.limit_in_bytes";
+  const std::string limit = ReadFile(limit_path);
+  ASSERT_NE(limit, "") << limit_path;
+  const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
+  while (!absl::StrContains(LogOf(role, index), "memory was used up")) {
+    ASSERT_LT(MonotonicMs(), deadline_ms) << "nothing was killed";
+    // Each time the kernel takes back what it can; what it cannot, it refuses.
+    std::ofstream(limit_path) << ReadFile(folder + "/memory.usage_in_bytes");
+    poll(nullptr, 0, 10);
+  }
+  std::ofstream(limit_path) << limit;
+  EXPECT_EQ(ReadFile(limit_path), limit);
+}
+
+void PodRunFixture::DeletePod(Role role, int index) {
+  Kubectl({"delete", "pod", PodOf(role, index), "--wait=false"});
 }
 
 void PodRunFixture::LosePod(Role role, int index) {
@@ -243,6 +273,7 @@ void PodRunFixture::LosePod(Role role, int index) {
 int PodRunFixture::ContainerRestarts() const {
   const std::string counts = Kubectl(
       {"get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[*].restartCount}"});
+  EXPECT_NE(counts, "") << "there are no pods";
   int sum = 0;
   for (const absl::string_view text : absl::StrSplit(counts, ' ', absl::SkipEmpty())) {
     int count = 0;
@@ -253,8 +284,7 @@ int PodRunFixture::ContainerRestarts() const {
 }
 
 std::string PodRunFixture::LogOf(Role role, int index) const {
-  return ReadFile(
-      absl::StrCat(RunDir(), "/logs/", std::string(RoleName(role)), "_", index, ".log"));
+  return ReadFile(absl::StrCat(RunDir(), "/logs/", RoleName(role), "_", index, ".log"));
 }
 
 }  // namespace satrap
