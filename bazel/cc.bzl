@@ -19,8 +19,12 @@ _FALSE_WARNINGS = [
 ]
 
 # The headers that most sources include are read in a precompiled form (precompiled.bzl), but not by
-# clang and not without optimisation, which do not take it.
-def _precompiled(name):
+# clang and not without optimisation, which do not take it. Programs that are tagged manual read them
+# as text, too: CI does not build them, so nothing would tell that their flags no longer suit the
+# precompiled header. Libraries keep it: what only such programs use has the flags of the others.
+def _precompiled(name, tags = []):
+    if "manual" in tags:
+        return struct(copts = [], deps = [])
     return struct(
         copts = select({
             "//bazel:headers_as_text": [],
@@ -102,7 +106,7 @@ def satrap_library(
         **kwargs
     )
 
-def satrap_binary(name, sources = [], deps = [], visibility = None, **kwargs):
+def satrap_binary(name, sources = [], deps = [], visibility = None, tags = [], **kwargs):
     """A cc_binary, of which each source is a .cc without a header.
 
     Args:
@@ -110,19 +114,21 @@ def satrap_binary(name, sources = [], deps = [], visibility = None, **kwargs):
       sources: as above.
       deps: as everywhere.
       visibility: its folder's, if not given.
+      tags: as in cc_binary.
       **kwargs: for cc_binary.
     """
-    common = _precompiled("library_headers")
+    common = _precompiled("library_headers", tags)
     native.cc_binary(
         name = name,
         srcs = _files(sources, [".cc"]),
         copts = common.copts,
+        tags = tags,
         visibility = visibility or _visibility(),
         deps = _deps(deps) + common.deps,
         **kwargs
     )
 
-def satrap_test(name, sources, deps = [], own_main = False, **kwargs):
+def satrap_test(name, sources, deps = [], own_main = False, tags = [], **kwargs):
     """One program of the tests of several sources; `./satrap test FILE` runs those of one source.
 
     All its sources end in _test.cc: .bazelrc compiles those with -O1, as their precompiled header, and g++
@@ -138,13 +144,15 @@ def satrap_test(name, sources, deps = [], own_main = False, **kwargs):
       sources: as above.
       deps: as everywhere.
       own_main: whether a source has a main function.
+      tags: as in cc_test.
       **kwargs: for cc_test.
     """
-    common = _precompiled("test_headers")
+    common = _precompiled("test_headers", tags)
     native.cc_test(
         name = name,
         srcs = _files(sources, ["_test.cc"]),
         copts = common.copts,
+        tags = tags,
         visibility = _visibility(),
         deps = _deps(deps) + [
             "//third_party:gtest_no_main" if own_main else "//third_party:gtest",

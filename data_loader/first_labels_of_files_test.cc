@@ -83,7 +83,7 @@ TEST_F(FirstLabelsOfFilesTest, OneInAHundredIsLeftToTheBadRecords) {
   Write("a", 1000, [](int i) { return i % 100 == 0 ? "7" : "1"; });
   EXPECT_TRUE(Check().ok()) << Check();
   Write("b", 1, [](int) { return "7"; });
-  EXPECT_TRUE(Check().ok()) << "behind the first 1,000";
+  EXPECT_TRUE(Check().ok()) << "after the first 1,000";
 }
 
 TEST_F(FirstLabelsOfFilesTest, ASingleLabelIsNoRule) {

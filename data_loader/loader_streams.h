@@ -73,8 +73,7 @@ class LoaderStreams {
   // null if nothing is left to train.
   const StreamSpec* train_spec() const { return specs_[TRAIN_STREAM].get(); }
 
-  // The number of topic partitions of the train stream that are known: those from fix_files, and
-  // those from Deal.
+  // The number of topic partitions of the train stream that are known, from fix_files or from Deal.
   uint32_t known_partitions() const;
   // Call for each partition that was added to the train stream. Ignores a partition unless its
   // number is known_partitions(): each partition is sent again until it is known. If the partition

@@ -169,7 +169,7 @@ TEST_F(TopicStreamsTest, RecordsThatTheLossDoesNotTakeAreLeftOutAndToldOf) {
   const LoaderProgress progress = streams->Progress();
   EXPECT_EQ(progress.quarantined(), 2u);
   EXPECT_THAT(progress.warnings(), ElementsAre(HasSubstr("in clicks/0: label y: -1 is not"),
-                                               HasSubstr("in clicks/0: column x: 1e+22")));
+                                               HasSubstr("in clicks/0: column 'x': 1e+22")));
   EXPECT_EQ(progress.labels(0).count(), 2u);
 }
 

@@ -44,7 +44,8 @@ absl::Status LoadCut(const std::string& folder, PsEngine* engine) {
 }
 
 absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
-  // Cuts and loads block on files, so they get their own threads: as many as there are for calls.
+  // Writing a cut and loading one wait for the disk, so each has threads of its own: as many as
+  // there are for calls.
   ThreadPoolExecutor disk_executor(runtime.job().embedding_ps().threads(), kDiskNiceness);
   // All roles wait for a load, so it runs at normal priority.
   ThreadPoolExecutor load_executor(runtime.job().embedding_ps().threads());

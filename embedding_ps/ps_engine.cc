@@ -13,8 +13,9 @@
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
-#include "embedding_ps/decoded_lookup.h"
+#include "common/rpc/receivers.h"
 #include "embedding_ps/preload.h"
+#include "embedding_ps/request/decoded_lookup.h"
 #include "embedding_ps/table_sweep.h"
 
 namespace satrap {
@@ -22,8 +23,8 @@ namespace {
 
 rpc::CallReceiver::Options ReceiverOptions(const PsEngine::Options& options, int num_senders,
                                            rpc::Keeping keeping) {
-  return {absl::StrCat("embedding_ps ", options.index), options.envelope,
-          static_cast<uint32_t>(num_senders), options.timeouts.hold_ms * 1000, keeping};
+  return rpc::ReceiverOptions(absl::StrCat("embedding_ps ", options.index), options.envelope,
+                              num_senders, options.timeouts, keeping);
 }
 
 // Options for methods that only rank 0 calls.
@@ -41,13 +42,6 @@ CutWriter::Options CutOptions(const JobConfig& job, const PsEngine::Options& opt
   cut.file_system = options.file_system;
   cut.kill_points = options.kill_points;
   return cut;
-}
-
-template <typename Answer>
-rpc::Message Done() {
-  Answer answer;
-  answer.set_outcome(OUTCOME_DONE);
-  return rpc::MessageOf(answer);
 }
 
 absl::Status CheckStep(const StepHeader& step) {
@@ -137,80 +131,51 @@ PsEngine::PsEngine(const JobConfig& job, const Options& options,
   CHECK(options_.executor != nullptr && options_.disk_executor != nullptr);
 }
 
+template <typename Header, rpc::CallReceiver PsEngine::*receiver, auto run>
+void PsEngine::Receive(rpc::Message request, rpc::Callback respond) {
+  rpc::CallReceiver& calls = this->*receiver;
+  calls.Receive<Header>(std::move(request), std::move(respond),
+                        [this](const rpc::PendingAnswer& call, Header header, Buffer payload) {
+                          (this->*run)(call, std::move(header), std::move(payload));
+                        });
+}
+
 void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) {
-  if (method == rpc::kUpdate) {
-    update_receiver_.Receive<UpdateHeader>(
-        std::move(request), std::move(respond),
-        [this](const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload) {
-          Update(call, std::move(header), std::move(payload));
-        });
-    return;
+  using Engine = PsEngine;
+  struct Served {
+    rpc::Method method;
+    void (Engine::*receive)(rpc::Message request, rpc::Callback respond);
+  };
+  // A Lookup changes nothing, but it is numbered all the same. That way a slow Lookup is answered
+  // WAIT, which shows that the PS is alive, and it runs only once, however often it is repeated
+  // meanwhile. TableStats is not numbered: it is quick, and may run again.
+  static constexpr Served kServed[] = {
+      {rpc::kUpdate, &Engine::Receive<UpdateHeader, &Engine::update_receiver_, &Engine::OnUpdate>},
+      {rpc::kApplyStep,
+       &Engine::Receive<ApplyStepHeader, &Engine::apply_receiver_, &Engine::OnApplyStep>},
+      {rpc::kLookup, &Engine::Receive<LookupHeader, &Engine::lookup_receiver_, &Engine::OnLookup>},
+      {rpc::kBeginCut,
+       &Engine::Receive<BeginCutRequest, &Engine::begin_cut_receiver_, &Engine::OnBeginCut>},
+      {rpc::kAwaitCut,
+       &Engine::Receive<AwaitCutRequest, &Engine::await_cut_receiver_, &Engine::OnAwaitCut>},
+      {rpc::kAbandonCut,
+       &Engine::Receive<AbandonCutRequest, &Engine::abandon_cut_receiver_, &Engine::OnAbandonCut>},
+      {rpc::kLoadTables,
+       &Engine::Receive<LoadTablesRequest, &Engine::load_receiver_, &Engine::OnLoadTables>},
+      {rpc::kTableStats, &Engine::OnTableStats},
+  };
+  for (const Served& served : kServed) {
+    if (served.method == method) {
+      return (this->*served.receive)(std::move(request), std::move(respond));
+    }
   }
-  if (method == rpc::kApplyStep) {
-    apply_receiver_.Receive<ApplyStepHeader>(
-        std::move(request), std::move(respond),
-        [this](const rpc::PendingAnswer& call, ApplyStepHeader header, const Buffer&) {
-          options_.executor->Post(
-              [this, call, header = std::move(header)] { RunApplyStep(call, header); });
-        });
-    return;
-  }
-  if (method == rpc::kLookup) {
-    // The call changes nothing, but it is numbered all the same. That way a slow Lookup is answered
-    // WAIT, which shows that the PS is alive, and it runs only once, however often it is repeated
-    // meanwhile.
-    lookup_receiver_.Receive<LookupHeader>(
-        std::move(request), std::move(respond),
-        [this](const rpc::PendingAnswer& call, LookupHeader header, Buffer payload) {
-          options_.executor->Post(
-              [this, call, header = std::move(header), payload = std::move(payload)] {
-                call.Finish(Lookup(header, payload));
-              });
-        });
-    return;
-  }
-  if (method == rpc::kBeginCut) {
-    begin_cut_receiver_.Receive<BeginCutRequest>(
-        std::move(request), std::move(respond),
-        [this](const rpc::PendingAnswer& call, BeginCutRequest header, Buffer) {
-          options_.executor->Post([this, call, header = std::move(header)] {
-            const absl::Status begun = BeginCut(header);
-            if (!begun.ok()) return call.Finish(begun);
-            call.Finish(Done<BeginCutAnswer>());
-          });
-        });
-  } else if (method == rpc::kAwaitCut) {
-    await_cut_receiver_.Receive<AwaitCutRequest>(
-        std::move(request), std::move(respond),
-        [this](const rpc::PendingAnswer& call, const AwaitCutRequest& header, Buffer) {
-          cuts_.Await(header.cut(), [call](absl::StatusOr<AwaitCutAnswer> answer) {
-            if (!answer.ok()) return call.Finish(answer.status());
-            call.Finish(rpc::MessageOf(*answer));
-          });
-        });
-  } else if (method == rpc::kAbandonCut) {
-    abandon_cut_receiver_.Receive<AbandonCutRequest>(
-        std::move(request), std::move(respond),
-        [this](const rpc::PendingAnswer& call, const AbandonCutRequest& header, Buffer) {
-          cuts_.Abandon(header.cut(), [call] { call.Finish(Done<AbandonCutAnswer>()); });
-        });
-  } else if (method == rpc::kLoadTables) {
-    load_receiver_.Receive<LoadTablesRequest>(
-        std::move(request), std::move(respond),
-        [this](const rpc::PendingAnswer& call, const LoadTablesRequest& load, Buffer) {
-          const bool from_model = job_.action() == JobConfig::TRAIN && !job_.init_from().empty();
-          LoadTables(load.directory(), from_model, [call](absl::StatusOr<rpc::Message> answer) {
-            call.Finish(std::move(answer));
-          });
-        });
-  } else if (method == rpc::kTableStats) {
-    options_.executor->Post(
-        [this, request = std::move(request), respond = std::move(respond)]() mutable {
-          respond(AnswerStats(request));
-        });
-  } else {
-    respond(absl::UnimplementedError(absl::StrCat("the embedding PS has no method ", method.path)));
-  }
+  respond(absl::UnimplementedError(absl::StrCat("the embedding PS has no method ", method.path)));
+}
+
+void PsEngine::OnLookup(const rpc::PendingAnswer& call, LookupHeader header, Buffer payload) {
+  options_.executor->Post([this, call, header = std::move(header), payload = std::move(payload)] {
+    call.Finish(Lookup(header, payload));
+  });
 }
 
 absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const Buffer& payload) {
@@ -265,30 +230,21 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const 
   return message;
 }
 
-void PsEngine::Update(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload) {
-  bool refused;
+void PsEngine::OnUpdate(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload) {
+  Task update = [this, call, header = std::move(header), payload = std::move(payload)]() mutable {
+    RunUpdate(call, std::move(header), std::move(payload));
+  };
+  UpdateGate::Admission admission;
   {
     MutexLock lock(&mutex_);
-    ++open_updates_;
-    touched_ = true;
-    refused = loading_ || load_failed_;
-    if (!refused && holding_cut_ != 0) {
-      held_updates_.push_back(
-          [this, call, header = std::move(header), payload = std::move(payload)]() mutable {
-            RunUpdate(call, std::move(header), std::move(payload));
-          });
-      return;
-    }
+    admission = gate_.Admit(&update);
   }
-  if (refused) {
+  if (admission == UpdateGate::Admission::kRun) {
+    options_.executor->Post(std::move(update));
+  } else if (admission == UpdateGate::Admission::kRefused) {
     FinishUpdate(call, absl::InvalidArgumentError(
                            "Update refused: the tables are being loaded, or failed to load"));
-    return;
   }
-  options_.executor->Post(
-      [this, call, header = std::move(header), payload = std::move(payload)]() mutable {
-        RunUpdate(call, std::move(header), std::move(payload));
-      });
 }
 
 void PsEngine::RunUpdate(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload) {
@@ -317,7 +273,7 @@ void PsEngine::UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeade
   }
   ++updates_;
   data_time_.Add(update.data_time_ms);
-  FinishUpdate(call, Done<UpdateAnswerHeader>());
+  FinishUpdate(call, rpc::Done<UpdateAnswerHeader>());
 }
 
 void PsEngine::FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer) {
@@ -325,7 +281,7 @@ void PsEngine::FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::
     // The Update is counted as answered before the answer is sent. Otherwise a caller that has the
     // answer and at once requests a load might be refused, because the Update still counts as open.
     MutexLock lock(&mutex_);
-    --open_updates_;
+    gate_.Finish();
   }
   call.Finish(std::move(answer));
 }
@@ -366,7 +322,7 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
     return AnswerWithSquares(*std::move(sum));
   ApplySum(*std::move(sum), /*clip_factor=*/1, [this](const StepSum& applied) {
     for (const StepCollector::Part& part : applied.parts) {
-      FinishUpdate(part.call, Done<UpdateAnswerHeader>());
+      FinishUpdate(part.call, rpc::Done<UpdateAnswerHeader>());
     }
   });
 }
@@ -417,6 +373,13 @@ void PsEngine::Preload() {
   std::vector<EmbeddingTable*> tables;
   for (const auto& table : tables_) tables.push_back(table.get());
   PreloadRows(job_, options_.index, tables);
+}
+
+void PsEngine::OnTableStats(rpc::Message request, rpc::Callback respond) {
+  options_.executor->Post(
+      [this, request = std::move(request), respond = std::move(respond)]() mutable {
+        respond(AnswerStats(request));
+      });
 }
 
 absl::StatusOr<rpc::Message> PsEngine::AnswerStats(const rpc::Message& request) {

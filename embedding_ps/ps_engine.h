@@ -44,14 +44,15 @@
 #include "common/thread/mutex.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/clipped_step.h"
-#include "embedding_ps/decoded_update.h"
 #include "embedding_ps/latest_time.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "embedding_ps/ps_counts.h"
 #include "embedding_ps/ps_cuts.h"
+#include "embedding_ps/request/decoded_update.h"
+#include "embedding_ps/request/table_ownership.h"
 #include "embedding_ps/step_collector.h"
 #include "embedding_ps/table/embedding_table.h"
-#include "embedding_ps/table_ownership.h"
+#include "embedding_ps/update_gate.h"
 #include "proto/control.pb.h"
 #include "proto/hot.pb.h"
 #include "proto/job.pb.h"
@@ -65,7 +66,7 @@ class PsEngine final : public rpc::Handler {
     Envelope envelope;  // of this run
     int index = 0;      // of this embedding PS
     Executor* executor = nullptr;
-    // Runs the tasks that block on files, at most the job's `threads` of them at a time. May be
+    // Runs the tasks that wait for files, at most the job's `threads` of them at a time. May be
     // identical to `executor`.
     Executor* disk_executor = nullptr;
     // Runs loads, during which this PS does nothing else. If null, disk_executor runs them.
@@ -99,8 +100,21 @@ class PsEngine final : public rpc::Handler {
   PsEngine(const JobConfig& job, const Options& options,
            std::vector<std::unique_ptr<EmbeddingTable>> tables);
 
+  // Receives a call of one method: `receiver` admits it, and `run` runs it once.
+  template <typename Header, rpc::CallReceiver PsEngine::*receiver, auto run>
+  void Receive(rpc::Message request, rpc::Callback respond);
+  // These take the calls that Receive has admitted.
+  void OnUpdate(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload);
+  void OnApplyStep(const rpc::PendingAnswer& call, ApplyStepHeader header, const Buffer&);
+  void OnLookup(const rpc::PendingAnswer& call, LookupHeader header, Buffer payload);
+  void OnBeginCut(const rpc::PendingAnswer& call, BeginCutRequest request, const Buffer&);
+  void OnAwaitCut(const rpc::PendingAnswer& call, const AwaitCutRequest& request, const Buffer&);
+  void OnAbandonCut(const rpc::PendingAnswer& call, const AbandonCutRequest& request,
+                    const Buffer&);
+  void OnLoadTables(const rpc::PendingAnswer& call, const LoadTablesRequest& request,
+                    const Buffer&);
+
   absl::StatusOr<rpc::Message> Lookup(const LookupHeader& header, const Buffer& payload);
-  void Update(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload);
   void UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeader& header,
                        const DecodedUpdate& update);
   void UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader& header,
@@ -117,7 +131,7 @@ class PsEngine final : public rpc::Handler {
   absl::Status BeginCut(const BeginCutRequest& request);
   void ReleaseUpdates(uint64_t cut);
   void LoadTables(const std::string& directory, bool from_model, rpc::Callback done);
-  void OnLoaded(const LoadResult& result, bool is_first, bool warm);
+  void OnTableStats(rpc::Message request, rpc::Callback respond);
   absl::StatusOr<rpc::Message> AnswerStats(const rpc::Message& request);
 
   const JobConfig job_;
@@ -137,15 +151,7 @@ class PsEngine final : public rpc::Handler {
   // The number of ordered steps that the tables hold: collector_.step(), less a step that waits for
   // its factor or is being applied.
   uint64_t applied_steps_ GUARDED_BY(mutex_);
-  // A load or a cut may begin only while no Update is open. An Update is admitted only while no
-  // load runs.
-  int64_t open_updates_ GUARDED_BY(mutex_) = 0;  // admitted but unanswered, or a waiting step
-  bool loading_ GUARDED_BY(mutex_) = false;
-  bool load_failed_ GUARDED_BY(mutex_) = false;  // a failed load has left the tables without rows
-  bool touched_ GUARDED_BY(mutex_) = false;      // an Update, cut or load came (not a warm start)
-  bool restored_ GUARDED_BY(mutex_) = false;     // a load has replaced touched tables
-  uint64_t holding_cut_ GUARDED_BY(mutex_) = 0;  // the cut for which Updates wait; 0: none
-  std::vector<Task> held_updates_ GUARDED_BY(mutex_);
+  UpdateGate gate_ GUARDED_BY(mutex_);
 
   std::atomic<uint64_t> lookup_keys_{0}, absent_keys_{0};
   std::atomic<uint64_t> updates_{0}, update_keys_{0}, rows_created_{0};

@@ -5,21 +5,12 @@
 #include <vector>
 
 #include "common/numeric/exact_sum.h"
-#include "common/rpc/header.h"
+#include "common/rpc/receivers.h"
 #include "common/rpc/squares.h"
 #include "embedding_ps/ps_engine.h"
 #include "embedding_ps/table_sweep.h"
 
 namespace satrap {
-namespace {
-
-rpc::Message ApplyStepDone() {
-  ApplyStepAnswerHeader header;
-  header.set_outcome(OUTCOME_DONE);
-  return rpc::MessageOf(header);
-}
-
-}  // namespace
 
 void PsEngine::AnswerWithSquares(StepSum sum) {
   ExactSum squares;
@@ -42,11 +33,15 @@ void PsEngine::AwaitApplyStep(StepSum sum, const ExactSum& squares) {
     // once. The waiting step counts as an open Update, so that no cut and no load can begin between
     // summing and applying it.
     MutexLock lock(&mutex_);
-    ++open_updates_;
+    gate_.Open();
     clipped_.Begin(std::move(sum));
   }
   const rpc::Message answer = rpc::AnswerOfSquares(squares);
   for (const rpc::PendingAnswer& call : calls) FinishUpdate(call, answer);
+}
+
+void PsEngine::OnApplyStep(const rpc::PendingAnswer& call, ApplyStepHeader header, const Buffer&) {
+  options_.executor->Post([this, call, header = std::move(header)] { RunApplyStep(call, header); });
 }
 
 void PsEngine::RunApplyStep(const rpc::PendingAnswer& call, const ApplyStepHeader& header) {
@@ -64,13 +59,14 @@ void PsEngine::RunApplyStep(const rpc::PendingAnswer& call, const ApplyStepHeade
       std::vector<rpc::PendingAnswer> calls;
       {
         MutexLock lock(&mutex_);
-        --open_updates_;
+        gate_.Finish();
         calls = clipped_.End();
       }
-      for (const rpc::PendingAnswer& waiting : calls) waiting.Finish(ApplyStepDone());
+      for (const rpc::PendingAnswer& waiting : calls)
+        waiting.Finish(rpc::Done<ApplyStepAnswerHeader>());
     });
   } else if (action->answer) {
-    call.Finish(ApplyStepDone());
+    call.Finish(rpc::Done<ApplyStepAnswerHeader>());
   }
 }
 

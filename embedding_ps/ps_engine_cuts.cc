@@ -7,9 +7,38 @@
 #include "common/base/status_macros.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/header.h"
+#include "common/rpc/receivers.h"
 #include "embedding_ps/ps_engine.h"
 
 namespace satrap {
+
+void PsEngine::OnBeginCut(const rpc::PendingAnswer& call, BeginCutRequest request, const Buffer&) {
+  options_.executor->Post([this, call, request = std::move(request)] {
+    const absl::Status begun = BeginCut(request);
+    if (!begun.ok()) return call.Finish(begun);
+    call.Finish(rpc::Done<BeginCutAnswer>());
+  });
+}
+
+void PsEngine::OnAwaitCut(const rpc::PendingAnswer& call, const AwaitCutRequest& request,
+                          const Buffer&) {
+  cuts_.Await(request.cut(), [call](absl::StatusOr<AwaitCutAnswer> answer) {
+    if (!answer.ok()) return call.Finish(answer.status());
+    call.Finish(rpc::MessageOf(*answer));
+  });
+}
+
+void PsEngine::OnAbandonCut(const rpc::PendingAnswer& call, const AbandonCutRequest& request,
+                            const Buffer&) {
+  cuts_.Abandon(request.cut(), [call] { call.Finish(rpc::Done<AbandonCutAnswer>()); });
+}
+
+void PsEngine::OnLoadTables(const rpc::PendingAnswer& call, const LoadTablesRequest& request,
+                            const Buffer&) {
+  const bool from_model = job_.action() == JobConfig::TRAIN && !job_.init_from().empty();
+  LoadTables(request.directory(), from_model,
+             [call](absl::StatusOr<rpc::Message> answer) { call.Finish(std::move(answer)); });
+}
 
 absl::Status PsEngine::BeginCut(const BeginCutRequest& request) {
   const uint64_t cut = request.cut();
@@ -18,50 +47,28 @@ absl::Status PsEngine::BeginCut(const BeginCutRequest& request) {
   MutexLock lock(&mutex_);
   ASSIGN_OR_RETURN(const bool is_new, cuts_.IsNew(cut));
   if (!is_new) return absl::OkStatus();
-  if (open_updates_ > 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("cut ", cut, " refused: ", open_updates_, " Updates are not answered yet"));
-  }
-  if (loading_ || load_failed_ || restored_) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "cut ", cut, " refused: the tables hold the rows of another cut, or are being loaded"));
-  }
-  touched_ = true;
-  if (request.hold_updates()) holding_cut_ = cut;
+  RETURN_IF_ERROR(gate_.BeginCut(cut, request.hold_updates()));
   cuts_.Begin(cut, request.directory(), [this, cut] { ReleaseUpdates(cut); });
   return absl::OkStatus();
 }
 
 void PsEngine::ReleaseUpdates(uint64_t cut) {
-  std::vector<Task> held;
+  std::vector<Task> waiting;
   {
     MutexLock lock(&mutex_);
-    if (holding_cut_ != cut) return;
-    holding_cut_ = 0;
-    held.swap(held_updates_);
+    waiting = gate_.Release(cut);
   }
-  for (Task& update : held) options_.executor->Post(std::move(update));
+  for (Task& update : waiting) options_.executor->Post(std::move(update));
 }
 
 void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Callback done) {
-  // Loads and Updates exclude each other without a lock held during either: whichever comes second
-  // is refused. loading_ is set under the same lock under which no open Update was found, so an
-  // Update that arrives later sees it.
-  absl::Status refused;
-  bool is_first = false;
+  absl::StatusOr<bool> untouched;
   {
     MutexLock lock(&mutex_);
-    if (open_updates_ > 0) {
-      refused = absl::FailedPreconditionError(
-          absl::StrCat("LoadTables refused: ", open_updates_, " Updates are not answered yet"));
-    } else if (loading_) {
-      refused = absl::FailedPreconditionError("LoadTables refused: another load is running");
-    } else {
-      loading_ = true;
-      is_first = !touched_;
-    }
+    untouched = gate_.BeginLoad();
   }
-  if (!refused.ok()) return done(refused);
+  if (!untouched.ok()) return done(untouched.status());
+  const bool is_first = *untouched;
   // In a run that starts from a model, the first load reads that model. Later loads read cuts of
   // the run itself, which have all of its tables.
   const bool warm = from_model && is_first;
@@ -79,26 +86,13 @@ void PsEngine::LoadTables(const std::string& directory, bool from_model, rpc::Ca
         // Preloads again before Updates are admitted, because the model may lack rows that this job
         // preloads.
         if (warm && result.status.ok()) Preload();
-        OnLoaded(result, is_first, warm);
+        {
+          MutexLock lock(&mutex_);
+          gate_.EndLoad({result.replaced, !result.status.ok(), is_first, warm});
+        }
         if (!result.status.ok()) return done(result.status);
-        LoadTablesAnswer answer;
-        answer.set_outcome(OUTCOME_DONE);
-        done(rpc::MessageOf(answer));
+        done(rpc::Done<LoadTablesAnswer>());
       });
-}
-
-void PsEngine::OnLoaded(const LoadResult& result, bool is_first, bool warm) {
-  MutexLock lock(&mutex_);
-  loading_ = false;
-  // A load that failed before it removed any rows changes nothing.
-  if (!result.replaced) return;
-  // If the model that the run starts from vanishes while the PSs load it, rank 0 makes all of them
-  // load another model, even those whose load had ended. So until the first Update, every such load
-  // counts as the first load.
-  if (!warm) touched_ = true;
-  // After an error, no Update may be applied to the tables until another load fills them.
-  load_failed_ = !result.status.ok();
-  if (!is_first) restored_ = true;
 }
 
 void PsEngine::Load(const std::string& directory, absl::AnyInvocable<void(absl::Status)> done) {

@@ -14,8 +14,8 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "common/rpc/call_receiver.h"
-#include "embedding_ps/decoded_update.h"
-#include "embedding_ps/table_ownership.h"
+#include "embedding_ps/request/decoded_update.h"
+#include "embedding_ps/request/table_ownership.h"
 #include "proto/hot.pb.h"
 
 namespace satrap {

@@ -2,7 +2,7 @@
 // take the step with a gradient of 0. With L2 of mode DENSE they also count in the norm of all
 // gradients (JobConfig.gradient_clip_norm).
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_SWEEP_H_
 #define SATRAP_EMBEDDING_PS_TABLE_SWEEP_H_

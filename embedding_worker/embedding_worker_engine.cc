@@ -9,6 +9,7 @@
 #include "common/batch/part_placement.h"
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
+#include "common/rpc/receivers.h"
 #include "embedding_worker/clipped_push.h"
 #include "embedding_worker/gradient_push.h"
 #include "embedding_worker/part_lookup.h"
@@ -24,13 +25,6 @@ rpc::Message NextBatchWithoutPart(NextBatchAnswerHeader::Result result) {
   return rpc::MessageOf(header);
 }
 
-template <typename AnswerHeader>
-rpc::Message Done() {
-  AnswerHeader header;
-  header.set_outcome(OUTCOME_DONE);
-  return rpc::MessageOf(header);
-}
-
 // INVALID_ARGUMENT unless this part of an ordered stream belongs to worker `this_worker`.
 absl::Status CheckPlacement(absl::string_view field, const PartId& id, int this_worker,
                             int num_workers) {
@@ -43,8 +37,8 @@ absl::Status CheckPlacement(absl::string_view field, const PartId& id, int this_
 
 rpc::CallReceiver::Options ReceiverOptions(const EmbeddingWorkerEngine::Options& options,
                                            int num_senders) {
-  return {absl::StrCat("embedding_worker ", options.index), options.envelope,
-          static_cast<uint32_t>(num_senders), options.timeouts.hold_ms * 1000};
+  return rpc::ReceiverOptions(absl::StrCat("embedding_worker ", options.index), options.envelope,
+                              num_senders, options.timeouts);
 }
 
 StreamQueue::Options QueueOptions(const JobConfig& job, bool ordered,
@@ -167,7 +161,7 @@ void EmbeddingWorkerEngine::RunPutBatch(const PendingAnswer& call, PutBatchHeade
     status = queues_[header.stream()].End(call.sender, header.epoch(), &decisions);
   }
   if (!status.ok()) return call.Finish(status);
-  call.Finish(Done<PutBatchAnswerHeader>());
+  call.Finish(rpc::Done<PutBatchAnswerHeader>());
   ApplyDecisions(header.stream(), std::move(decisions));
 }
 
@@ -196,7 +190,8 @@ void EmbeddingWorkerEngine::PlanPart(const PendingAnswer& call, const PutBatchHe
 }
 
 void EmbeddingWorkerEngine::ApplyDecisions(Stream stream, StreamQueue::Decisions decisions) {
-  for (const PendingAnswer& call : decisions.accepted) call.Finish(Done<PutBatchAnswerHeader>());
+  for (const PendingAnswer& call : decisions.accepted)
+    call.Finish(rpc::Done<PutBatchAnswerHeader>());
   for (const QueuedRequest& request : decisions.ended)
     request.call.Finish(NextBatchWithoutPart(NextBatchAnswerHeader::ENDED));
   for (const QueuedRequest& request : decisions.refused) {
@@ -323,7 +318,7 @@ absl::Status EmbeddingWorkerEngine::Release(uint64_t handle, uint32_t rank, Stre
 void EmbeddingWorkerEngine::RunAck(const PendingAnswer& call, AckHeader header, Buffer) {
   const absl::Status status = Release(header.handle(), call.sender, header.stream());
   if (!status.ok()) return call.Finish(status);
-  call.Finish(Done<AckAnswerHeader>());
+  call.Finish(rpc::Done<AckAnswerHeader>());
 }
 
 void EmbeddingWorkerEngine::RunPushGradients(const PendingAnswer& call, PushGradientsHeader header,

@@ -177,21 +177,21 @@ class PlanMaker {
     return num_keys;
   }
 
-  // A hash table with open addressing and linear probing. A slot holds a key's number plus one; 0
+  // A hash table with open addressing and linear probing. A bucket holds a key's number plus one; 0
   // means that it is free.
   uint32_t UnifyMany(uint32_t begin, uint32_t end, uint32_t num_keys, LookupPlan::Table* table) {
-    size_t num_slots = 2 * kLinearIds;
-    while (num_slots < 2 * static_cast<size_t>(end - begin)) num_slots *= 2;
-    if (scratch_.slots_.size() < num_slots) scratch_.slots_.resize(num_slots);
-    uint32_t* const slots = scratch_.slots_.data();
-    std::fill_n(slots, num_slots, 0);
+    size_t num_buckets = 2 * kLinearIds;
+    while (num_buckets < 2 * static_cast<size_t>(end - begin)) num_buckets *= 2;
+    if (scratch_.buckets_.size() < num_buckets) scratch_.buckets_.resize(num_buckets);
+    uint32_t* const buckets = scratch_.buckets_.data();
+    std::fill_n(buckets, num_buckets, 0);
     for (uint32_t i = begin; i < end; ++i) {
       const Occurrence& occurrence = scratch_.occurrences_[i];
-      size_t slot = occurrence.key & (num_slots - 1);
-      while (slots[slot] != 0 && table->keys[slots[slot] - 1] != occurrence.key)
-        slot = (slot + 1) & (num_slots - 1);
-      if (slots[slot] == 0) slots[slot] = num_keys + 1;
-      num_keys = Note(occurrence, slots[slot] - 1, num_keys, table);
+      size_t bucket = occurrence.key & (num_buckets - 1);
+      while (buckets[bucket] != 0 && table->keys[buckets[bucket] - 1] != occurrence.key)
+        bucket = (bucket + 1) & (num_buckets - 1);
+      if (buckets[bucket] == 0) buckets[bucket] = num_keys + 1;
+      num_keys = Note(occurrence, buckets[bucket] - 1, num_keys, table);
     }
     return num_keys;
   }

@@ -48,7 +48,7 @@ class PlanScratch {
     uint32_t sample;
   };
   std::vector<Occurrence> occurrences_;  // the ids of one table, sorted by partition
-  std::vector<uint32_t> slots_;
+  std::vector<uint32_t> buckets_;
   std::vector<uint32_t> last_samples_;  // the last sample of each key found so far
 };
 

@@ -81,9 +81,8 @@ class StreamQueue {
 
   // Call when a part has arrived with PutBatch `call`. INVALID_ARGUMENT, with nothing changed, if
   // the part's epoch has ended or its loader has ended that epoch. If ordered, also if this part is
-  // in the queue, accepted or held, or if its epoch is the current one and either this part or a
-  // later part of its (lane, part) has been accepted before, or it comes before the first part of
-  // its lane.
+  // in the queue, accepted or held, and if it comes too late in the current epoch: it lies before
+  // the first part of its lane, or it or a later part of its (lane, part) has been accepted before.
   absl::Status Put(const PendingAnswer& call, std::shared_ptr<const PlannedPart> part,
                    Decisions* decisions);
 

@@ -2,7 +2,7 @@
 //
 //   nn_worker_cuda --card=1 ...     the card of this machine that it trains on; default: 0
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_CARD_FLAG_H_
 #define SATRAP_NN_WORKER_CARD_FLAG_H_

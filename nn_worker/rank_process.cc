@@ -187,14 +187,14 @@ absl::Status BeginFromModel(RoleRuntime& runtime, StartModel* model, Network* ne
   if (job.action() != JobConfig::TRAIN) {
     RETURN_IF_ERROR(trainer->StartFromModel(model));
     if (!leads) return absl::OkStatus();
-    TellOfScoring(model->directory, model->step, IdWarnings(model->manifest, job),
+    ReportScoring(model->directory, model->step, IdWarnings(model->manifest, job),
                   runtime.logger());
     return absl::OkStatus();
   }
   ASSIGN_OR_RETURN(const WarmStartReport report, WarmStart(model, job, network, collective,
                                                            leads ? cuts->embedding_ps() : nullptr));
   if (!leads) return absl::OkStatus();
-  return TellOfWarmStart(report.result, job.run_dir(), runtime.logger());
+  return ReportWarmStart(report.result, job.run_dir(), runtime.logger());
 }
 
 // The number of values in a record's prediction: one for each task or, if the job asks for other
@@ -227,7 +227,7 @@ void DescribeJobTo(RoleRuntime& runtime, bool leads, Progress* progress) {
 
 // Adds trouble with the metrics file to the progress that is sent to the launcher. A message is
 // used because the log usually lies on the same disk that hangs.
-void TellOfTrouble(const LineWriter::Trouble& trouble, TrainProgress* progress) {
+void AddFileTrouble(const LineWriter::Trouble& trouble, TrainProgress* progress) {
   if (trouble.hangs_seconds > 0) progress->set_metrics_file_hangs_seconds(trouble.hangs_seconds);
   if (trouble.dropped > 0) progress->set_metrics_lines_dropped(trouble.dropped);
 }
@@ -365,7 +365,7 @@ absl::Status RunRank(RoleRuntime& runtime, StartModel start, const Ranks& ranks,
         if (metrics_file == nullptr) return;  // not rank 0
         metrics.UpdateAges();
         *heartbeat->mutable_train() = progress.Snapshot();
-        TellOfTrouble(metrics_file->trouble(), heartbeat->mutable_train());
+        AddFileTrouble(metrics_file->trouble(), heartbeat->mutable_train());
         *heartbeat->mutable_cuts() = progress.Cuts();
       });
 

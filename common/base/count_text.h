@@ -1,6 +1,6 @@
 // Writes counts for messages and reports.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_BASE_COUNT_TEXT_H_
 #define SATRAP_COMMON_BASE_COUNT_TEXT_H_

@@ -1,6 +1,6 @@
 // Suggests which of the existing names a user probably meant by a name that does not exist.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_BASE_NEAR_MATCH_H_
 #define SATRAP_COMMON_BASE_NEAR_MATCH_H_

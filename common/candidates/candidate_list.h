@@ -2,7 +2,8 @@
 // has one list: the first loader makes it before the run begins (data_loader/candidates), and every
 // embedding worker of every generation reads it. docs/formats.md, "Candidate list".
 //
-// Thread-safe: functions of their arguments and of the disk. They block on the disk.
+// Thread-safe: the functions depend only on their arguments and on the disk. They block on the
+// disk.
 
 #ifndef SATRAP_COMMON_CANDIDATES_CANDIDATE_LIST_H_
 #define SATRAP_COMMON_CANDIDATES_CANDIDATE_LIST_H_

@@ -1,7 +1,7 @@
 // A message as protobuf text with a last line "# crc32c XXXXXXXX" over all bytes before it: people
 // can read it, and damage is detected. Manifests and the entries of a run's log are such files.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_CHECKED_TEXT_H_
 #define SATRAP_COMMON_CHECKPOINT_CHECKED_TEXT_H_

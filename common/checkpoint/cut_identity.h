@@ -2,7 +2,7 @@
 // and different runs use the same names. So the CUT entry of the run's log defines which cut a name
 // means. Code that starts from a folder, or verifies it, compares the folder with that entry.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_CUT_IDENTITY_H_
 #define SATRAP_COMMON_CHECKPOINT_CUT_IDENTITY_H_

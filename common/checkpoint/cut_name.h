@@ -1,6 +1,6 @@
 // The names of a run's cuts, and the folders that hold them.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_CUT_NAME_H_
 #define SATRAP_COMMON_CHECKPOINT_CUT_NAME_H_

@@ -7,7 +7,7 @@
 // and still finds the manifest also finds the other files. Where locks do not work, nothing is
 // pinned, and a reader whose cut vanishes looks for the newest cut again.
 //
-// Thread-safe: functions of their arguments and of the disk.
+// Thread-safe: the functions depend only on their arguments and on the disk.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_CUT_PIN_H_
 #define SATRAP_COMMON_CHECKPOINT_CUT_PIN_H_
@@ -21,8 +21,8 @@
 
 namespace satrap {
 
-// How many times a reader tries to read a cut in all, if each cut that it finds is removed before
-// it is read.
+// How many times a reader tries to read a cut before it gives up, if each cut that it finds is
+// removed before it has been read.
 inline constexpr int kReadsOfVanishingCuts = 3;
 
 // The pin of the cut in `folder`; null where locks do not work. NOT_FOUND if there is no cut, or if

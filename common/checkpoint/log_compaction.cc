@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "common/checkpoint/job_of_run.h"
+#include "common/checkpoint/entries/job_of_run.h"
 
 namespace satrap {
 namespace {
@@ -54,6 +54,8 @@ CompactedEntry Compacted(const std::vector<RunLogEntry>& entries,
         (ran == nullptr || entry.running().generation() != ran->generation())) {
       continue;
     }
+    // It tells the next generation how it begins, and nobody else anything.
+    if (entry.has_left() && &entry != &entries.back()) continue;
     RunLogEntry* kept = compacted.add_entries();
     *kept = entry;
     if (!entry.has_generation()) continue;

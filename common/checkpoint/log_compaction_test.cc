@@ -4,8 +4,8 @@
 
 #include "common/checkpoint/checked_text.h"
 #include "common/checkpoint/cut_identity.h"
-#include "common/checkpoint/job_of_run.h"
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/job_of_run.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/checkpoint/run_log.h"
 #include "common/file/testing/memory_file_system.h"
 #include "gmock/gmock.h"
@@ -222,6 +222,30 @@ TEST_F(LogCompactionTest, WhoIsOvertakenAfterItsLinkIsNotToldThatItsEntryIsInThe
   });
   EXPECT_EQ(slow.Append(Cut(1, 1)).code(), absl::StatusCode::kAborted);
   EXPECT_EQ(Open().next_start(), CutName(1, 1));
+}
+
+RunLogEntry Left(uint64_t generation) {
+  RunLogEntry entry;
+  entry.mutable_left()->set_generation(generation);
+  entry.mutable_left()->mutable_ended()->set_why(Ending::MOVED);
+  return entry;
+}
+
+TEST_F(LogCompactionTest, WhatTheNewestGenerationLeftForStaysWhenItIsTheNewestEntry) {
+  RunLog log = Open();
+  ASSERT_TRUE(log.Append(Generation(1, BEGAN_START, "", 2)).ok());
+  ASSERT_TRUE(log.Append(Left(1)).ok());
+  ASSERT_TRUE(log.Append(Generation(2, BEGAN_MOVED, "", 2)).ok());
+  ASSERT_TRUE(log.Append(Left(2)).ok());
+  ASSERT_TRUE(log.Compact(1).ok());
+  EXPECT_TRUE(HasMoved(Open().entries()));
+  EXPECT_EQ(Open().entries().size(), 3u) << "the earlier one has been obeyed";
+  RunLogEntry cut = Cut(2, 1);
+  cut.mutable_cut()->set_left_for(CutEntry::STOP);
+  ASSERT_TRUE(log.Append(cut).ok());
+  ASSERT_TRUE(log.Compact(1).ok());
+  EXPECT_NE(LeftFor(Open().entries(), CutEntry::STOP), nullptr);
+  EXPECT_FALSE(HasMoved(Open().entries()));
 }
 
 TEST_F(LogCompactionTest, AReaderWhoseFileIsGoneListsAgain) {

@@ -4,7 +4,7 @@
 // A build reads manifests from kOldestManifestVersion to its own version. It also reads newer ones
 // whose min_reader_version permits it, and then ignores the fields that it does not know.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_MANIFEST_H_
 #define SATRAP_COMMON_CHECKPOINT_MANIFEST_H_

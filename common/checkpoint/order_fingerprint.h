@@ -4,7 +4,7 @@
 // a cut only if its own fingerprint equals the cut's. Numbers of processes, learning rates and the
 // way in which a cluster is reached are not part of it.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_ORDER_FINGERPRINT_H_
 #define SATRAP_COMMON_CHECKPOINT_ORDER_FINGERPRINT_H_

@@ -10,9 +10,9 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checked_text.h"
+#include "common/checkpoint/entries/old_phrases.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/checkpoint/log_compaction.h"
-#include "common/checkpoint/old_phrases.h"
-#include "common/checkpoint/run_end.h"
 
 namespace satrap {
 namespace {

@@ -59,7 +59,7 @@ class RunLog {
  public:
   // Reads the log of the run in `run_dir`; a run without a log folder has no entries. DATA_LOSS,
   // naming the file, if an entry is damaged, a number is missing, or a TOPICS entry names a
-  // partition a second time or a cluster other than that of an earlier entry. UNAVAILABLE if files
+  // partition a second time, or another cluster than an earlier entry did. UNAVAILABLE if files
   // disappear faster than they can be read. Entries of older builds are converted to those of this
   // build (old_phrases.h). `writer` is a random number in the names of Append's drafts, so that no
   // other process uses the same names; readers may leave it 0. `file_system` is not owned.
@@ -78,7 +78,7 @@ class RunLog {
   absl::Status Append(const RunLogEntry& entry);
 
   // Appends a COMPACTED entry. Afterwards entries() returns what that entry holds. Errors are those
-  // of Append, and those of FileSystem if RUN/checkpoints cannot be listed.
+  // of Append; if RUN/checkpoints cannot be listed, an error of FileSystem.
   absl::Status Compact(uint64_t unix_ms);
   // Removes at most `most` of the files whose entries the newest COMPACTED entry replaces. Calls
   // `begins`, if it is not null, before each removal. Errors are those of FileSystem.

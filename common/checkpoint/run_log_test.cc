@@ -1,6 +1,6 @@
 #include "common/checkpoint/run_log.h"
 
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/file/testing/memory_file_system.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

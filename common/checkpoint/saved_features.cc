@@ -113,17 +113,17 @@ void CompareRules(const SavedFeature& own, const SavedFeature& saved,
       if (before.field() != rule.field() || before.value() == rule.value()) continue;
       warnings->push_back(absl::StrCat("feature ", own.feature(), ": ", rule.field(), " is ",
                                        rule.value(), " here, but was ", before.value(),
-                                       " for the model's rows of table ", own.table(),
-                                       ", so its ids find other rows, or none; give the job the ",
+                                       " for the rows of the model's table '", own.table(),
+                                       "', so its ids find other rows, or none; give the job the ",
                                        rule.field(), " of the model's job"));
     }
   }
 }
 
 std::string OtherSpaceText(const SavedFeature& own, const std::set<std::string>& unread) {
-  std::string text = absl::StrCat("feature ", own.feature(), ": table ", own.table(),
-                                  " of the model has no rows of the id space '", own.id_space(),
-                                  "', so that the feature finds none");
+  std::string text = absl::StrCat("feature ", own.feature(), ": the model's table '", own.table(),
+                                  "' has no rows of the id space '", own.id_space(),
+                                  "', so the feature finds none");
   if (unread.empty()) return text;
   absl::StrAppend(&text, "; the model has rows of '", absl::StrJoin(unread, "', '"),
                   "', which no feature of this job reads: to find them, set the feature's id_space "

@@ -9,7 +9,7 @@
 //     trim, trim_lists   of data.csv, if they are set and affect the column
 //     bucketize, criteo_x4, cross_columns   of the feature, if it has them
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_SAVED_FEATURES_H_
 #define SATRAP_COMMON_CHECKPOINT_SAVED_FEATURES_H_

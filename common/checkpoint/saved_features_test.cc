@@ -77,7 +77,7 @@ TEST(SavedFeaturesTest, ARenamedFeatureFindsNoRowsAndIsToldTheFieldThatJoinsThem
   const CheckpointManifest model = ModelOf(Job());
   EXPECT_THAT(FitOf(model, job, "users").features_without_rows, ElementsAre("member"));
   EXPECT_THAT(IdWarnings(model, job),
-              ElementsAre(AllOf(HasSubstr("feature member"), HasSubstr("table users"),
+              ElementsAre(AllOf(HasSubstr("feature member"), HasSubstr("table 'users'"),
                                 HasSubstr("the id space 'member'"), HasSubstr("rows of 'user'"),
                                 HasSubstr("`id_space: \"user\"`"))));
   job.mutable_data()->mutable_features(0)->set_id_space("user");

@@ -1,6 +1,6 @@
 // The error of a generation that cannot load the cut from which it begins.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_START_CUT_H_
 #define SATRAP_COMMON_CHECKPOINT_START_CUT_H_

@@ -8,7 +8,7 @@
 // during the check and leaves the folder behind, the next LeaveRunId removes it. RUN/run_id keeps
 // the number of the run.
 //
-// Blocking. Thread-safe: functions of their arguments and of the disk.
+// Blocking. Thread-safe: the functions depend only on their arguments and on the disk.
 
 #ifndef SATRAP_COMMON_CHECKPOINT_STORAGE_CHECK_H_
 #define SATRAP_COMMON_CHECKPOINT_STORAGE_CHECK_H_

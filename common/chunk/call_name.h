@@ -7,7 +7,7 @@
 // streams this field is the stream, and calls are numbered per stream. All of this is at the
 // beginning of the header, so the first chunk of a request has it.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CHUNK_CALL_NAME_H_
 #define SATRAP_COMMON_CHUNK_CALL_NAME_H_

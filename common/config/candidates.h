@@ -1,7 +1,7 @@
 // The settings of candidates in a job (ModelConfig.candidates), with their defaults and names
 // resolved.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_CANDIDATES_H_
 #define SATRAP_COMMON_CONFIG_CANDIDATES_H_

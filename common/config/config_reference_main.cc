@@ -2,7 +2,7 @@
 // and comments, from a descriptor set made with --include_source_info. A field without a comment is
 // an error.
 //
-//   config_reference DESCRIPTOR_SET > docs/config.md
+//   config_reference --descriptors FILE > docs/config.md
 
 #include <cctype>
 #include <cstdint>
@@ -20,6 +20,7 @@
 #include "absl/strings/strip.h"
 #include "common/config/setting_ranges.h"
 #include "common/config/text_format.h"
+#include "common/flags/flags.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
 #include "proto/options.pb.h"
@@ -205,6 +206,8 @@ int Run(const std::string& path) {
   if (job == nullptr) return 1;
   std::printf(
       "# Configuration reference\n\n"
+      "You need this page to look up a field of a job file: its type, default, range and meaning, "
+      "and whether a run\nthat has begun may change it. `./satrap validate JOB` checks a file.\n\n"
       "Generated from the comments of `proto/job.proto` and what it imports; do not edit. Make it "
       "again with\n"
       "`bazel build //common/config:config_reference_md && cp bazel-bin/common/config/config.md "
@@ -214,6 +217,19 @@ int Run(const std::string& path) {
       "`--set embedding_ps.replicas=4 --set 'tables[name=ids].segments[0].dim=8'`. "
       "A list of\nnumbers or names is set as a whole, with commas and without quotes: `--set "
       "data.train_files=a.csv,b.csv`.\n\n"
+      "A message is written as a block in braces. A field that is a list is given once for each of "
+      "its values:\n\n"
+      "    mode: SYNC\n"
+      "    embedding_ps { replicas: 2 }\n"
+      "    tables {\n"
+      "      name: \"ids\"\n"
+      "      segments {\n"
+      "        name: \"embedding\"\n"
+      "        dim: 16\n"
+      "        optimizer { learning_rate: 0.05 adagrad {} }\n"
+      "      }\n"
+      "      segments { name: \"linear\" dim: 1 }\n"
+      "    }\n\n"
       "\"may change\" says whether `satrap resume --set` takes another value for a run that has "
       "begun. \"depends\": a\nreproducible run keeps the value, and mode SYNC keeps "
       "`max_wait_ms`; other runs may change it. \"no\" at\na message: it must not appear or go; "
@@ -233,9 +249,13 @@ int Run(const std::string& path) {
 }  // namespace satrap
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: config_reference DESCRIPTOR_SET\n");
-    return 1;
-  }
-  return satrap::Run(argv[1]);
+  std::string descriptors;
+  const auto code = satrap::TakeProgramFlags(
+      argc, argv, "usage: config_reference --descriptors FILE > docs/config.md",
+      {satrap::Required(satrap::TextFlag("descriptors", "FILE",
+                                         "the descriptor set of the .proto files, which protoc "
+                                         "makes with --include_source_info",
+                                         &descriptors))});
+  if (code.has_value()) return *code;
+  return satrap::Run(descriptors);
 }

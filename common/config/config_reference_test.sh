@@ -20,7 +20,7 @@ message JobConfig {
 }
 PROTO
 protoc --include_source_info --descriptor_set_out=job.pb job.proto || exit 1
-if "$generator" job.pb >printed 2>errors; then
+if "$generator" --descriptors job.pb >printed 2>errors; then
   echo "a field without a comment was taken"
   exit 1
 fi

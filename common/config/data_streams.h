@@ -1,7 +1,7 @@
 // Where the streams of a job come from: whether valid and test have data, and which topics or files
 // a stream reads. Also the rules by which text is read, which differ between builds.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_DATA_STREAMS_H_
 #define SATRAP_COMMON_CONFIG_DATA_STREAMS_H_

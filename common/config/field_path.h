@@ -7,7 +7,7 @@
 //     dense_optimizer.sgd=                       an empty value makes a message field present,
 //                                                choosing it in a oneof
 //
-// Enums are given by name. Thread-safe: functions of their arguments.
+// Enums are given by name. Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_FIELD_PATH_H_
 #define SATRAP_COMMON_CONFIG_FIELD_PATH_H_

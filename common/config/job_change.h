@@ -9,7 +9,7 @@
 // of a cut refers to that order. A reproducible run also keeps how its sums are made: the number of
 // NN workers and of their compute threads, and the types on the wire.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_JOB_CHANGE_H_
 #define SATRAP_COMMON_CONFIG_JOB_CHANGE_H_

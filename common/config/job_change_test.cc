@@ -127,7 +127,7 @@ TEST(JobChange, TellsAllProblemsAtOnce) {
   EXPECT_THAT(problems, Not(HasSubstr("embedding_ps")));
 }
 
-TEST(JobChange, SeesADifferenceBehindWhatAMessageShows) {
+TEST(JobChange, SeesADifferenceAfterWhatAMessageShows) {
   JobConfig job = SmallJob();
   job.mutable_data()->add_train_files(std::string(100, 'x') + "1");
   JobConfig other = job;

@@ -3,7 +3,7 @@
 //   job.textproto --LoadJob--> JobConfig with overrides, zoo model and defaults
 //   --ResolvedJobText--> run_dir/job.textproto
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_JOB_CONFIG_H_
 #define SATRAP_COMMON_CONFIG_JOB_CONFIG_H_

@@ -1,7 +1,7 @@
 // Positions, sizes and names that follow from a job and that several roles need. They are not in
 // job_config.h, because the code there, which loads and checks jobs, links librdkafka.
 //
-// Thread-safe: functions of their arguments. The references are into the arguments.
+// Thread-safe: the functions depend only on their arguments. The references are into the arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_JOB_FACTS_H_
 #define SATRAP_COMMON_CONFIG_JOB_FACTS_H_

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
 
 namespace satrap {
@@ -18,7 +19,8 @@ bool IsDnsLabel(absl::string_view name) {
 }
 
 bool IsRunName(absl::string_view name) {
-  return IsDnsLabel(name) && name.size() <= kLongestRunName && absl::ascii_islower(name.front());
+  return IsDnsLabel(name) && name.size() <= kLongestRunName && absl::ascii_islower(name.front()) &&
+         !absl::EndsWith(name, "-members");
 }
 
 bool IsObjectName(absl::string_view name) {

@@ -16,12 +16,14 @@ namespace satrap {
 // its pods, and "-embedding-worker" has 17.
 inline constexpr size_t kLongestRunName = 35;
 inline constexpr char kRunNameRule[] =
-    "must have at most 35 lower-case letters, digits and '-', begin with a letter and not end with "
-    "'-'";
+    "must have at most 35 lower-case letters, digits and '-', begin with a letter, and not end "
+    "with "
+    "'-' or '-members'";
 inline constexpr char kObjectNameRule[] =
     "must be a name of Kubernetes (RFC 1123: lower-case letters, digits, '-' and '.')";
 
 // The name of a run in a cluster. One of its objects is a Service, whose name begins with a letter.
+// Job RUN-members of a run must not be Job RUN of another.
 bool IsRunName(absl::string_view name);
 // A label of RFC 1123, such as the name of a namespace.
 bool IsDnsLabel(absl::string_view name);

@@ -15,7 +15,7 @@ TEST(KubernetesNamesTest, ARunHasANameThatAllItsObjectsCanBeNamedAfter) {
   for (const std::string& name :
        {std::string(), std::string("2-demo"), std::string("Demo"), std::string("demo_lr"),
         std::string("demo-"), std::string("-demo"), std::string("a.b"), std::string("a b"),
-        std::string(kLongestRunName + 1, 'x')}) {
+        std::string("demo-members"), std::string(kLongestRunName + 1, 'x')}) {
     EXPECT_FALSE(IsRunName(name)) << name;
   }
 }

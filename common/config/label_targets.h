@@ -1,7 +1,7 @@
 // Which labels the losses of a job accept, and from which labels a loss can learn nothing
 // (docs/models.md, "What labels a loss takes").
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_LABEL_TARGETS_H_
 #define SATRAP_COMMON_CONFIG_LABEL_TARGETS_H_

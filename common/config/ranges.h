@@ -7,7 +7,7 @@
 // checks the submessages that are set. `prefix` begins the path of each field: "" or
 // "tables[0].segments[1].optimizer.", for example.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_RANGES_H_
 #define SATRAP_COMMON_CONFIG_RANGES_H_

@@ -73,7 +73,7 @@ void CheckNumber(const Message& message, const FieldDescriptor* field, int index
           list ? get.GetRepeatedDouble(message, field, index) : get.GetDouble(message, field),
           problems);
     default:
-      CHECK(false) << field->full_name() << " has a range and is no number that can have one";
+      CHECK(false) << field->full_name() << " has a range but is not a number that can have one";
   }
 }
 

@@ -1,7 +1,7 @@
 // The ranges of numeric settings, which are options of the fields (proto/options.proto). These
 // functions check a message against its ranges, and name a range in errors and in docs/config.md.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_SETTING_RANGES_H_
 #define SATRAP_COMMON_CONFIG_SETTING_RANGES_H_

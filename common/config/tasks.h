@@ -1,6 +1,6 @@
 // What a job predicts (ModelConfig.tasks). Names of columns are resolved to positions.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_TASKS_H_
 #define SATRAP_COMMON_CONFIG_TASKS_H_

@@ -1,6 +1,6 @@
 // Strict reading and writing of protobuf text.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_TEXT_FORMAT_H_
 #define SATRAP_COMMON_CONFIG_TEXT_FORMAT_H_

@@ -85,10 +85,9 @@ void ValidateFeature(const JobConfig& job, Problems* problems) {
                       feature.missing() == FeatureConfig::AS_ID;
   if (!one_id || feature.pooling() != FeatureConfig::SUM ||
       feature.transfer() == FeatureConfig::POOLED) {
-    problems->Add(path,
-                  absl::StrCat("must have one id in every sample, that is, an ID column, missing "
-                               "AS_ID, pooling SUM and transfer AUTO or ROWS; '",
-                               feature.name(), "' does not"));
+    problems->Add(path, absl::StrCat("needs exactly one id in every sample; feature '",
+                                     feature.name(), "' must have an ID column, missing: AS_ID, ",
+                                     "pooling: SUM and transfer: AUTO or ROWS"));
   }
 }
 

@@ -63,23 +63,24 @@ TEST(ValidateCandidatesTest, TheLossesNeedCandidatesAndCandidatesALoss) {
 TEST(ValidateCandidatesTest, TheFeatureHasOneIdInEverySample) {
   EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'thing' count: 10")),
             "model.candidates.feature: must be a feature of data.features, got 'thing'");
-  const std::string refused =
-      "model.candidates.feature: must have one id in every sample, that is, an ID column, missing "
-      "AS_ID, pooling SUM and transfer AUTO or ROWS; ";
-  EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'tags' count: 10")), refused + "'tags' does not");
+  const auto refused = [](const std::string& feature) {
+    return "model.candidates.feature: needs exactly one id in every sample; feature '" + feature +
+           "' must have an ID column, missing: AS_ID, pooling: SUM and transfer: AUTO or ROWS";
+  };
+  EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'tags' count: 10")), refused("tags"));
   JobConfig job = CandidateJob();
   FeatureConfig* const item = job.mutable_data()->mutable_features(1);
   item->set_missing(FeatureConfig::SKIP);
-  EXPECT_EQ(ProblemsOf(job), refused + "'item' does not");
+  EXPECT_EQ(ProblemsOf(job), refused("item"));
   item->clear_missing();
   item->set_transfer(FeatureConfig::POOLED);
-  EXPECT_EQ(ProblemsOf(job), refused + "'item' does not");
+  EXPECT_EQ(ProblemsOf(job), refused("item"));
   item->set_transfer(FeatureConfig::ROWS);
   EXPECT_EQ(ProblemsOf(job), "");
   item->clear_column();
   item->add_cross_columns("user");
   item->add_cross_columns("item");
-  EXPECT_EQ(ProblemsOf(job), refused + "'item' does not");
+  EXPECT_EQ(ProblemsOf(job), refused("item"));
 }
 
 TEST(ValidateCandidatesTest, CountsAreThoseOfTheLoss) {

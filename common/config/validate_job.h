@@ -1,7 +1,7 @@
 // Checks whether a job is valid. Shapes inside the dense network are checked by the network itself
 // (nn_worker/graph).
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_VALIDATE_JOB_H_
 #define SATRAP_COMMON_CONFIG_VALIDATE_JOB_H_
@@ -16,10 +16,10 @@
 namespace satrap {
 
 // OK, or INVALID_ARGUMENT with every problem, one per line: the field's path, the range or choice,
-// and the value got. REQUIRES: defaults are filled in.
+// and the value got. REQUIRES: defaults are filled in
 absl::Status ValidateJob(const JobConfig& job);
 
-// The problems that ValidateJob reports, as a list. REQUIRES: defaults are filled in.
+// The problems that ValidateJob reports, as a list. REQUIRES: defaults are filled in
 Problems ProblemsOfJob(const JobConfig& job);
 
 // The parts of ValidateJob.
@@ -29,9 +29,9 @@ void ValidateTables(const JobConfig& job, Problems* problems);
 void ValidateCandidates(const JobConfig& job, Problems* problems);
 void ValidateKubernetes(const JobConfig& job, Problems* problems);
 
-// The names of the columns that records have: those of the parser, followed by those of Kafka's
-// messages (KafkaColumn). A feature may read a column of `ids`, which include the keys and headers
-// of messages. A numeric may read a column of `numerics`, which include the broker's time.
+// The names of the columns that records have: first the parser's columns, then the columns of
+// Kafka's messages (KafkaColumn). A feature may read a column of `ids`, which include the keys and
+// headers of messages. A numeric may read a column of `numerics`, which include the broker's time.
 struct ColumnNames {
   std::vector<std::string> ids;
   std::vector<std::string> lists;  // the `ids` that may have several values in a record

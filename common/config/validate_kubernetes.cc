@@ -141,8 +141,14 @@ void CheckPod(const KubernetesPod& pod, const std::string& path, bool has_card,
   }
   for (int i = 0; i < pod.node_selector_size(); ++i) {
     const KubernetesNodeLabel& label = pod.node_selector(i);
-    CheckLabel(absl::StrCat(path, ".node_selector[", i, "]"), label.name(), label.value(), "name",
-               problems);
+    const std::string field = absl::StrCat(path, ".node_selector[", i, "]");
+    CheckLabel(field, label.name(), label.value(), "name", problems);
+    for (int other = 0; other < i; ++other) {
+      if (pod.node_selector(other).name() != label.name()) continue;
+      problems->Add(field + ".name", absl::StrCat("must be there once, and node_selector[", other,
+                                                  "] has ", label.name(), ", too"));
+      break;
+    }
   }
   for (int i = 0; i < pod.tolerations_size(); ++i) {
     const KubernetesToleration& toleration = pod.tolerations(i);

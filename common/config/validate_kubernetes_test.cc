@@ -107,6 +107,15 @@ TEST(ValidateKubernetes, QuantitiesAreThoseOfKubernetes) {
   }
 }
 
+TEST(ValidateKubernetes, ALabelOfNodesIsGivenOnce) {
+  EXPECT_EQ(ProblemsOf(JobInCluster(R"(embedding_ps {
+                node_selector { name: 'disk' value: 'ssd' }
+                node_selector { name: 'zone' value: 'a' }
+                node_selector { name: 'disk' value: 'hdd' } })")),
+            "kubernetes.embedding_ps.node_selector[2].name: must be there once, and "
+            "node_selector[0] has disk, too");
+}
+
 TEST(ValidateKubernetes, OnlyAnNnWorkerOnACardHasOne) {
   const std::string set = "kubernetes.nn_worker.card=amd.com/gpu";
   EXPECT_EQ(ProblemsOf(JobInCluster(), {set, "nn_worker.device=CUDA"}), "");

@@ -1,7 +1,7 @@
 // The names in WarmStartConfig.only: which tables and dense parameters a run takes from the model
 // that it starts from.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_CONFIG_WARM_START_H_
 #define SATRAP_COMMON_CONFIG_WARM_START_H_

@@ -3,7 +3,7 @@
 //
 //     cannot write runs/demo/models/1/dense.bin: No space left on device
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_FILE_FILE_ERROR_H_
 #define SATRAP_COMMON_FILE_FILE_ERROR_H_

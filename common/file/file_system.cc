@@ -79,8 +79,8 @@ class DiskFile final : public WritableFile {
   absl::Status Sync() override {
     const absl::Status status = WriteRest();
     if (!status.ok()) return status;
-    // Bytes that were written past the page cache need fsync, too: it also saves the list of the
-    // file's blocks and empties the disk's own cache.
+    // Bytes that bypassed the page cache need fsync, too: it also saves the list of the file's
+    // blocks and empties the disk's own cache.
     return fsync(fd_) == 0 ? absl::OkStatus() : FileError("write", path_);
   }
 

@@ -221,7 +221,7 @@ TEST_F(DiskFileSystemTest, ALimitOfFileSizesIsAFullDisk) {
   }
 }
 
-TEST_F(DiskFileSystemTest, AReaderSkipsWhatItIsToldAndNothingIsLeftBehindTheEnd) {
+TEST_F(DiskFileSystemTest, AReaderSkipsWhatItIsToldAndNothingIsLeftAfterTheEnd) {
   const std::string content = BytesOf(200000);
   Write("file", content);
   // Passes on Read but not Skip, so that the default implementation of Skip, which reads, is

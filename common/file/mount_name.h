@@ -1,6 +1,6 @@
 // The kind of file system on which a path lies, for messages.
 //
-// Thread-safe: functions of their arguments and of the machine's mounts.
+// Thread-safe: the functions depend only on their arguments and on the machine's mounts.
 
 #ifndef SATRAP_COMMON_FILE_MOUNT_NAME_H_
 #define SATRAP_COMMON_FILE_MOUNT_NAME_H_

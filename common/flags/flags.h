@@ -16,7 +16,7 @@
 // value, so the next word does not belong to it. A word that begins with two dashes is never the
 // value of the flag before it: write --name=--value.
 //
-// Thread-safe if the variables are: functions of their arguments.
+// Thread-safe if the variables are: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_FLAGS_FLAGS_H_
 #define SATRAP_COMMON_FLAGS_FLAGS_H_

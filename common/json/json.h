@@ -8,7 +8,7 @@
 // null. (Protobuf's own JSON writes 64-bit numbers as strings, NaN as "NaN", and names in no fixed
 // order.)
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_JSON_JSON_H_
 #define SATRAP_COMMON_JSON_JSON_H_

@@ -74,7 +74,7 @@ class KafkaClient {
   // "b1:9092,b2:9092"
   const std::string& brokers() const { return brokers_; }
 
-  // Serves callbacks; waits up to `timeout_ms` for one.
+  // Runs the callbacks that are due. If none is due, waits up to `timeout_ms` for one.
   void Poll(int timeout_ms) { rd_kafka_poll(client_, timeout_ms); }
 
   ConnectionTrouble::Last trouble() const { return state_->trouble.last(); }
@@ -83,8 +83,8 @@ class KafkaClient {
   // UNAVAILABLE; PERMISSION_DENIED if login or TLS failed.
   absl::Status Unreachable(absl::string_view within) const;
   // KafkaError for a request to the cluster. After a time-out the error also says what is wrong
-  // with the connections, such as the host of a broker that does not resolve. Serves callbacks.
-  // REQUIRES: code is an error
+  // with the connections, for example that the name of a broker's host does not resolve. First runs
+  // the callbacks that are due, because they record such errors. REQUIRES: code is an error
   absl::Status Failed(absl::string_view doing, rd_kafka_resp_err_t code,
                       absl::string_view text = "") const;
 

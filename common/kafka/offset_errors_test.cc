@@ -23,7 +23,7 @@ TEST(OffsetErrorsTest, AnOffsetThatDoesNotExceedTheLastOneIsAFaultOfTheClient) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("offset 7 of clicks/3 came where 8"));
 }
 
-TEST(OffsetErrorsTest, WhatIsBeforeTheFirstOffsetOrBehindTheEndIsLost) {
+TEST(OffsetErrorsTest, WhatIsBeforeTheFirstOffsetOrAfterTheEndIsLost) {
   absl::optional<MessageSource::Lost> lost;
   absl::Status status = OffsetRefused(kPartition, 10, {50, 90}, &lost);
   EXPECT_EQ(status.code(), absl::StatusCode::kOutOfRange);

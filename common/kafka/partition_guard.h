@@ -5,9 +5,9 @@
 // before the place where reading begins. From time to time, and when there is reason to doubt, it
 // reads the anchor again with a client of its own. This is called a look. The look must find the
 // same value, or no message (retention, compaction). After that the anchor is the last message that
-// was read before this look, because that message is now known to be of the same topic. If a
-// partition has no message before its start, it counts as changed if its first offset has gone back
-// to 0.
+// was read before this look, because that message is now known to be of the same topic. A partition
+// without a message before the place where reading begins has no anchor at first. Until it has one,
+// it counts as changed once its first offset has gone back to 0.
 //
 // A guard may begin with the anchor of an earlier reader. Then it looks at once, and again each
 // second while the brokers do not answer. awaits_look() says for each partition whether the
@@ -63,7 +63,8 @@ class PartitionGuard {
   PartitionGuard(const PartitionGuard&) = delete;
   PartitionGuard& operator=(const PartitionGuard&) = delete;
 
-  // Call this after reading `message`, the last message of its partition that was read so far.
+  // Call this after reading from a partition. `message` is the newest message that was read from
+  // it.
   void NoteRead(size_t index, const MessageMark& message);
   // Call these when the brokers report that the partition ends at `end`, or that it does not exist.
   // If the end goes back, or the partition exists again, there is reason to doubt, and the guard
@@ -113,8 +114,8 @@ class PartitionGuard {
   void Ask(const std::vector<Asked>& asked, const std::vector<PartitionQuestion>& questions);
   void Take(const Asked& asked, const PartitionLook& look);
   void Keep() const;
-  // Whether any partition still awaits its look. Sets the error of partitions that have waited too
-  // long.
+  // Whether awaits_look() of any partition is true. Sets the error of each partition whose look has
+  // been awaited for too long.
   bool AnyAwaits();
   bool ending() const;
 

@@ -4,7 +4,8 @@
 // Partitions do not wait for each other: if a broker is down, is slow or refuses, partitions that
 // other brokers lead are still answered.
 //
-// Thread-safe: functions of their arguments. Each function says how long it may block.
+// Thread-safe: the functions depend only on their arguments. Each function says how long it may
+// block.
 
 #ifndef SATRAP_COMMON_KAFKA_PARTITION_LOOK_H_
 #define SATRAP_COMMON_KAFKA_PARTITION_LOOK_H_

@@ -5,7 +5,8 @@
 // Secrets (passwords, private keys) are refused as plain values, because the run's log keeps the
 // job. They are given as `file:PATH` or `env:NAME` and resolved when a client is made.
 //
-// Thread-safe: functions of their arguments, of files and of the process's environment.
+// Thread-safe: the functions depend only on their arguments, on files and on the process's
+// environment.
 
 #ifndef SATRAP_COMMON_KAFKA_SETTINGS_H_
 #define SATRAP_COMMON_KAFKA_SETTINGS_H_

@@ -2,7 +2,7 @@
 // rules of BatchScalingConfig are defined only here. Roles get their effective values from these
 // functions; the job itself keeps the values of the base batch.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_LEARNING_RATE_BATCH_SCALING_H_
 #define SATRAP_COMMON_LEARNING_RATE_BATCH_SCALING_H_

@@ -2,7 +2,7 @@
 // depending on the fields `why` and `kind` of its Ending (proto/control.proto). Coordinator and
 // launcher use the table, and docs/operations.md prints it.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_ROLE_CAUSE_TABLE_H_
 #define SATRAP_COMMON_ROLE_CAUSE_TABLE_H_

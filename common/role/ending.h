@@ -17,7 +17,7 @@
 // After a signal or a failed CHECK there is no file. So whoever starts a process first removes the
 // file that the previous process left.
 //
-// Thread-safe: functions of their arguments and of the file.
+// Thread-safe: the functions depend only on their arguments and on the file.
 
 #ifndef SATRAP_COMMON_ROLE_ENDING_H_
 #define SATRAP_COMMON_ROLE_ENDING_H_

@@ -4,7 +4,8 @@
 //                --listen=unix:/.../embedding_ps_0 --advertise=unix:/.../embedding_ps_0
 //   coordinator --config=run/job.textproto --listen=unix:/.../coordinator
 //
-// Roles get everything else from the coordinator. Thread-safe: functions of their arguments.
+// Roles get everything else from the coordinator. Thread-safe: the functions depend only on their
+// arguments.
 
 #ifndef SATRAP_COMMON_ROLE_ROLE_FLAGS_H_
 #define SATRAP_COMMON_ROLE_ROLE_FLAGS_H_
@@ -49,8 +50,9 @@ struct CoordinatorFlags {
   // to one. If `from` is empty, it begins from the newest cut.
   bool next_job = false;
   std::string from;  // only with next_job or a submission
-  // Which submission of the run this coordinator belongs to (common/checkpoint/run_end.h); 0: it is
-  // a launcher's. In pods next_job and from count only if the log has no such submission yet.
+  // Which submission of the run this coordinator belongs to
+  // (common/checkpoint/entries/run_end.h); 0: it is a launcher's. In pods next_job and from count
+  // only if the log has no such submission yet.
   int submission = 0;
   // How the previous generation ended. --ended is this Ending without its text, as protobuf text on
   // one line, and --cause is its text. Both may be missing.

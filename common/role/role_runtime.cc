@@ -184,7 +184,7 @@ std::string RoleRuntime::AddressOf(Role role, int index) const {
       return member.address();
     }
   }
-  CHECK(false) << MemberName(role, index) << " is no member of the run";
+  CHECK(false) << MemberName(role, index) << " is not a member of the run";
   return "";
 }
 

@@ -78,7 +78,7 @@ class SliceReader {
       }
       return static_cast<size_t>(length);
     }
-    return absl::InvalidArgumentError("frame has a field length of more than 5 bytes");
+    return absl::InvalidArgumentError("frame has a field whose length takes more than 5 bytes");
   }
 
  private:

@@ -1,7 +1,7 @@
 // The first checks of every receiver of a call: the header must parse, and the call must belong to
 // the receiver's own run.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_RPC_HEADER_H_
 #define SATRAP_COMMON_RPC_HEADER_H_

@@ -27,7 +27,8 @@ absl::StatusOr<Message> DoneOrError(absl::StatusOr<Message> answer, const Method
   if (error.ok()) {
     const Outcome outcome = OutcomeOf(*answer);
     if (outcome == OUTCOME_DONE) return answer;
-    error = absl::InternalError(absl::StrCat("an open call was answered ", Outcome_Name(outcome)));
+    error = absl::InternalError(
+        absl::StrCat("a call that is still open was answered ", Outcome_Name(outcome)));
   }
   return absl::Status(error.code(),
                       absl::StrCat(ShortName(method), " to ", peer, ": ", error.message()));

@@ -56,8 +56,8 @@ class NumberedClient {
   // (fields 1 and 2), because each attempt gets its own. `done` runs once, on a thread of the
   // executor or the channel, never inside this call, and after the number was closed. It gets an
   // answer whose outcome is DONE, or an error such as "PutBatch to embedding_worker 2: ...". Errors
-  // are those of the peer and of ReliableCall, INTERNAL if an open call was answered OLD, and
-  // CANCELLED after CancelAll.
+  // are those of the peer and of ReliableCall, INTERNAL if a call that is still open was answered
+  // OLD, and CANCELLED after CancelAll.
   void Call(size_t peer, Message request, Callback done);
 
   // Like Call, but for a call that another process has numbered: `id` is sent unchanged.

@@ -3,7 +3,7 @@
 // (common/chunk/chunked_channel.h). MarkAnswerBegun (rpc.h) says more: that the attempt needs more
 // time. An error may have both marks; then this one says when the peer gave its last sign.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_COMMON_RPC_SIGN_OF_LIFE_H_
 #define SATRAP_COMMON_RPC_SIGN_OF_LIFE_H_

@@ -78,8 +78,8 @@ class BadNetwork final : public Channel {
  public:
   struct Odds {
     std::vector<int> copies;    // of a request; each is as likely as the others, 0 loses it
-    uint64_t lost_answers = 1;  // one of so many
-    uint64_t late = 1;          // one of so many messages takes up to a minute
+    uint64_t lost_answers = 1;  // one answer in this many is lost
+    uint64_t late = 1;          // one message in this many takes up to a minute
   };
   BadNetwork(Odds odds, ManualExecutor* executor, SplitMix64* random, Handler* handler)
       : odds_(std::move(odds)), executor_(executor), random_(random), handler_(handler) {}

@@ -162,7 +162,7 @@ TEST_F(FileBlockReaderTest, WhatIsRefusedInAFileThatWasReadBeforeIsSkippedSilent
   EXPECT_EQ(progress.warnings_size(), 0);
 }
 
-TEST_F(FileBlockReaderTest, ABadRecordHasThePositionOfTheGoodOneBehindIt) {
+TEST_F(FileBlockReaderTest, ABadRecordHasThePositionOfTheGoodOneAfterIt) {
   split_index_ = 3;
   ASSERT_TRUE(Open("bad\n0,1\nbad\n\n0,2\nbad\nbad\n0,3\n0,4\nbad\n", 2).ok());
   EXPECT_EQ(Next(), "0: 1 2");

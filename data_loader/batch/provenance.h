@@ -1,6 +1,6 @@
 // Makes the provenance of a part's contents (ProvenanceRange in proto/hot.proto).
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_PROVENANCE_H_
 #define SATRAP_DATA_LOADER_BATCH_PROVENANCE_H_

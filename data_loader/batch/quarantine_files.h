@@ -22,10 +22,10 @@ namespace satrap {
 // offset and line, and returns the number of lines. Replaces an earlier merged pair, or only
 // removes it if there are no lines. The original pairs stay, so this may be called again.
 //
-// With a ledger, keeps a line of the train stream only if the ledger shows that what the line
-// belongs to is consumed: the first record of its block, or the whole split. (A line belongs to the
-// whole split if it comes after the split's last record, or is in a block in which a seeded split
-// leaves no train record.) If `ledger` is null, keeps all lines.
+// With a ledger, keeps a line of the train stream only if the ledger shows that the first record of
+// the line's block is consumed. Two kinds of lines are kept only if the whole split is consumed:
+// lines after the split's last record, and lines in a block in which a seeded split leaves no train
+// record. If `ledger` is null, keeps all lines.
 //
 // Omits an incomplete end of a pair, which a killed loader has left. Errors of the disk name the
 // file. Needs about 60 bytes of memory per bad line.

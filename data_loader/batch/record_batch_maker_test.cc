@@ -249,7 +249,7 @@ TEST_F(RecordBatchMakerTest, ProvenanceTellsCountsOfLinesAndEndsOfSplits) {
   }
 }
 
-TEST_F(RecordBatchMakerTest, LinesBehindTheLastRecordBelongToItsBlockUnlessThatIsFull) {
+TEST_F(RecordBatchMakerTest, LinesAfterTheLastRecordBelongToItsBlockUnlessThatIsFull) {
   JobConfig job = FileJob(dir_, 0);
   dir_.Write("data", "0,0\n0,1\nbad\n0,2\nbad\n");
   for (const auto& [shuffle_rows, expected] :
@@ -269,7 +269,7 @@ TEST_F(RecordBatchMakerTest, EvaluationTellsNoEnds) {
   EXPECT_EQ(epoch.batches[0][0].header.part().provenance_size(), 1);
 }
 
-TEST_F(RecordBatchMakerTest, AFullBatchCarriesTheEndOfItsSplitIfItIsBehindIt) {
+TEST_F(RecordBatchMakerTest, AFullBatchCarriesTheEndOfItsSplitIfItIsAfterIt) {
   const Epoch epoch = Run(FileJob(dir_, 8));
   ASSERT_EQ(epoch.batches.size(), 2u);
   EXPECT_TRUE(epoch.batches[1][0].header.part().provenance(1).ends_split());

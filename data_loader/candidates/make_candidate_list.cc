@@ -165,7 +165,7 @@ absl::StatusOr<CandidateList> ReadItemFile(const JobConfig& job, const std::stri
     }
     counted = has_count;
     if (line.too_long || !ids.Find(item, &id)) {
-      return refused(absl::StrCat("'", item.substr(0, 64), "' is no id of feature '",
+      return refused(absl::StrCat("'", item.substr(0, 64), "' is not an id of feature '",
                                   job.model().candidates().feature(), "'"));
     }
     if (!seen.insert(id).second) return refused(absl::StrCat("the item '", item, "' occurs twice"));

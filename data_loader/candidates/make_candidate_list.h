@@ -3,7 +3,8 @@
 // counted, and for that all files are read once more before the run begins. Memory is bounded by
 // the number of distinct items (kMostListedItems).
 //
-// Thread-safe: functions of their arguments and of the disk. Calls wait for the disk.
+// Thread-safe: the functions depend only on their arguments and on the disk. Calls wait for the
+// disk.
 
 #ifndef SATRAP_DATA_LOADER_CANDIDATES_MAKE_CANDIDATE_LIST_H_
 #define SATRAP_DATA_LOADER_CANDIDATES_MAKE_CANDIDATE_LIST_H_

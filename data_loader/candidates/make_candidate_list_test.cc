@@ -73,13 +73,13 @@ TEST_F(MakeCandidateListTest, AnItemOfAVocabularyIsItsPosition) {
   ColumnConfig* const column = job_.mutable_data()->mutable_csv()->mutable_columns(1);
   for (const char* word : {"ant", "bee", "cat"}) column->add_vocabulary(word);
   EXPECT_EQ(ItemsOf("cat\nant\n")->ids, (std::vector<uint64_t>{2, 0}));
-  EXPECT_EQ(RefusalOf("cat\ndog\n"), ":2: 'dog' is no id of feature 'thing'");
+  EXPECT_EQ(RefusalOf("cat\ndog\n"), ":2: 'dog' is not an id of feature 'thing'");
 }
 
 TEST_F(MakeCandidateListTest, ItemsOfASyntheticLogAreNumbers) {
   job_.mutable_data()->mutable_synthetic()->add_vocabulary_sizes(10);
   EXPECT_EQ(ItemsOf("7\n5\n")->ids, (std::vector<uint64_t>{7, 5}));
-  EXPECT_EQ(RefusalOf("seven\n"), ":1: 'seven' is no id of feature 'thing'");
+  EXPECT_EQ(RefusalOf("seven\n"), ":1: 'seven' is not an id of feature 'thing'");
 }
 
 TEST_F(MakeCandidateListTest, ABadFileIsRefusedWithItsLine) {

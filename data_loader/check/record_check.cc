@@ -83,7 +83,7 @@ RecordCheck::Fault RecordCheck::Check(const RecordBlock& records, std::string* r
     if (!(x < numeric.low) && !(x > numeric.high)) continue;
     const float value = numeric.transform.Transformed(x);
     if (!IsBeyond(value)) continue;
-    *reason = BeyondText(absl::StrCat("column ", numeric.name,
+    *reason = BeyondText(absl::StrCat("column '", numeric.name, "'",
                                       value == x ? "" : absl::StrCat(" (", x, " in the data)")),
                          value);
     return Fault::kNumber;
@@ -95,7 +95,7 @@ RecordCheck::Fault RecordCheck::Check(const RecordBlock& records, std::string* r
   for (const List& list : lists_) {
     for (const float value : records.list_values(row, list.column)) {
       if (!IsBeyond(value)) continue;
-      *reason = BeyondText(absl::StrCat("column ", list.name), value);
+      *reason = BeyondText(absl::StrCat("column '", list.name, "'"), value);
       return Fault::kNumber;
     }
   }

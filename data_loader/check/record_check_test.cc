@@ -91,9 +91,9 @@ TEST(RecordCheckTest, NumbersBeyondTheLimitAreRefusedWhereTheyReachTheNetwork) {
   EXPECT_EQ(Check(Job(), {.x = 1e15f}).first, Fault::kNone);
   EXPECT_EQ(Check(Job(), {.x = kMissingNumeric}).first, Fault::kNone);
   EXPECT_EQ(Check(Job(), {.x = -1e22f}).second,
-            "column x: -1e+22 is beyond 1e15, the largest number that a model takes");
+            "column 'x': -1e+22 is beyond 1e15, the largest number that a model takes");
   EXPECT_EQ(Check(Job(), {.tag = 1e16f}).second,
-            "column tags: 1e+16 is beyond 1e15, the largest number that a model takes");
+            "column 'tags': 1e+16 is beyond 1e15, the largest number that a model takes");
   EXPECT_EQ(Check(Job(), {.weight = 1e16f}).second,
             "the weight: 1e+16 is beyond 1e15, the largest number that a model takes");
   const JobConfig regression = Job("", "tasks { name: 'a' loss: MSE }");
@@ -110,9 +110,9 @@ TEST(RecordCheckTest, WhatCountsIsTheNumberAfterItsTransform) {
   EXPECT_EQ(Check(wide, {.x = 1e26f}).first, Fault::kNumber);
   const JobConfig narrow = Job("transform: STANDARDISE mean: 5 stddev: 0.001");
   EXPECT_EQ(Check(narrow, {.x = 1e11f}).first, Fault::kNone);
-  EXPECT_EQ(
-      Check(narrow, {.x = 2e12f}).second,
-      "column x (2e+12 in the data): 2e+15 is beyond 1e15, the largest number that a model takes");
+  EXPECT_EQ(Check(narrow, {.x = 2e12f}).second,
+            "column 'x' (2e+12 in the data): 2e+15 is beyond 1e15, the largest number that a model "
+            "takes");
   EXPECT_EQ(Check(narrow, {.x = 3e38f}).first, Fault::kNumber) << "it becomes infinite";
 }
 

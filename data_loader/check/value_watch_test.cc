@@ -142,10 +142,10 @@ TEST_F(ValueWatchTest, TheFirstRefusedRecordOfEachKindIsToldOf) {
   ValueWatch watch(Job(), VALID_STREAM);
   watch.NoteRefused(RecordCheck::Fault::kLabel, "a.csv", "label y: 5 is not");
   watch.NoteRefused(RecordCheck::Fault::kLabel, "b.csv", "label y: 6 is not");
-  watch.NoteRefused(RecordCheck::Fault::kNumber, "c.csv", "column x: 1e22");
+  watch.NoteRefused(RecordCheck::Fault::kNumber, "c.csv", "column 'x': 1e22");
   EXPECT_THAT(WarningsOf(watch),
               ElementsAre(AllOf(HasSubstr("validation data"), HasSubstr("a.csv: label y: 5")),
-                          HasSubstr("c.csv: column x: 1e22")));
+                          HasSubstr("c.csv: column 'x': 1e22")));
 }
 
 }  // namespace

@@ -114,8 +114,8 @@ class PartitionBlocks {
   const std::string& name() const { return name_; }  // "clicks/3"
 
  private:
-  // Offsets [first, end) that the ledger knows: those of one open block, or those of one or more
-  // blocks without gaps between them that are done.
+  // Offsets [first, end) that the ledger knows. They belong to one open block, or to one or more
+  // blocks that are done and have no gaps between them.
   struct Known {
     uint64_t first;
     uint64_t end;

@@ -36,9 +36,9 @@ struct ProduceProgress {
   double fraction = 0;    // fraction of the files' bytes that are read
 };
 
-// The number of the topic's partitions. If messages cannot be written to the topic, even if only
-// because a partition's own broker does not answer, fails within 15 s and says why. Errors are
-// those of KafkaCluster (common/kafka/cluster.h).
+// Returns the number of the topic's partitions. Fails within 15 s, and says why, if messages cannot
+// be written to one of the partitions, for example because its own broker does not answer. Errors
+// are those of KafkaCluster (common/kafka/cluster.h).
 absl::StatusOr<size_t> FindTopic(const KafkaConfig& kafka, const std::string& topic);
 
 // Writes all lines in order. In the topic, lines with equal keys keep their order, and so do all

@@ -1,7 +1,7 @@
 // Shows the bytes of a bad record in a reason: only a few of them, and always printable, so that a
 // reason is one line in a terminal, a log and a quarantine file.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_BAD_TEXT_H_
 #define SATRAP_DATA_LOADER_PARSER_BAD_TEXT_H_

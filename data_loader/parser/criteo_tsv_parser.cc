@@ -104,8 +104,9 @@ class CriteoTsvParser final : public Parser {
   }
   ABSL_ATTRIBUTE_NOINLINE const char* BadLine(absl::string_view line, const Tabs& tabs) {
     if (!tabs.has_nul) {
-      return Bad(absl::StrCat(tabs.count + 1, " columns between tabs in ", ShownText(line),
-                              ", not ", kColumns, ": label, I1 .. I13, C1 .. C26"));
+      return Bad(absl::StrCat(ShownText(line), " has ", tabs.count + 1,
+                              " columns between tabs instead of ", kColumns,
+                              " (label, I1 .. I13, C1 .. C26)"));
     }
     const size_t at = line.find('\0');
     const absl::string_view before = line.substr(0, at);

@@ -115,7 +115,7 @@ TEST_F(CriteoTsvParserTest, AReasonNamesTheColumnShowsItsTextAndSaysWhatWouldDo)
       testing::AllOf(testing::HasSubstr("a NUL byte at byte "),
                      testing::HasSubstr(" in column C1: "), testing::HasSubstr(R"(a\x00\x62)")));
   EXPECT_EQ(std::string(parser_->Parse("1\t2", &block_).reason),
-            R"(2 columns between tabs in '1\t2', not 40: label, I1 .. I13, C1 .. C26)");
+            R"('1\t2' has 2 columns between tabs instead of 40 (label, I1 .. I13, C1 .. C26))");
 }
 
 TEST_F(CriteoTsvParserTest, AnEmptyLineIsNoRecordAndABadOneLeavesNothing) {

@@ -9,9 +9,9 @@
 namespace satrap {
 namespace {
 
-// The spellings of the label `number`, 1 or 0: those that the job gives. If it gives none, they are
+// The spellings of the label `number`, which is 1 or 0. The job may give them. By default they are
 // "1" or "0" and, by the newest record rules, also "1.0" or "0.0", because pandas writes a column
-// of integers as floats if some of its values are missing.
+// of integers as floats when some of its values are missing.
 std::vector<std::string> SpellingsOf(int number,
                                      const google::protobuf::RepeatedPtrField<std::string>& given,
                                      RecordRules rules) {
@@ -64,7 +64,7 @@ std::string BadLabel(const CsvColumn& column, absl::string_view field) {
     std::sort(by_position.begin(), by_position.end());
     std::vector<std::string> words;
     for (auto& [position, word] : by_position) words.push_back(std::move(word));
-    return absl::StrCat(holds, ", which is no class of its vocabulary: ", ShownTexts(words),
+    return absl::StrCat(holds, ", which is not a class of its vocabulary: ", ShownTexts(words),
                         OrMissing(column));
   }
   return absl::StrCat(holds, " where a label belongs: ", ShownTexts(column.positive_values),

@@ -224,7 +224,7 @@ TEST(CsvParserTest, AQuotedFieldIsMissingWhereTheSameStringIsWithoutQuotes) {
   }
 }
 
-TEST(CsvParserTest, AQuoteThatIsNotClosedOrHasTextBehindItMakesABadRecord) {
+TEST(CsvParserTest, AQuoteThatIsNotClosedOrHasTextAfterItMakesABadRecord) {
   const std::string columns = R"(columns { name: "y" kind: LABEL } columns { name: "a" kind: ID })";
   Csv csv(columns);
   EXPECT_EQ(csv.ReasonOf(R"(1,"a)"),
@@ -323,7 +323,7 @@ TEST(CsvParserTest, AReasonNamesTheColumnShowsItsTextAndSaysWhatWouldDo) {
           missing);
   EXPECT_EQ(csv.ReasonOf("1,1,1,1,,1,five,a"), "column 'rating' holds 'five'" + number + missing);
   EXPECT_EQ(csv.ReasonOf("1,1,1,1,,1,1,c"),
-            "column 'kind' holds 'c', which is no class of its vocabulary: 'a', 'b'" + missing);
+            "column 'kind' holds 'c', which is not a class of its vocabulary: 'a', 'b'" + missing);
   EXPECT_EQ(csv.ReasonOf("1,1,1,1,,,,"),
             "no label is known: 'y', 'rating', 'kind' are all missing");
 }

@@ -113,7 +113,7 @@ TEST(RecordBlockTest, RowsHaveTheColumnsAndTheTimeOfTheirMessage) {
   EXPECT_TRUE(block.IsMissing(3, 2));
 }
 
-TEST(SchemaTest, ColumnsOfMessagesComeBehindThoseOfTheText) {
+TEST(SchemaTest, ColumnsOfMessagesComeAfterThoseOfTheText) {
   DataConfig data;
   data.mutable_criteo_tsv();
   KafkaColumn* const key = data.mutable_kafka()->add_columns();

@@ -24,7 +24,8 @@ struct Mark {
 
 // A format that cannot be read, and how it is recognised: by at least four bytes, or by three of
 // which one never occurs in text. A CSV file may begin with `ORC` or `PK`, so these alone prove
-// nothing.
+// nothing. The list has the formats that tables and logs come in, and what is downloaded or named
+// by mistake. Formats that begin with plain words or digits, such as cpio or GIF, are not in it.
 struct Foreign {
   Mark first;
   Mark second;              // may have no bytes
@@ -74,6 +75,28 @@ const Foreign kForeign[] = {
     {{0, Literal("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")}, {}, false, "an Excel workbook", kWriteCsv},
     {{0, Literal("MATLAB 5.0 MAT-file")}, {}, false, "a MATLAB file", kWriteCsv},
     {{0, Literal("<stata_dta>")}, {}, false, "a Stata file", kWriteCsv},
+    {{0, Literal("CDF\x01")}, {}, false, "a NetCDF file", kWriteCsv},
+    {{0, Literal("CDF\x02")}, {}, false, "a NetCDF file", kWriteCsv},
+    {{0, Literal("CDF\x05")}, {}, false, "a NetCDF file", kWriteCsv},
+    {{0, Literal("\x0e\x03\x13\x01")}, {}, false, "an HDF4 file", kWriteCsv},
+    {{0, Literal("$FL2@(#)")}, {}, false, "an SPSS file", kWriteCsv},
+    {{0, Literal("$FL3@(#)")}, {}, false, "an SPSS file", kWriteCsv},
+    {{12, Literal("\xc2\xea\x81\x60\xb3\x14\x11\xcf")}, {}, false, "a SAS file", kWriteCsv},
+    {{0, Literal("<?xml ")}, {}, false, "an XML document", kWriteCsv},
+    {{0, Literal("{\\rtf1")}, {}, false, "an RTF document", kWriteCsv},
+    {{0, Literal("]\x00\x00\x80\x00")}, {}, false, "compressed with lzma", kCompressAnew},
+    {{0, Literal("MSCF\x00\x00\x00\x00")}, {}, false, "a cabinet archive", kUnpack},
+    {{0, Literal("!<arch>\n")}, {}, false, "an ar archive or a Debian package", kUnpack},
+    {{0, Literal("\xed\xab\xee\xdb")}, {}, false, "an RPM package", kUnpack},
+    {{0, Literal("\x7f"
+                 "ELF")},
+     {},
+     false,
+     "a program",
+     kFetch},
+    {{0, Literal("\x89PNG\r\n\x1a\n")}, {}, false, "an image", kFetch},
+    {{0, Literal("\xff\xd8\xff\xe0")}, {}, false, "an image", kFetch},
+    {{0, Literal("\xff\xd8\xff\xe1")}, {}, false, "an image", kFetch},
     {{0, Literal("%PDF-")}, {}, false, "a PDF document", kFetch},
     {{0, Literal("<!DOCTYPE html")}, {}, false, "a web page", kFetch},
     {{0, Literal("<!doctype html")}, {}, false, "a web page", kFetch},

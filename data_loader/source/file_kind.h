@@ -1,7 +1,7 @@
 // Finds out what a file contains by its first bytes, not by its name. Names may be wrong, and if a
 // file is mistaken for another kind, all its records are bad.
 //
-// Thread-safe. IsText and SniffFile are functions of their arguments and the file.
+// Thread-safe. IsText and SniffFile depend only on their arguments and the file.
 
 #ifndef SATRAP_DATA_LOADER_SOURCE_FILE_KIND_H_
 #define SATRAP_DATA_LOADER_SOURCE_FILE_KIND_H_

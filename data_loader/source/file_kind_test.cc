@@ -49,6 +49,26 @@ TEST(FileKindTest, AFormatThatCannotBeReadIsNamedWithWhatToDo) {
       {"\x93NUMPY\x01", "is a NumPy array"},
       {"\x80\x04\x95\x10\0\0\0\0\0\0\0"s, "is a Python pickle"},
       {"SQLite format 3\0"s, "is an SQLite database"},
+      {"CDF\x01\0\0"s, "is a NetCDF file"},
+      {"CDF\x02\0\0"s, "is a NetCDF file"},
+      {"CDF\x05\0\0"s, "is a NetCDF file"},
+      {"\x0e\x03\x13\x01", "is an HDF4 file"},
+      {"$FL2@(#) SPSS DATA FILE", "is an SPSS file, which cannot be read: write it as CSV"},
+      {"$FL3@(#) SPSS DATA FILE", "is an SPSS file"},
+      {std::string(12, '\0') + "\xc2\xea\x81\x60\xb3\x14\x11\xcf", "is a SAS file"},
+      {"<?xml version=\"1.0\"?>", "is an XML document"},
+      {"{\\rtf1\\ansi", "is an RTF document"},
+      {"]\0\0\x80\0\xff\xff"s, "is compressed with lzma"},
+      {"MSCF\0\0\0\0"s, "is a cabinet archive"},
+      {"!<arch>\ndebian-binary",
+       "is an ar archive or a Debian package, which cannot be read: unpack"},
+      {"\xed\xab\xee\xdb", "is an RPM package"},
+      {"\x7f"
+       "ELF\x02",
+       "is a program, which cannot be read: this is not data"},
+      {"\x89PNG\r\n\x1a\n", "is an image"},
+      {"\xff\xd8\xff\xe0", "is an image"},
+      {"\xff\xd8\xff\xe1", "is an image"},
       {"version https://git-lfs/spec/v1\noid sha256:1", "fetch it with `git lfs pull`"},
       {"<!DOCTYPE html><html>", "is a web page, which cannot be read: this is not data"},
       {"\xff\xfey\0,\0"s, "is UTF-16, which cannot be read: convert it: iconv -t UTF-8 -f UTF-16"},
@@ -70,7 +90,7 @@ TEST(FileKindTest, TextThatBeginsLikeAFormatIsText) {
   for (const std::string& text :
        {"ORC,PK\n1,2\n"s, "PK,ORC\n1,2\n"s, "BZh9,a\n1,2\n"s, "PAR1,a\n1,2\n"s, "PAR1"s,
         "FEA1,b\nFEA2,c\n"s, "LZIP,a\n"s, "Obj,a\n"s, "\xef\xbb\xbfy,x\n"s, "7z\n"s, "Rar!\n"s,
-        "\xff\xfe,latin\n"s, "P"s}) {
+        "\xff\xfe,latin\n"s, "CDF,a\n"s, "$FL2,b\n"s, "]\n"s, "MSCF,a\n"s, "P"s}) {
     const auto kind = SniffFile(dir.Write("a", text));
     ASSERT_TRUE(kind.ok()) << kind.status();
     EXPECT_EQ(*kind, Compression::kNone) << text;

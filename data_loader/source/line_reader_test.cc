@@ -159,7 +159,7 @@ TEST(MultilineTest, ALineEndWithinQuotesDoesNotEndARecord) {
             (Lines{"1,\"a\r\nb\n\n\",x", "2,\"c\"", "", "3,5\" pipe", "4,\"d\ne\""}));
   EXPECT_EQ(RecordsOf(dir.Write("b", "\xef\xbb\xbf\"a\nb\"\nc")), (Lines{"\"a\nb\"", "c"}));
   EXPECT_EQ(RecordsOf(dir.Write("c", "\"a\"b\"\nc\"\n")), (Lines{"\"a\"b\"", "c\""}))
-      << "behind a closing quote another is a byte";
+      << "after a closing quote, another quote is an ordinary byte";
 }
 
 TEST(MultilineTest, ACommentIsOneLineWhateverQuotesItHolds) {

@@ -9,7 +9,8 @@
 // between these that keeps the size is not noticed. New files that match a glob do not become part
 // of the run.
 //
-// Thread-safe: functions of their arguments and of the disk. Calls wait for the disk.
+// Thread-safe: the functions depend only on their arguments and on the disk. Calls wait for the
+// disk.
 
 #ifndef SATRAP_DATA_LOADER_SOURCE_RUN_FILES_H_
 #define SATRAP_DATA_LOADER_SOURCE_RUN_FILES_H_

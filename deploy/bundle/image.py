@@ -302,7 +302,7 @@ def unpack(bundle, folder):
     root = pathlib.Path(folder) / "satrap-bundle"
     for name in ("lib", "deploy/satrap_cli"):
         if not (root / name).exists():
-            raise ImageError(f"{bundle} is no bundle of pack.sh: it lacks satrap-bundle/{name}")
+            raise ImageError(f"{bundle} is not a bundle of pack.sh: it lacks satrap-bundle/{name}")
     return root
 
 

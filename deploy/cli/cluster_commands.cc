@@ -13,10 +13,9 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/types/optional.h"
+#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_file.h"
-#include "common/config/kubernetes_names.h"
 #include "common/file/file_system.h"
 #include "common/role/role_flags.h"
 #include "deploy/cli/command_flags.h"
@@ -29,6 +28,9 @@
 #include "deploy/submit/kubectl.h"
 #include "deploy/submit/manifests.h"
 #include "deploy/submit/pod_resources.h"
+#include "deploy/submit/run_objects.h"
+#include "deploy/submit/run_removal.h"
+#include "deploy/submit/run_watch.h"
 #include "deploy/submit/submission.h"
 
 namespace satrap {
@@ -38,6 +40,11 @@ constexpr int kSignalExit = 128;
 
 void SayLine(const std::string& line) { fprintf(stderr, "satrap: %s\n", line.c_str()); }
 
+void ShowLine(absl::string_view line) {
+  fwrite(line.data(), 1, line.size(), stdout);
+  fflush(stdout);
+}
+
 // "criteo-dlrm" of a job criteo_dlrm.
 std::string RunNameOf(const JobConfig& job, const std::string& path) {
   const std::string name =
@@ -45,9 +52,8 @@ std::string RunNameOf(const JobConfig& job, const std::string& path) {
   return absl::StrReplaceAll(absl::AsciiStrToLower(name), {{"_", "-"}, {".", "-"}});
 }
 
-absl::StatusOr<RunInCluster> RunOf(const CommandCall& call, const std::string& name,
+absl::StatusOr<RunInCluster> RunOf(const CommandCall& call, const std::string& path,
                                    const SubmitFlags& flags) {
-  ASSIGN_OR_RETURN(const std::string path, FindJobFile(name, call.install_dir));
   RunInCluster run;
   ASSIGN_OR_RETURN(run.job, PrepareJobOfPods(path, flags.sets, call.install_dir));
   run.name = flags.name.empty() ? RunNameOf(run.job, path) : flags.name;
@@ -57,26 +63,34 @@ absl::StatusOr<RunInCluster> RunOf(const CommandCall& call, const std::string& n
   return run;
 }
 
-absl::StatusOr<std::string> PatchOf(const JobConfig& job) {
-  const std::string& file = job.kubernetes().pod_patch();
-  if (file.empty()) return "";
+// The file is named relative to that of the job.
+absl::StatusOr<std::string> PatchOf(const JobConfig& job, const std::string& job_path) {
+  const std::string& name = job.kubernetes().pod_patch();
+  if (name.empty()) return "";
+  const std::string file = (std::filesystem::path(job_path).parent_path() / name).string();
   ASSIGN_OR_RETURN(const std::string patch, ReadFile(file, DiskFileSystem()));
   return PatchOfTemplate(patch, file);
 }
 
 std::string HowToComeBack(const RunInCluster& run) {
-  const std::string space = run.space.empty() ? "" : absl::StrCat(" --namespace ", run.space);
-  return absl::StrCat("the run goes on; `satrap logs ", run.name, space,
-                      " --follow` shows it, and ", "`satrap list", space, "` how it ends");
+  return absl::StrCat("the run goes on; `satrap logs ", RunArgument(run.name, run.space),
+                      " --follow` shows it, and `satrap list",
+                      run.space.empty() ? "" : " --namespace ", run.space, "` how it ends");
 }
 
 // Returns the exit code.
 absl::StatusOr<int> Submit(const CommandCall& call, SubmitFlags* flags) {
   ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags->Table()));
-  ASSIGN_OR_RETURN(RunInCluster run, RunOf(call, arguments[0], *flags));
-  ASSIGN_OR_RETURN(const std::string patch, PatchOf(run.job));
+  ASSIGN_OR_RETURN(const std::string path, FindJobFile(arguments[0], call.install_dir));
+  ASSIGN_OR_RETURN(RunInCluster run, RunOf(call, path, *flags));
+  ASSIGN_OR_RETURN(const std::string patch, PatchOf(run.job, path));
   Kubectl kubectl(flags->space);
   PrintWarnings(PodWarnings(run.job));
+  if (!run.job.run_dir().empty()) {
+    PrintWarnings({absl::StrCat("run_dir, ", run.job.run_dir(),
+                                ", is not used: the run's folder is made in the volume that is not "
+                                "read_only")});
+  }
   if (flags->dry_run) {
     ASSIGN_OR_RETURN(const std::string text, PatchedManifests(run, patch, &kubectl));
     printf("%s", text.c_str());
@@ -84,85 +98,71 @@ absl::StatusOr<int> Submit(const CommandCall& call, SubmitFlags* flags) {
   }
   Submission submission(std::move(run), patch, &kubectl, SayLine, WaitForSignal);
   RETURN_IF_ERROR(submission.CheckCluster());
+  // Ctrl-C ends the kubectl that runs, and then what was made is removed.
+  BlockSignalsOfStream();
   RETURN_IF_ERROR(submission.Create());
   const RunInCluster& made = submission.run();
   SayLine(absl::StrCat("run ", made.name, " is submitted; its folder is ", RunDirOf(made)));
   // From here on Ctrl-C ends this command, and not the run.
-  BlockSignalsOfStream();
-  const absl::Status serves = submission.AwaitCoordinator();
+  absl::Status serves = submission.AwaitCoordinator();
+  if (serves.ok() && !flags->detach) serves = submission.AwaitPods();
   if (absl::IsCancelled(serves)) {
     SayLine(HowToComeBack(made));
     return kSignalExit + SIGINT;
   }
+  if (absl::IsUnavailable(serves)) {
+    // Nothing is known of the run, which may train.
+    SayLine(HowToComeBack(made));
+    return serves;
+  }
   if (!serves.ok()) {
     const absl::Status removed = submission.Remove();
     return removed.ok() ? serves
-                        : absl::Status(serves.code(), absl::StrCat(serves.message(),
-                                                                   "\nand its objects are still "
-                                                                   "there: ",
-                                                                   removed.message()));
+                        : absl::Status(serves.code(),
+                                       absl::StrCat(serves.message(), "; ", removed.message()));
   }
   if (flags->detach) {
     SayLine(HowToComeBack(made));
     return 0;
   }
-  ASSIGN_OR_RETURN(const Watched watched, WatchRun(made.name, &kubectl, WaitForSignal));
+  const WatchOptions options = {ShowLine, SayLine, WaitForSignal};
+  ASSIGN_OR_RETURN(const Watched watched, WatchRun(made.name, &kubectl, options));
   if (watched.signal == 0) return watched.failed ? 1 : 0;
   SayLine(HowToComeBack(made));
   return kSignalExit + watched.signal;
 }
 
-absl::Status CheckRunName(const std::string& name) {
-  if (IsRunName(name)) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the name of a run in a cluster ", kRunNameRule, ", got '", name, "'"));
-}
-
 // Becomes kubectl unless that fails.
-absl::Status ShowLog(const CommandCall& call) {
+absl::Status ShowLog(CommandCall call) {
+  for (std::string& argument : call.args) {
+    if (argument == "-f") argument = "--follow";
+  }
   ClusterLogFlags flags;
   ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags.Table()));
   RETURN_IF_ERROR(CheckRunName(arguments[0]));
-  absl::optional<Role> role;
-  int index = 0;
+  LogChoice choice;
+  choice.follow = flags.follow;
+  choice.previous = flags.previous;
   if (arguments.size() > 1) {
     for (const Role each : {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER, NN_WORKER}) {
-      if (arguments[1] == RoleName(each)) role = each;
+      if (arguments[1] == RoleName(each)) choice.role = each;
     }
-    if (!role.has_value()) {
+    if (!choice.role.has_value()) {
       return absl::InvalidArgumentError(
           absl::StrCat("there is no role '", arguments[1],
                        "'; the roles are coordinator, embedding_ps, embedding_worker, data_loader, "
                        "nn_worker"));
     }
   }
-  if (arguments.size() > 2 && (!absl::SimpleAtoi(arguments[2], &index) || index < 0)) {
+  if (arguments.size() > 2 &&
+      (!absl::SimpleAtoi(arguments[2], &choice.index) || choice.index < 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "'", arguments[2], "' is no index of a process: the first one of a role is 0"));
   }
+  Kubectl kubectl(flags.cluster.space);
+  ASSIGN_OR_RETURN(std::vector<std::string> args, LogArguments(arguments[0], choice, &kubectl));
   fflush(nullptr);
-  return Kubectl(flags.cluster.space)
-      .Become(LogArguments(arguments[0], role, index, flags.follow, flags.previous));
-}
-
-// Lets the run take a last cut and end, and has its objects removed.
-absl::Status StopAndDelete(const std::string& run, Kubectl* kubectl) {
-  constexpr int kAttempts = 60;  // for the Job to notice, one a second
-  BlockSignalsOfStream();
-  absl::StatusOr<std::vector<std::string>> stop = ArgumentsInPod(run, "stop", kubectl);
-  if (stop.ok()) {
-    ASSIGN_OR_RETURN(const int signal, kubectl->Stream(*std::move(stop)));
-    if (signal != 0) return absl::CancelledError("stopped by a signal; nothing is removed");
-  } else if (!absl::IsFailedPrecondition(stop.status()) && !absl::IsNotFound(stop.status())) {
-    return stop.status();
-  }
-  for (int attempt = 1;; ++attempt) {
-    const absl::Status status = DeleteRun(run, /*now=*/false, kubectl);
-    if (!absl::IsFailedPrecondition(status) || attempt == kAttempts) return status;
-    if (WaitForSignal(1000) != 0) {
-      return absl::CancelledError("stopped by a signal; nothing is removed");
-    }
-  }
+  return kubectl.Become(std::move(args));
 }
 
 absl::Status Delete(const CommandCall& call) {
@@ -170,8 +170,9 @@ absl::Status Delete(const CommandCall& call) {
   ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags.Table()));
   RETURN_IF_ERROR(CheckRunName(arguments[0]));
   Kubectl kubectl(flags.cluster.space);
+  BlockSignalsOfStream();
   RETURN_IF_ERROR(flags.now ? DeleteRun(arguments[0], /*now=*/true, &kubectl)
-                            : StopAndDelete(arguments[0], &kubectl));
+                            : StopAndDelete(arguments[0], &kubectl, WaitForSignal));
   printf("run %s is being removed from the cluster; its folder stays\n", arguments[0].c_str());
   return absl::OkStatus();
 }

@@ -96,7 +96,7 @@ completes it.)"},
     {"list", 0, 0, "", TableOf<NamespaceFlags>, "Lists the runs in a namespace of the cluster."},
     {"logs", 1, 3, "RUN [ROLE I]", TableOf<ClusterLogFlags>,
      R"(Shows the log of a run in the cluster: its story, or the log of process I of a role, such as
-embedding_ps 0.)"},
+embedding_ps 0. -f means --follow.)"},
     {"delete", 1, 1, "RUN", TableOf<DeleteFlags>,
      R"(Removes a run from the cluster. One that goes on is stopped first, with a last cut, unless --now
 is given. The run's folder stays.)"},

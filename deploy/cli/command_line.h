@@ -1,7 +1,7 @@
 // The commands of ./satrap: the name, arguments and purpose of each, and which of them the user
 // typed. A command parses its own flags (command_flags.h).
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_CLI_COMMAND_LINE_H_
 #define SATRAP_DEPLOY_CLI_COMMAND_LINE_H_

@@ -94,6 +94,66 @@ absl::Status CheckClassesAreKnown(const JobConfig& job, const Graph& graph) {
   return absl::OkStatus();
 }
 
+bool IsAbsolute(const std::string& path) { return absl::StartsWith(path, "/"); }
+
+// Whether the path is at or below the folder, after `..` is resolved.
+bool IsBelow(const std::string& path, const std::string& folder) {
+  const std::string normal = fs::path(path).lexically_normal().string();
+  return normal == folder || absl::StartsWith(normal, folder + "/");
+}
+
+// Checks that pods see what is at the path. A job without the section `kubernetes`, which another
+// check refuses, mounts nothing.
+absl::Status CheckIsMounted(absl::string_view field, absl::string_view what,
+                            const std::string& path, const JobConfig& job) {
+  const KubernetesConfig& config = job.kubernetes();
+  bool is_mounted = IsAbsolute(path) && !job.has_kubernetes();
+  for (const KubernetesVolume& volume : config.volumes()) {
+    is_mounted = is_mounted || IsBelow(path, volume.mount_path());
+  }
+  for (const KubernetesSecret& secret : config.secrets()) {
+    is_mounted = is_mounted || IsBelow(path, secret.mount_path());
+  }
+  if (is_mounted) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      field, ": must be the path at which the pods find ", what,
+      ", below the mount_path of a volume or secret of `kubernetes`, got '", path, "'"));
+}
+
+absl::Status CheckSettingOfPods(const KafkaSetting& setting, const JobConfig& job) {
+  constexpr absl::string_view kVariable = "env:";
+  constexpr absl::string_view kFile = "file:";
+  absl::string_view value = setting.value();
+  const std::string field = absl::StrCat("setting ", setting.name(), " of topics");
+  if (absl::StartsWith(value, kVariable)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ": pods have no variables, got '", value,
+                     "': put it into a Secret, mount that by kubernetes.secrets, and name its file "
+                     "by file:PATH"));
+  }
+  if (!absl::ConsumePrefix(&value, kFile)) return absl::OkStatus();
+  return CheckIsMounted(field, "the file", std::string(value), job);
+}
+
+// What trains on this machine and cannot in pods.
+absl::Status CheckWorksInPods(const JobConfig& job) {
+  if (job.action() != JobConfig::TRAIN) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("action: pods only train, got ", JobConfig::Action_Name(job.action())));
+  }
+  if (job.nn_worker().device() == NnWorkerConfig::HOST) {
+    return absl::InvalidArgumentError(
+        "nn_worker.device: images have no program for HOST; pods need CPU or CUDA");
+  }
+  for (const KafkaConfig* kafka :
+       {&job.data().kafka(), &job.data().valid_kafka(), &job.data().test_kafka()}) {
+    for (const KafkaSetting& setting : kafka->settings()) {
+      RETURN_IF_ERROR(CheckSettingOfPods(setting, job));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Without this check every NN worker would refuse the job later, for the same reason.
 absl::Status CheckModel(const JobConfig& job) {
   const GraphInputs inputs = MakePartLayout(job).inputs;
@@ -159,19 +219,16 @@ absl::StatusOr<JobConfig> PrepareJobOfPods(const std::string& path,
                                            const std::vector<std::string>& sets,
                                            const std::string& install_dir) {
   ASSIGN_OR_RETURN(JobConfig job, LoadJob(path, sets, install_dir));
-  const auto is_absolute = [](const std::string& file) { return absl::StartsWith(file, "/"); };
+  RETURN_IF_ERROR(CheckWorksInPods(job));
   const std::vector<std::string> files = FilesOf(job.data());
-  if (!is_absolute(job.data_root()) &&
-      !(job.data_root().empty() && std::all_of(files.begin(), files.end(), is_absolute))) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "data_root: must be the path at which the pods find the data, below the mount_path of a "
-        "volume of `kubernetes`, got '",
-        job.data_root(), "'"));
+  if (!std::all_of(files.begin(), files.end(), IsAbsolute)) {
+    RETURN_IF_ERROR(CheckIsMounted("data_root", "the data", job.data_root(), job));
   }
-  if (!job.init_from().empty() && !is_absolute(job.init_from())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("init_from: must be the path at which the pods find the model, got '",
-                     job.init_from(), "'"));
+  for (const std::string& file : files) {
+    if (IsAbsolute(file)) RETURN_IF_ERROR(CheckIsMounted("data", "a file", file, job));
+  }
+  if (!job.init_from().empty()) {
+    RETURN_IF_ERROR(CheckIsMounted("init_from", "the model", job.init_from(), job));
   }
   RETURN_IF_ERROR(CheckModel(job));
   RETURN_IF_ERROR(DeviceNeedOf(job).status());
@@ -224,9 +281,13 @@ absl::StatusOr<std::string> FindModel(const std::string& run) {
 
 std::vector<std::string> ModelWarnings(const JobConfig& job) {
   if (job.init_from().empty()) return {};
-  for (const char* place : {"", "/checkpoints/best", "/checkpoints/latest"}) {
-    const auto manifest = ReadManifest(job.init_from() + place);
-    if (manifest.ok()) return IdWarnings(*manifest, job);
+  // A run that trains may remove the cut that a link names just before it is opened; the link then
+  // names a newer one.
+  for (int read = 0; read < kReadsOfVanishingCuts; ++read) {
+    for (const char* place : {"", "/checkpoints/best", "/checkpoints/latest"}) {
+      const auto manifest = ReadManifest(job.init_from() + place);
+      if (manifest.ok()) return IdWarnings(*manifest, job);
+    }
   }
   return {};
 }

@@ -25,9 +25,10 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
                                      const std::string& install_dir,
                                      std::string* device_need = nullptr);
 
-// As PrepareJob, for pods: what the job names lies in the cluster, so its data_root and its
-// init_from must be absolute paths, and neither they nor the data files are looked for here.
-// INVALID_ARGUMENT, too, if one of them is relative.
+// As PrepareJob, for pods: what the job names lies in the cluster, so its data_root, its init_from
+// and the files of its secrets must be paths below a mount of `kubernetes`, and none of them is
+// looked for here. INVALID_ARGUMENT, too, if one of them is not, or if the job cannot run in pods:
+// another action than TRAIN, device HOST, a secret in an environment variable.
 absl::StatusOr<JobConfig> PrepareJobOfPods(const std::string& path,
                                            const std::vector<std::string>& sets,
                                            const std::string& install_dir);

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "deploy/cli/device_need.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -97,6 +98,11 @@ TEST_F(CheckOutputsTest, ForPodsTheDataLieInTheClusterAndAreNotLookedForHere) {
         train_files: "nowhere.csv"
         features { name: "user" table: "ids" }
       }
+      kubernetes {
+        volumes { claim: "runs" mount_path: "/runs" }
+        volumes { claim: "data" mount_path: "/data" read_only: true }
+        secrets { name: "login" mount_path: "/secrets/login" }
+      }
       tables { name: "ids" segments { name: "linear" dim: 1 } }
       model { layers { name: "logit" inputs: "*.linear" sum {} } })";
   const auto prepare = [this](const std::vector<std::string>& sets) {
@@ -111,8 +117,54 @@ TEST_F(CheckOutputsTest, ForPodsTheDataLieInTheClusterAndAreNotLookedForHere) {
               HasSubstr("data_root: must be the path at which the pods find the data"));
   EXPECT_THAT(prepare({"data_root=clicks"}).status().message(), HasSubstr("got 'clicks'"));
   EXPECT_THAT(prepare({"data_root=/data", "init_from=runs/latest"}).status().message(),
-              HasSubstr("init_from: must be the path at which the pods find the model, got "
-                        "'runs/latest'"));
+              HasSubstr("init_from: must be the path at which the pods find the model, below the "
+                        "mount_path of a volume or secret of `kubernetes`, got 'runs/latest'"));
+  for (const char* path : {"/elsewhere", "/database", "/data/../etc", "/"}) {
+    EXPECT_THAT(prepare({absl::StrCat("data_root=", path)}).status().message(),
+                HasSubstr(absl::StrCat("data_root: must be the path at which the pods find the "
+                                       "data, below the mount_path of a volume or secret of "
+                                       "`kubernetes`, got '",
+                                       path, "'")));
+  }
+  EXPECT_THAT(prepare({"data.train_files=/elsewhere/*.csv"}).status().message(),
+              HasSubstr("got '/elsewhere/*.csv'"));
+}
+
+TEST_F(CheckOutputsTest, WhatPodsCannotDoIsRefusedBeforeAnythingIsSent) {
+  const auto refusal = [this](const std::string& more, const std::vector<std::string>& sets = {}) {
+    std::ofstream(dir_ + "/pods.textproto") << R"(
+      kubernetes {
+        volumes { claim: "runs" mount_path: "/runs" }
+        secrets { name: "login" mount_path: "/secrets/login" }
+      }
+      tables { name: "ids" segments { name: "linear" dim: 1 } }
+      model { layers { name: "logit" inputs: "*.linear" sum {} } }
+      data { features { name: "user" table: "ids" } )"
+                                            << more << " }";
+    return std::string(PrepareJobOfPods(dir_ + "/pods.textproto", sets, ".").status().message());
+  };
+  const std::string file = R"(csv { columns { name: "y" kind: LABEL }
+      columns { name: "user" kind: ID } } train_files: "/runs/train.csv" )";
+  EXPECT_EQ(refusal(file), "");
+  EXPECT_THAT(refusal(file, {"nn_worker.device=HOST"}),
+              HasSubstr("nn_worker.device: images have no program for HOST"));
+  EXPECT_THAT(
+      refusal(file + R"(test_files: "/runs/t.csv")", {"action=EVALUATE", "init_from=/runs/a"}),
+      HasSubstr("action: pods only train, got EVALUATE"));
+  const auto topics = [](const std::string& value) {
+    return absl::StrCat(R"(csv { columns { name: "y" kind: LABEL }
+                                 columns { name: "user" kind: ID } }
+        kafka { brokers: "b:9092" topics: "t"
+                settings { name: "sasl.password" value: ")",
+                        value, R"(" } })");
+  };
+  EXPECT_EQ(refusal(topics("file:/secrets/login/password")), "");
+  EXPECT_THAT(refusal(topics("env:PASSWORD")),
+              HasSubstr("setting sasl.password of topics: pods have no variables, got "
+                        "'env:PASSWORD': put it into a Secret"));
+  EXPECT_THAT(refusal(topics("file:/etc/password")),
+              HasSubstr("setting sasl.password of topics: must be the path at which the pods find "
+                        "the file, below"));
 }
 
 // PrepareJob also returns, as text, the device memory that the job needs, so that `validate` can

@@ -4,7 +4,7 @@
 // read, so a separate thread writes (side_thread.h). Meanwhile progress lines are dropped and
 // messages wait; beyond a limit on their total size, messages are left out and counted.
 //
-// Not thread-safe: for the launcher's main thread. Only Drain may block it.
+// Not thread-safe: only the launcher's main thread may use it. Only Drain may block that thread.
 
 #ifndef SATRAP_DEPLOY_CLI_RUN_CONSOLE_H_
 #define SATRAP_DEPLOY_CLI_RUN_CONSOLE_H_

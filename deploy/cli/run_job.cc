@@ -65,22 +65,6 @@ absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   return PinCut(job.init_from());
 }
 
-// Detects when a generation has abandoned one more cut.
-class AbandonedCuts {
- public:
-  bool IsNew(const StatusAnswer& status) {
-    if (status.generation() != generation_) known_ = 0;
-    generation_ = status.generation();
-    const bool is_new = status.cuts().abandoned() > known_;
-    known_ = status.cuts().abandoned();
-    return is_new;
-  }
-
- private:
-  uint64_t generation_ = 0;
-  uint64_t known_ = 0;
-};
-
 }  // namespace
 
 int ExitCodeOf(RunEnd::Kind kind) {
@@ -149,10 +133,8 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
         console.ShowProgress(status, MonotonicMs());
         if (status.has_last_cut()) pin.reset();
         std::vector<std::string> fresh;
-        if (abandoned.IsNew(status)) {
-          fresh.push_back(absl::StrCat("a cut was abandoned, and training goes on: ",
-                                       status.cuts().last_abandoned_cause()));
-        }
+        std::string of_cut = abandoned.New(status);
+        if (!of_cut.empty()) fresh.push_back(std::move(of_cut));
         for (std::string& warning : of_data.TakeNew(status)) fresh.push_back(std::move(warning));
         for (std::string& warning : warnings.New(status.train())) {
           fresh.push_back(std::move(warning));

@@ -42,7 +42,10 @@ absl::StatusOr<std::string> StatusInPod(const std::string& run_dir,
 }
 
 absl::StatusOr<std::string> StatusInCluster(const std::string& run, const std::string& space) {
+  RETURN_IF_ERROR(CheckRunName(run));
   Kubectl kubectl(space);
+  ASSIGN_OR_RETURN(const std::string end, EndText(run, &kubectl));
+  if (!end.empty()) return end;
   ASSIGN_OR_RETURN(std::vector<std::string> args, ArgumentsInPod(run, "status", &kubectl));
   const absl::StatusOr<std::string> told = kubectl.Run(std::move(args));
   ASSIGN_OR_RETURN(const std::string pods, PodsText(run, &kubectl));
@@ -65,7 +68,10 @@ int StatusCommand(const CommandCall& call) {
   const auto arguments = ParseArguments(call, flags.Table());
   if (!arguments.ok()) return PrintError(arguments.status());
   if (!flags.space.empty() || !flags.coordinator.empty()) {
-    if (arguments->empty()) return PrintError(absl::InvalidArgumentError("name the run"));
+    if (arguments->empty())
+      return PrintError(
+          absl::InvalidArgumentError("--namespace needs the name of a run: `satrap list` has "
+                                     "those of the cluster"));
     const std::string& run = (*arguments)[0];
     return Print(flags.space.empty() ? StatusInPod(run, flags.coordinator)
                                      : StatusInCluster(run, flags.space));

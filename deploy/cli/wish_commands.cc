@@ -37,6 +37,7 @@ int Wish(const std::string& run,
 
 // Becomes kubectl unless that fails.
 absl::Status StopInCluster(const std::string& run, const std::string& space) {
+  RETURN_IF_ERROR(CheckRunName(run));
   Kubectl kubectl(space);
   ASSIGN_OR_RETURN(std::vector<std::string> args, ArgumentsInPod(run, "stop", &kubectl));
   return kubectl.Become(std::move(args));

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "common/checkpoint/job_of_run.h"
+#include "common/checkpoint/entries/job_of_run.h"
 #include "deploy/coordinator/coordinator_topics_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

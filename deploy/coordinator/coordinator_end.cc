@@ -1,4 +1,4 @@
-// The run's end: how it comes into the run's log, and who waits for that.
+// How the run's end, or a move without a cut, comes into the run's log, and who waits for that.
 
 #include <utility>
 
@@ -9,7 +9,8 @@
 namespace satrap {
 namespace {
 
-// Each attempt of a call waits, so a member that fails may wait more than once.
+// Each attempt of a call waits, so a member that fails may wait more than once. This bounds the
+// memory for them; who comes later is told at once what GenerationEnd::Told says.
 constexpr size_t kMostFailed = 1024;
 
 }  // namespace
@@ -39,7 +40,7 @@ void CoordinatorEngine::Rep::RunAppendEnd(RunState state, const Ending& how) {
   }
   if (warns && options.warn) {
     options.warn(absl::StrCat("the run's log does not take its end, and is asked again: ",
-                              status.message()));
+                              status.message(), "; the end: ", how.text()));
   }
   AnswerFailed();
   if (!again) return;
@@ -49,6 +50,40 @@ void CoordinatorEngine::Rep::RunAppendEnd(RunState state, const Ending& how) {
     if (rep != nullptr)
       rep->OnDisk([rep = rep.get(), state, how] { rep->RunAppendEnd(state, how); });
   });
+}
+
+// The process that goes elsewhere may be this one, which then has little time left. If the log does
+// not take the entry within it, the next generation counts as a restart unless somebody tells its
+// coordinator.
+void CoordinatorEngine::Rep::AppendLeft(const Ending& how) {
+  OnDisk([this, how] { RunAppendLeft(how); });
+  std::weak_ptr<Rep> weak = weak_from_this();
+  executor->PostAfter(options.timeouts.left_limit_ms * 1000, [weak] {
+    const std::shared_ptr<Rep> rep = weak.lock();
+    if (rep == nullptr) return;
+    {
+      MutexLock lock(&rep->mutex);
+      rep->end.EndWithoutLog();
+    }
+    rep->AnswerFailed();
+  });
+}
+
+void CoordinatorEngine::Rep::RunAppendLeft(const Ending& how) {
+  {
+    MutexLock lock(&mutex);
+    if (!end.is_linking()) return;
+  }
+  RunLogEntry entry;
+  entry.mutable_left()->set_generation(envelope.generation());
+  *entry.mutable_left()->mutable_ended() = how;
+  const absl::Status status = Append(entry);
+  const bool absent = !status.ok() && IsAbsent(status);
+  {
+    MutexLock lock(&mutex);
+    end.OnEndAppended(status, absent);
+  }
+  AnswerFailed();
 }
 
 // In pods everybody waits for the log, because a process that is started again asks the log.

@@ -2,13 +2,14 @@
 
 #include <string>
 
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "deploy/coordinator/coordinator_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 
 constexpr int64_t kSecondUs = 1000 * 1000;
@@ -66,12 +67,17 @@ TEST_F(CoordinatorEndTest, NobodyIsToldBeforeTheLogHasIt) {
   EXPECT_EQ(told.status().message(), "not answered");
   EXPECT_EQ(state(), RUNNING);
   EXPECT_TRUE(engine_->Status().writes_end());
-  EXPECT_FALSE(engine_->Status().has_ending());
+  EXPECT_EQ(engine_->Status().ending().text(), "nn_worker 0: it is wrong");
   EXPECT_EQ(LoggedState(), RUNNING);
   absl::StatusOr<HeartbeatAnswer> beat = absl::UnknownError("");
   Send(kHeartbeat, HeartbeatOf(EMBEDDING_PS, 0), &beat);
   ASSERT_TRUE(beat.ok());
   EXPECT_EQ(beat->state(), RUNNING);
+  EXPECT_FALSE(beat->has_ending());
+  absl::StatusOr<RegisterAnswer> place = absl::UnknownError("");
+  Send(kRegister, RegisterOf(NN_WORKER, 0, kFirst + 1), &place);
+  ASSERT_TRUE(place.ok()) << place.status();
+  EXPECT_TRUE(place->wait()) << "whoever replaces the failed role does not train on";
   disk_executor_.RunReady();
   ASSERT_TRUE(told.ok()) << told.status();
   EXPECT_EQ(told->state(), FAILED);
@@ -83,7 +89,7 @@ TEST_F(CoordinatorEndTest, NobodyIsToldBeforeTheLogHasIt) {
 TEST_F(CoordinatorEndTest, ADiskThatRefusesIsAskedAgainEverySecondAndWarnedOfOnce) {
   int warnings = 0;
   options_.warn = [&warnings](const std::string& text) {
-    EXPECT_THAT(text, HasSubstr("no space left"));
+    EXPECT_THAT(text, AllOf(HasSubstr("no space left"), HasSubstr("nn_worker 0: it is wrong")));
     ++warnings;
   };
   BeginNewRunInPods();
@@ -171,9 +177,12 @@ TEST_F(CoordinatorEndTest, AFinishedRunTellsItsResultToEverySubmission) {
   BeginNewRunInPods();
   StartRun();
   Finish();
-  BeginInPods(1);
-  EXPECT_EQ(state(), FINISHED);
-  EXPECT_EQ(engine_->Status().result().samples(), 7u);
+  for (const int submission : {1, 2}) {
+    BeginInPods(submission);
+    EXPECT_EQ(state(), FINISHED);
+    EXPECT_EQ(engine_->Status().result().samples(), 7u);
+    EXPECT_EQ(generation_, 1u);
+  }
 }
 
 }  // namespace

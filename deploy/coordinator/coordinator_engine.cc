@@ -6,16 +6,17 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
 #include "common/role/protocol_fingerprint.h"
 #include "common/role/role_flags.h"
+#include "common/rpc/receivers.h"
 #include "common/rpc/timeouts.h"
 #include "deploy/coordinator/claim/start_position.h"
 #include "deploy/coordinator/coordinator_rep.h"
-#include "deploy/coordinator/lost_work.h"
+#include "deploy/coordinator/ending/lost_work.h"
 
 namespace satrap {
 namespace {
@@ -55,9 +56,8 @@ std::vector<Restart> RestartsOf(const ClaimedGeneration& claimed) {
   return restarts;
 }
 
-rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int senders) {
-  return {"coordinator", envelope, static_cast<uint32_t>(senders),
-          rpc::RpcTimeouts().hold_ms * 1000};
+rpc::CallReceiver::Options ReceiverOptions(const Envelope& envelope, int num_senders) {
+  return rpc::ReceiverOptions("coordinator", envelope, num_senders, rpc::RpcTimeouts());
 }
 
 // How the generation before the claimed one failed. Empty if it did not fail. Also empty if its job
@@ -107,7 +107,7 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
       submission(claimed.submission),
       executor(options.executor),
       leases_of_loaders(ReceiverOptions(envelope, job.data_loader().replicas()), executor),
-      commits_of_rank0(ReceiverOptions(envelope, /*senders=*/1), executor),
+      commits_of_rank0(ReceiverOptions(envelope, /*num_senders=*/1), executor),
       start_us(executor->NowUs()),
       log(std::move(claimed.log)),
       compact_at(log.compacted_number() + options.compact_after),
@@ -117,6 +117,7 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
              cut_folder.empty() ? nullptr : &ledger),
       last_tick_us(start_us),
       next_log_us(start_us + options.timeouts.log_period_ms * 1000),
+      complete_us(start_us),
       members(job),
       leases(LedgerOf(claimed)),
       disk(options.disk_executor) {
@@ -145,7 +146,8 @@ absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRe
                      "must be of one build"));
   }
   RegisterAnswer answer;
-  if (end.state() == RESTARTING) {
+  // A role that was just replaced must not train in a generation whose end is decided.
+  if (end.state() == RESTARTING || end.is_linking()) {
     answer.set_wait(true);
     return answer;
   }
@@ -310,16 +312,19 @@ void CoordinatorEngine::Rep::Tick() {
     const int64_t stall_us = std::max<int64_t>(0, now_us - last_tick_us - 2 * kTickUs);
     last_tick_us = now_us;
     EndIfDiskHangs(now_us, stall_us);
+    NoteIfComplete(now_us);
     absl::optional<Ending> lost =
         members.FindSilent(now_us, stall_us, options.timeouts.heartbeat_timeout_ms * 1000);
     if (lost.has_value()) OnSilent(*std::move(lost), now_us);
     EndWithoutLogInTime(now_us);
     const std::string missing = members.Unheard();
     if (end.state() == STARTING && !missing.empty() &&
-        now_us - start_us > options.timeouts.start_timeout_ms * 1000) {
-      end.EndByLoss(EndingOf(Ending::MEMBER_LOST,
-                             absl::StrCat("after ", options.timeouts.start_timeout_ms / 1000,
-                                          " s there is still no ", missing)));
+        now_us - complete_us > options.timeouts.start_timeout_ms * 1000) {
+      Ending lacks = EndingOf(Ending::MEMBER_LOST,
+                              absl::StrCat("after ", options.timeouts.start_timeout_ms / 1000,
+                                           " s there is still no ", missing));
+      // In pods the members that are there hold what another run may wait for.
+      options.in_pods ? end.EndForGood(std::move(lacks)) : end.EndByLoss(std::move(lacks));
     }
     if (end.state() == RUNNING && !training_is_over) topics.Tick();
     if (now_us >= next_log_us && !looks_at_log && !end.has_ended()) {

@@ -25,11 +25,11 @@
 // not end while one is being appended. An end that comes meanwhile takes effect afterwards, so
 // either the commit was before the end or it is refused. Links (`latest`, `best`) are set and old
 // cuts removed after the answer. If a file of the cut is damaged or cannot be read, the answer says
-// so, and rank 0 abandons the cut, as it does if it cannot write a file itself: the work is still
-// in the tables. The same happens if the entry cannot be written and certainly is not in the log (a
-// full disk). If it is not known whether the entry is in the log (the log's folder could not be
-// synced), the commit is never answered and the generation ends; the next generation reads what the
-// log holds.
+// so, and rank 0 abandons the cut. This loses nothing, because the work is still in the tables. The
+// same happens if the entry cannot be written and certainly is not in the log (a full disk). Rank 0
+// also abandons a cut if it cannot write one of the files itself. If it is not known whether the
+// entry is in the log (the log's folder could not be synced), the commit is never answered and the
+// generation ends; the next generation reads what the log holds.
 //
 // The log is compacted (RunLog::Compact) after a commit, when it has grown by `compact_after`.
 //
@@ -64,8 +64,10 @@ namespace satrap {
 
 struct CoordinatorTimeouts {
   int64_t heartbeat_timeout_ms = 8000;  // a member silent for longer is lost
-  // All members must have been heard from within this time. There is no time limit for becoming
-  // ready: a member that loads for a long time shows by its heartbeats that it lives.
+  // All members must have been heard from within this time, or the generation ends, and in pods the
+  // run. If a place becomes free before training begins, the time begins anew. There is no time
+  // limit for becoming ready: a member that loads for a long time shows by its heartbeats that it
+  // lives.
   int64_t start_timeout_ms = 600000;
   // How often the engine checks whether another coordinator has begun a later generation.
   int64_t log_period_ms = 3000;
@@ -76,6 +78,8 @@ struct CoordinatorTimeouts {
   // How often a log that refuses the run's end is asked, and for how long if a launcher waits.
   int64_t end_period_ms = 1000;
   int64_t end_limit_ms = 10000;
+  // How long a process that goes elsewhere waits until the log says so, if no cut does.
+  int64_t left_limit_ms = 2000;
 };
 
 struct CoordinatorOptions {
@@ -116,7 +120,8 @@ class CoordinatorEngine final : public rpc::Handler {
   //
   //   Register    FAILED_PRECONDITION: an index out of range. INVALID_ARGUMENT: no incarnation, or
   //               a program built from other sources. See members.h for a second process.
-  //   Heartbeat   FAILED_PRECONDITION: the process has not registered.
+  //   Heartbeat   FAILED_PRECONDITION: the process has not registered. A member that leaves before
+  //               training begins may be told RESTARTING alone, while the generation goes on.
   //   FixSplits   INVALID_ARGUMENT if loaders list different files. FAILED_PRECONDITION, and the
   //               run fails, if the files give the cut's samples another order, or the topics
   //               cannot be read. UNAVAILABLE: the same loader has asked again.
@@ -129,8 +134,8 @@ class CoordinatorEngine final : public rpc::Handler {
   //               if the answer says `abandoned` (why, naming the file), the cut is not committed.
   //   StoreSet    ALREADY_EXISTS if the key has another value.
   //   StoreGet    always succeeds.
-  //   Finish      OK once FINISHED is in the run's log. Also OK, without effect, once the
-  //               generation has ended otherwise.
+  //   Finish      OK once FINISHED is in the run's log. Also OK, without effect, once another end
+  //               of the generation is decided.
   //   Fail        does nothing once the generation has ended. While an entry is being appended, it
   //               answers RESTARTING instead of FAILED, because the entry may make a restart
   //               possible.

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "deploy/coordinator/coordinator_rep.h"
-#include "deploy/coordinator/lost_work.h"
+#include "deploy/coordinator/ending/lost_work.h"
 
 namespace satrap {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "common/checkpoint/job_of_run.h"
+#include "common/checkpoint/entries/job_of_run.h"
 #include "deploy/coordinator/coordinator_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -21,6 +21,7 @@ absl::optional<HeartbeatAnswer> CoordinatorEngine::Rep::Leave(const HeartbeatReq
   }
   // If all are ready, RUNNING is about to come, and the member says once more that it leaves.
   if (!end.may_begin() || begins) return absl::nullopt;
+  NoteIfComplete(executor->NowUs());
   members.Free(request.role(), request.index());
   HeartbeatAnswer answer;
   answer.set_state(RESTARTING);
@@ -36,7 +37,7 @@ void CoordinatorEngine::Rep::Move(const Ending& how) {
   if (end.has_ended() || end.is_linking()) return;
   if (end.state() == STARTING || !takes_cuts()) {
     // This generation has trained nothing that is not in a cut.
-    return end.End(RESTARTING, how);
+    return end.EndMoved(how);
   }
   if (!wishes.AddMove(how)) return;
   std::weak_ptr<Rep> weak = weak_from_this();

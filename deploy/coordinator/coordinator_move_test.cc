@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "common/checkpoint/entries/run_end.h"
 #include "common/role/ending.h"
 #include "deploy/coordinator/coordinator_fixture.h"
 #include "gmock/gmock.h"
@@ -16,6 +17,28 @@ class CoordinatorMoveTest : public CoordinatorFixture {
  protected:
   CoordinatorMoveTest() { BeginNewRunInPods(); }
   CutWish Asked() { return Heartbeat(NN_WORKER, 0)->wish(); }
+  // The coordinator's own pod goes, and with it whoever knows how this generation ends.
+  void MoveCoordinator() {
+    engine_->Move();
+    disk_executor_.RunReady();
+  }
+  // All members send a heartbeat each second; nn_worker 0 is never ready.
+  void Load(int seconds) {
+    HeartbeatRequest loading = HeartbeatOf(NN_WORKER, 0);
+    loading.set_ready(false);
+    for (int i = 0; i < seconds; ++i) {
+      EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, loading).ok());
+      for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS}) {
+        EXPECT_TRUE(Heartbeat(role, 0).ok());
+      }
+      if (ps1_beats_) {
+        EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
+      }
+      executor_.AdvanceBy(1000 * 1000);
+      disk_executor_.RunReady();
+    }
+  }
+  bool ps1_beats_ = true;
 };
 
 TEST_F(CoordinatorMoveTest, AMemberThatGoesElsewhereIsALastCutAndThenTheNextGeneration) {
@@ -139,17 +162,56 @@ TEST_F(CoordinatorMoveTest, BeforeTrainingThePlaceIsFreeAndTheGenerationGoesOn) 
 TEST_F(CoordinatorMoveTest, BeforeTrainingThePlaceOfASilentMemberIsFreeToo) {
   RegisterAll();
   ASSERT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
-  HeartbeatRequest loading = HeartbeatOf(NN_WORKER, 0);
-  loading.set_ready(false);
-  for (int i = 0; i < 10; ++i) {
-    ASSERT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, loading).ok());
-    executor_.AdvanceBy(1000 * 1000);
-    disk_executor_.RunReady();
-  }
+  ps1_beats_ = false;
+  Load(10);
   EXPECT_EQ(state(), STARTING);
   ASSERT_TRUE(Register(EMBEDDING_PS, 1, kFirst + 1).ok());
   EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1, kFirst + 1).ok());
   EXPECT_EQ(state(), STARTING) << "it is no second process";
+}
+
+TEST_F(CoordinatorMoveTest, APlaceThatBecomesFreeMayBeTakenForTheWholeTimeOfAStart) {
+  options_.timeouts.start_timeout_ms = 20000;
+  for (const bool is_silent : {false, true}) {
+    BeginNewRunInPods();
+    RegisterAll();
+    ps1_beats_ = true;
+    Load(60);  // tables may load for longer than it may take until all are there
+    EXPECT_EQ(state(), STARTING);
+    ps1_beats_ = false;
+    if (is_silent) {
+      Load(8);
+    } else {
+      EXPECT_EQ(SayLeaving(EMBEDDING_PS, 1)->state(), RESTARTING);
+    }
+    Load(19);
+    EXPECT_EQ(state(), STARTING);
+    Load(3);
+    EXPECT_EQ(state(), FAILED) << "the others hold what another run may wait for";
+    EXPECT_EQ(reason(), "after 20 s there is still no embedding_ps 1");
+    const RunLog log = Log();
+    ASSERT_NE(log.end(), nullptr);
+    EXPECT_EQ(log.end()->state(), FAILED);
+  }
+}
+
+TEST_F(CoordinatorMoveTest, ASizeForWhichThereAreNoPodsIsDroppedAndTheRunGoesOnAsItWas) {
+  options_.timeouts.start_timeout_ms = 20000;
+  BeginNewRunInPods();
+  JobConfig larger = job_;
+  larger.mutable_embedding_ps()->set_replicas(4);
+  StartRun();
+  ASSERT_TRUE(Wish(WishRequest::SCALE, larger).ok());
+  ASSERT_TRUE(Leave(1, 1).ok());
+  BeginInPods(1);
+  ASSERT_EQ(engine_->Status().roles_size(), 7);
+  executor_.AdvanceBy(21 * 1000 * 1000);
+  disk_executor_.RunReady();
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_THAT(reason(), AllOf(HasSubstr("there is still no "), HasSubstr("embedding_ps 3"),
+                              HasSubstr("the change of the job is dropped: ")));
+  BeginInPods(1);
+  EXPECT_EQ(engine_->Status().roles_size(), 5);
 }
 
 TEST_F(CoordinatorMoveTest, WhatTakesNoCutGoesElsewhereAtOnce) {
@@ -160,10 +222,10 @@ TEST_F(CoordinatorMoveTest, WhatTakesNoCutGoesElsewhereAtOnce) {
   ASSERT_TRUE(Commit(commit).ok());
   SayLeaving(EMBEDDING_PS, 1).IgnoreError();
   EXPECT_EQ(state(), RESTARTING) << "in the test pass";
-  const Ending moved = ending();
-  EXPECT_EQ(moved.why(), Ending::MOVED);
-  BeginInPods(1, moved);
+  EXPECT_EQ(ending().why(), Ending::MOVED);
+  BeginInPods(1);
   EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
+  EXPECT_EQ(CauseText(*Log().last_generation()), "moved: embedding_ps 1 goes elsewhere");
 }
 
 TEST_F(CoordinatorMoveTest, ALastCutThatComesMeanwhileIsTheOneOfTheMove) {
@@ -189,21 +251,125 @@ TEST_F(CoordinatorMoveTest, AMoveWhoseCutIsNotThereInTimeTellsWhatIsLost) {
   EXPECT_EQ(ending().why(), Ending::MOVED);
   EXPECT_THAT(reason(), AllOf(HasSubstr("within 25 s (stop_seconds)"),
                               HasSubstr("about 7 steps since are lost")));
-  BeginInPods(1, ending());
+  BeginInPods(1);
   EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
 }
 
 TEST_F(CoordinatorMoveTest, TheCoordinatorItselfGoesElsewhereInTheSameWay) {
-  engine_->Move();
+  MoveCoordinator();
   EXPECT_EQ(state(), RESTARTING) << "its generation cannot go on without it";
   EXPECT_TRUE(IsOf(ending(), COORDINATOR, 0));
-  BeginInPods(1, ending());
+  BeginInPods(1);
+  EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
   StartRun();
   engine_->Move();
   EXPECT_TRUE(Asked().leave());
   ASSERT_TRUE(Leave(1, 1).ok());
   EXPECT_EQ(state(), RESTARTING);
   EXPECT_EQ(ending().why(), Ending::MOVED);
+}
+
+// A drained node takes the coordinator's pod and its supervisor, so only the log can say it.
+TEST_F(CoordinatorMoveTest, ACoordinatorThatGoesBeforeTrainingUsesNoRestartUpHoweverOften) {
+  job_.set_max_restarts(0);
+  BeginNewRunInPods();
+  for (uint64_t generation = 1; generation <= 12; ++generation) {
+    EXPECT_EQ(generation_, generation);
+    ASSERT_EQ(state(), STARTING) << reason();
+    MoveCoordinator();
+    ASSERT_TRUE(Log().entries().back().has_left());
+    EXPECT_EQ(Log().entries().back().left().generation(), generation);
+    BeginInPods(1);
+  }
+  EXPECT_EQ(CauseText(*Log().last_generation()), "moved: the coordinator goes elsewhere");
+}
+
+TEST_F(CoordinatorMoveTest, ADiskThatRefusesOrHangsDoesNotKeepWhoGoesElsewhere) {
+  options_.warn = nullptr;
+  BeginNewRunInPods();
+  Break("create /runs/small/log/");
+  MoveCoordinator();
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(ending().why(), Ending::MOVED);
+  EXPECT_FALSE(Log().entries().back().has_left());
+  disk_.SetHook(nullptr);
+  BeginInPods(1);
+  engine_->Move();  // and the disk does nothing
+  EXPECT_EQ(state(), STARTING) << "the log is about to say it";
+  executor_.AdvanceBy(1900 * 1000);
+  EXPECT_EQ(state(), STARTING);
+  executor_.AdvanceBy(200 * 1000);
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(ending().why(), Ending::MOVED);
+}
+
+TEST_F(CoordinatorMoveTest, ALastCutSaysThatItIsTheOneOfTheMoveThoughAChangeOfSizeIsWished) {
+  job_.set_max_restarts(0);
+  BeginNewRunInPods();
+  JobConfig larger = job_;
+  larger.mutable_embedding_ps()->set_replicas(4);
+  StartRun();
+  ASSERT_TRUE(Wish(WishRequest::SCALE, larger).ok());
+  SayLeaving(EMBEDDING_PS, 1).IgnoreError();
+  MakeCut(1);
+  CommitCutRequest commit = CommitOf(1);
+  commit.set_last(true);
+  ASSERT_TRUE(Commit(commit).ok());
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(Log().last_cut()->left_for(), CutEntry::MOVE) << "a run that is trained has no size";
+  BeginInPods(1);
+  EXPECT_EQ(state(), STARTING);
+  EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
+}
+
+TEST_F(CoordinatorMoveTest, AMoveThatComesWhileALastCutIsAppendedIsAnEntryOfItsOwn) {
+  job_.set_max_restarts(0);
+  BeginNewRunInPods();
+  StartRun();
+  MakeCut(1);
+  CommitCutRequest commit = CommitOf(1);
+  commit.set_last(true);
+  absl::StatusOr<HeartbeatAnswer> beat = absl::UnknownError("");
+  WhileLinking([&] {
+    HeartbeatRequest leaving = HeartbeatOf(EMBEDDING_PS, 1);
+    leaving.set_leaving(true);
+    Send(kHeartbeat, leaving, &beat);
+  });
+  ASSERT_TRUE(Commit(commit).ok());
+  ASSERT_TRUE(beat.ok());
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_EQ(ending().why(), Ending::MOVED);
+  EXPECT_TRUE(Log().entries().back().has_left());
+  disk_.SetHook(nullptr);
+  BeginInPods(1);
+  EXPECT_EQ(state(), STARTING);
+  EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
+}
+
+TEST_F(CoordinatorMoveTest, AStopThatComesWhileTheCutOfAMoveIsAppendedDecides) {
+  StartRun();
+  SayLeaving(EMBEDDING_PS, 1).IgnoreError();
+  absl::StatusOr<WishAnswer> answer = absl::UnknownError("");
+  WhileLinking([&] {
+    WishRequest stop;
+    stop.set_kind(WishRequest::STOP);
+    Send(kWish, stop, &answer);
+  });
+  ASSERT_TRUE(Leave(1, 1).ok());
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(state(), STOPPED);
+}
+
+TEST_F(CoordinatorMoveTest, AStopThatHasJoinedHasATimeOfItsOwn) {
+  StartRun();
+  SayLeaving(EMBEDDING_PS, 1).IgnoreError();
+  Beat(20, COORDINATOR);
+  ASSERT_TRUE(Wish(WishRequest::STOP).ok());
+  Beat(10, COORDINATOR);
+  EXPECT_EQ(state(), RUNNING) << "the time of the move is over";
+  Beat(16, COORDINATOR);
+  EXPECT_EQ(state(), STOPPED);
+  EXPECT_THAT(reason(), HasSubstr("without a last cut"));
 }
 
 TEST_F(CoordinatorMoveTest, ALossDuringAMoveIsAFailureOfItsOwn) {
@@ -223,6 +389,17 @@ TEST_F(CoordinatorMoveTest, WithALauncherASignalIsNoMove) {
   EXPECT_FALSE(Call<RegisterAnswer>(kRegister, RegisterOf(NN_WORKER, 0))->leaves());
 }
 
+TEST_F(CoordinatorMoveTest, WithALauncherAMemberThatFallsSilentBeforeTrainingIsLost) {
+  options_.in_pods = false;
+  BeginNewRun();
+  RegisterAll();
+  ps1_beats_ = false;
+  ASSERT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
+  Load(10);
+  EXPECT_EQ(state(), RESTARTING);
+  EXPECT_TRUE(IsOf(ending(), EMBEDDING_PS, 1));
+}
+
 // Evictions come one after another, and those before a poisonous record must not give it restarts.
 TEST_F(CoordinatorMoveTest, AMoveNeitherUsesRestartsUpNorGivesAnyBack) {
   job_.set_max_restarts(1);
@@ -230,8 +407,8 @@ TEST_F(CoordinatorMoveTest, AMoveNeitherUsesRestartsUpNorGivesAnyBack) {
   const Ending lost = EndingOf(Ending::MEMBER_LOST, NN_WORKER, 0, "nn_worker 0 is lost");
   BeginInPods(1, lost);
   EXPECT_EQ(Log().restarts_without_cut(), 1);
-  engine_->Move();
-  BeginInPods(1, ending());
+  MoveCoordinator();
+  BeginInPods(1);
   EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
   EXPECT_EQ(Log().restarts_without_cut(), 1);
   BeginInPods(1, lost);

@@ -61,12 +61,17 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void HoldFailed(rpc::Callback respond) REQUIRES(mutex);
   void AnswerFailed() EXCLUDES(mutex);
   void EndWithoutLogInTime(int64_t now_us) REQUIRES(mutex);
+  // Call before a place becomes free, too.
+  void NoteIfComplete(int64_t now_us) REQUIRES(mutex) {
+    if (members.Unheard().empty()) complete_us = now_us;
+  }
 
   // Implements GenerationEnd::Host.
   bool IsStopWished() const override REQUIRES(mutex) { return wishes.stops(); }
   void AddLostWork(Ending* how) const override REQUIRES(mutex);
   void AppendDropped(const std::string& change, const Ending& how) override;
   void AppendEnd(RunState state, const Ending& how) override REQUIRES(mutex);
+  void AppendLeft(const Ending& how) override REQUIRES(mutex);
   // Implements CutCommits::Host.
   absl::Status Append(RunLogEntry entry) override EXCLUDES(mutex);
   bool IsAbsent(const absl::Status& status) const override;
@@ -83,6 +88,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void RunCommit(const rpc::PendingAnswer& call, const CommitCutRequest& request) EXCLUDES(mutex);
   void RunAppendDropped(const std::string& change, const Ending& how) EXCLUDES(mutex);
   void RunAppendEnd(RunState state, const Ending& how) EXCLUDES(mutex);
+  void RunAppendLeft(const Ending& how) EXCLUDES(mutex);
   void AppendRunningAndBegin() EXCLUDES(mutex);
   void CompactLog() EXCLUDES(mutex);
   bool EndUnlessKnown(const absl::Status& status) EXCLUDES(mutex);
@@ -119,6 +125,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   std::atomic<int> disk_tasks = 0;  // posted and not over; no lock, because OnDisk may be under it
   int64_t last_tick_us GUARDED_BY(mutex);
   int64_t next_log_us GUARDED_BY(mutex);
+  int64_t complete_us GUARDED_BY(mutex);  // the last time when all members were there, or start_us
   Members members GUARDED_BY(mutex);
   SplitLeases leases GUARDED_BY(mutex);
 

@@ -16,7 +16,7 @@
 #include "absl/types/optional.h"
 #include "common/rpc/rpc.h"
 #include "common/thread/mutex.h"
-#include "deploy/coordinator/generation_end.h"
+#include "deploy/coordinator/ending/generation_end.h"
 #include "deploy/coordinator/wishes.h"
 #include "proto/control.pb.h"
 #include "proto/run_log.pb.h"

@@ -52,7 +52,10 @@ absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest&
   *answer.mutable_cuts() = cuts;
   answer.set_fulfilled_wish(wishes.fulfilled());
   answer.set_submission(submission);
-  if (end.is_linking()) answer.set_writes_end(true);
+  if (const Ending* due = end.ending_due(); due != nullptr) {
+    answer.set_writes_end(true);
+    *answer.mutable_ending() = *due;
+  }
   return answer;
 }
 

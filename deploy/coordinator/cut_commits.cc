@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_name.h"
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/role/ending.h"
 
 namespace satrap {
@@ -80,9 +80,8 @@ absl::Status CutCommits::BeginAppend(const CommitCutRequest& request, CutEntry* 
   if (request.leave() && !state_->wishes.leaves()) {
     return absl::InvalidArgumentError("leave: nobody has asked for the end of training");
   }
-  const CutEntry::LeftFor left_for = state_->wishes.left_for();
-  // A run whose training is over has no other size any more.
-  if (request.leave() || (request.last() && left_for != CutEntry::SCALE)) {
+  if (request.leave() || request.last()) {
+    const CutEntry::LeftFor left_for = state_->wishes.left_for(request.leave());
     if (left_for != CutEntry::NOT_SAID) cut->set_left_for(left_for);
   }
   return state_->end.BeginAppend(absl::StrCat(request.cut(), " is committed"));
@@ -138,9 +137,15 @@ void CutCommits::OnAppended(const CommitCutRequest& request, const RunLogEntry& 
   }
   if (!request.leave() && !request.last()) return;
   if (state_->wishes.stops()) {
+    // This may be a stop that came while the entry was appended, of which the entry does not know.
     state_->end.SetRunEnd(STOPPED, StoppedAfter(cut));
-  } else if (state_->wishes.moves() && !(request.leave() && state_->wishes.scales())) {
+  } else if (state_->wishes.left_for(request.leave()) != CutEntry::MOVE) {
+    return;
+  } else if (cut.left_for() == CutEntry::MOVE) {
     MoveAfter(cut);
+  } else {
+    // The process was asked to go while the entry was appended.
+    state_->end.EndMoved(state_->wishes.move());
   }
 }
 

@@ -7,8 +7,8 @@
 // it is not known whether the entry is in the log, the commit is not answered and the generation
 // ends.
 //
-// Only for tasks of the coordinator's disk, which run one at a time. It holds the state's mutex
-// only briefly, and never while it calls its host.
+// Only tasks of the coordinator's disk may use it; they run one at a time. It holds the state's
+// mutex only briefly, and never while it calls its host.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_CUT_COMMITS_H_
 #define SATRAP_DEPLOY_COORDINATOR_CUT_COMMITS_H_

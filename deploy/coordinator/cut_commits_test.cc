@@ -36,6 +36,7 @@ class CutCommitsTest : public ::testing::Test, public CutCommits::Host, public G
   void AddLostWork(Ending*) const override {}
   void AppendDropped(const std::string&, const Ending&) override {}
   void AppendEnd(RunState, const Ending&) override { is_end_due_ = true; }
+  void AppendLeft(const Ending&) override {}
   absl::Status Append(RunLogEntry entry) override {
     if (before_append_) before_append_(entry);
     if (!append_error_.ok()) return append_error_;

@@ -21,6 +21,10 @@
 // A coordinator of an earlier submission than the log's newest (--submission) tells everybody to
 // wait, until a signal ends it.
 //
+// In pods a coordinator that can claim nothing, by a cause that no restart cures
+// (common/role/cause_table.h), prints why and serves that to whoever asks, until a signal ends it
+// (refusing_coordinator.h). If the submission has begun, an END in the log says so instead.
+//
 // Signals. The first SIGTERM asks the run to stop, or in pods (--submission) says that this process
 // goes elsewhere, as it does at any role (role_runtime.h). After a second SIGTERM, a SIGINT, or any
 // signal after the end, the process no longer waits for members.
@@ -41,7 +45,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_identity.h"
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/checkpoint/run_log.h"
 #include "common/checkpoint/storage_check.h"
 #include "common/file/file_system.h"
@@ -49,6 +53,7 @@
 #include "common/life/life_sign.h"
 #include "common/log/log.h"
 #include "common/metrics/metrics.h"
+#include "common/refusal/refusal.h"
 #include "common/role/cause_table.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
@@ -64,6 +69,7 @@
 #include "common/thread/wall_clock.h"
 #include "deploy/coordinator/claim/generation_claim.h"
 #include "deploy/coordinator/coordinator_engine.h"
+#include "deploy/coordinator/refusing_coordinator.h"
 #include "deploy/coordinator/topics/kafka_topic_source.h"
 #include "deploy/coordinator/topics/topic_resolution.h"
 #include "deploy/coordinator/waiting_coordinator.h"
@@ -207,6 +213,33 @@ absl::StatusOr<Exit> ServeWaiting(const ClaimedGeneration& last, const Coordinat
   return Exit{0, waiting.why()};
 }
 
+// Serves that no generation of this submission can begin.
+absl::StatusOr<Exit> ServeRefusal(const Ending& why, const CoordinatorFlags& flags,
+                                  const LifeSign& life, const Logger& logger) {
+  // Nothing here may hang but the run's folder, without which the refusal is served all the same.
+  const LifeSignThread meanwhile(&life);
+  RefusingCoordinator refusing(static_cast<uint64_t>(flags.submission), why);
+  ASSIGN_OR_RETURN(auto server,
+                   rpc::GrpcServer::Start(flags.listen, rpc::EndpointOptions(),
+                                          {rpc::GrpcServer::Service{kMethods, &refusing}}));
+  MetricsRegistry metrics("coordinator", 0);
+  std::unique_ptr<MetricsServer> metrics_server;
+  if (!flags.metrics.empty()) {
+    ASSIGN_OR_RETURN(metrics_server, MetricsServer::Start(&metrics, flags.metrics));
+    metrics_server->ShowReady();
+  }
+  // A job that cannot be read names no folder either; its refusal is told by this server alone.
+  const absl::StatusOr<JobConfig> job = ReadJobToClaim(flags.config, DiskFileSystem());
+  if (job.ok()) LeaveRefusal(job->run_dir(), static_cast<uint64_t>(flags.submission), why);
+  fprintf(stderr, "error: %s\n", why.text().c_str());
+  logger.Info("claims nothing, and tells why until it is ended", {{"address", server->address()}});
+  const sigset_t signals = StopSignals();
+  while (NextSignal(signals) == 0) {
+  }
+  server->Shutdown(/*deadline_ms=*/200);
+  return Exit{kExitFailed, why};
+}
+
 // How to exit after serving a generation.
 Exit ExitOf(RunState state, const CoordinatorEngine& engine) {
   const Ending ending = engine.Status().ending();
@@ -259,6 +292,10 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
     logger.Warning(text);
     return Exit{kExitStartAgain, EndingOf(Ending::SUPERSEDED, COORDINATOR, 0, text)};
   }
+  if (!claimed.ok() && options.in_pods) {
+    const Ending refusal = FailureOf(COORDINATOR, 0, claimed.status());
+    if (NoRestartCures(refusal, Ending())) return ServeRefusal(refusal, flags, life, logger);
+  }
   RETURN_IF_ERROR(claimed.status());
   if (claimed->superseded) return ServeWaiting(*claimed, flags, life, logger);
   for (const std::string& warning : claimed->warnings) logger.Warning(warning);
@@ -278,12 +315,13 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   options.kill_points = &kill_points;
   options.unix_ms = UnixMs;
   options.warn = [&logger](const std::string& warning) { logger.Warning(warning); };
-  logger.Info("has claimed a generation",
+  const bool has_ended = claimed->log.end() != nullptr;
+  logger.Info(has_ended ? "the run has ended; serves its end" : "has claimed a generation",
               {{"job", claimed->job.name()},
                {"run", absl::StrCat(absl::Hex(claimed->run_id, absl::kZeroPad16))},
                {"generation", claimed->generation},
                {"cut", claimed->cut_folder}});
-  if (claimed->job.has_kubernetes()) {
+  if (options.in_pods && claimed->job.has_kubernetes()) {
     // Pods may have to wait for nodes and images.
     options.timeouts.start_timeout_ms =
         static_cast<int64_t>(claimed->job.kubernetes().start_seconds() * 1000);

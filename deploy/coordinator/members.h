@@ -13,7 +13,7 @@
 // and in the next generation each registers only once. This cannot happen with the local launcher,
 // which starts a generation only when every process of the previous one is dead.
 //
-// Not thread-safe: the coordinator's engine locks.
+// Not thread-safe: the lock of the coordinator's engine guards it.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_MEMBERS_H_
 #define SATRAP_DEPLOY_COORDINATOR_MEMBERS_H_

@@ -37,9 +37,9 @@ bool Wishes::AddMove(const Ending& how) {
   return true;
 }
 
-CutEntry::LeftFor Wishes::left_for() const {
+CutEntry::LeftFor Wishes::left_for(bool leave) const {
   if (stops()) return CutEntry::STOP;
-  if (scales()) return CutEntry::SCALE;
+  if (leave && scales()) return CutEntry::SCALE;
   return moves() ? CutEntry::MOVE : CutEntry::NOT_SAID;
 }
 

@@ -2,7 +2,7 @@
 // elsewhere. They are numbered from 1; a cut that fulfils a wish also fulfils all earlier ones. A
 // stop or a change of size joins a move, and decides what follows the cut.
 //
-// Not thread-safe: the coordinator's engine locks.
+// Not thread-safe: the lock of the coordinator's engine guards it.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_WISHES_H_
 #define SATRAP_DEPLOY_COORDINATOR_WISHES_H_
@@ -39,8 +39,9 @@ class Wishes {
   bool scales() const { return scale_ != 0; }
   bool moves() const { return move_.has_value(); }
   bool leaves() const { return stops() || scales() || moves(); }
-  // What the cut with which the generation leaves is for.
-  CutEntry::LeftFor left_for() const;
+  // What follows the cut with which the generation leaves. `leave`: training would go on without
+  // the wish; otherwise it is over, and the run has no other size any more.
+  CutEntry::LeftFor left_for(bool leave) const;
   // REQUIRES: scales()
   const JobConfig& next_job() const { return next_job_; }
   // REQUIRES: moves()

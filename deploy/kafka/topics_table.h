@@ -1,7 +1,7 @@
 // The table that `satrap topics` prints: topic partitions, the offsets that the broker has, and how
 // far a run or a consumer group has read.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_KAFKA_TOPICS_TABLE_H_
 #define SATRAP_DEPLOY_KAFKA_TOPICS_TABLE_H_
@@ -39,9 +39,9 @@ struct TopicsColumns {
 };
 
 // A line of headings, and a line for each row. If the column in_cut or the column committed is
-// shown, so is the lag: the number of messages that the broker has from the row's in_cut on, or, if
-// the row has none, from its committed offset on, up to `until`. If the row has neither, the lag
-// counts from the broker's first message.
+// shown, so is the lag: the number of messages that the broker has before `until`, counted from the
+// row's in_cut. A row without in_cut counts from its committed offset, and a row without both from
+// the broker's first message.
 std::string TopicsTableText(const std::vector<TopicsRow>& rows, const TopicsColumns& columns);
 
 // The sum of the lags of all rows.

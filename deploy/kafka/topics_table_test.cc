@@ -20,7 +20,7 @@ TEST(TopicsTable, HasALineForEachPartition) {
             "clicks         1              0              0\n");
 }
 
-TEST(TopicsTable, LagIsWhatTheBrokerHasBehindTheCommit) {
+TEST(TopicsTable, LagIsWhatTheBrokerHasAfterTheCommit) {
   TopicsRow committed = Row(0, 0, 100);
   committed.committed = 40;
   EXPECT_EQ(LagOf({committed}), 60);

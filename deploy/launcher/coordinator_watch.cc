@@ -55,7 +55,9 @@ void CoordinatorWatch::Ask() {
     // count the rest.
     silent_ms_ += std::min(MonotonicMs() - start_ms, 2 * kTimeoutMs) + kPeriodMs;
   }
-  if (SaysOver() && over_ms_ == 0) over_ms_ = MonotonicMs();
+  // A process that ends after the run's end was decided is not its cause.
+  const bool is_decided = SaysGenerationIsOver() || status_.writes_end();
+  if (is_decided && over_ms_ == 0) over_ms_ = MonotonicMs();
   next_ms_ = MonotonicMs() + kPeriodMs;
 }
 

@@ -1,6 +1,6 @@
 // What the coordinator of the current generation has answered, and for how long it has been silent.
 //
-// Not thread-safe: for the launcher's main thread.
+// Not thread-safe: only the launcher's main thread may use it.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_COORDINATOR_WATCH_H_
 #define SATRAP_DEPLOY_LAUNCHER_COORDINATOR_WATCH_H_
@@ -43,7 +43,7 @@ class CoordinatorWatch {
   bool answers() const { return answers_; }            // it has answered the last call
   // Whether the coordinator says that its generation is over without the run having finished or
   // stopped.
-  bool SaysOver() const { return state() == FAILED || state() == RESTARTING; }
+  bool SaysGenerationIsOver() const { return state() == FAILED || state() == RESTARTING; }
   // Whether the coordinator has not answered for longer than the limit.
   bool IsSilent() const;
   CoordinatorView view() const { return {status_, answers_, IsSilent(), over_ms_}; }
@@ -56,7 +56,9 @@ class CoordinatorWatch {
   bool answers_ = false;
   int64_t silent_ms_ = 0;  // for how long it has not answered
   int64_t next_ms_ = 0;
-  int64_t over_ms_ = 0;  // when SaysOver was true first; 0: it was not
+  // When SaysGenerationIsOver was true first, or the coordinator first said that it writes the
+  // run's end; 0: neither has happened.
+  int64_t over_ms_ = 0;
 };
 
 }  // namespace satrap

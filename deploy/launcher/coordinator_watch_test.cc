@@ -78,7 +78,7 @@ TEST_F(CoordinatorWatchTest, KnowsTheNewestAnswerAndThatTheGenerationHasRun) {
   Say(RESTARTING);
   watch_.Ask();
   EXPECT_TRUE(watch_.has_run()) << "it was RUNNING before";
-  EXPECT_TRUE(watch_.SaysOver());
+  EXPECT_TRUE(watch_.SaysGenerationIsOver());
   EXPECT_GT(watch_.view().over_ms, 0);
   const int64_t over_ms = watch_.view().over_ms;
   watch_.Ask();
@@ -90,7 +90,7 @@ TEST_F(CoordinatorWatchTest, AFinishedOrStoppedRunIsNoFailure) {
     Say(state);
     watch_.Ask();
     EXPECT_EQ(watch_.state(), state);
-    EXPECT_FALSE(watch_.SaysOver());
+    EXPECT_FALSE(watch_.SaysGenerationIsOver());
   }
 }
 
@@ -115,7 +115,7 @@ TEST_F(CoordinatorWatchTest, OfTheGenerationBeforeOnlyTheRunIsKept) {
   ASSERT_TRUE(watch_.Begin("127.0.0.1:1").ok());
   EXPECT_EQ(watch_.status().run_id(), 7u);
   EXPECT_FALSE(watch_.status().has_generation());
-  EXPECT_FALSE(watch_.has_answered() || watch_.answers() || watch_.SaysOver());
+  EXPECT_FALSE(watch_.has_answered() || watch_.answers() || watch_.SaysGenerationIsOver());
   EXPECT_EQ(watch_.view().over_ms, 0);
   EXPECT_TRUE(watch_.IsDue());
 }

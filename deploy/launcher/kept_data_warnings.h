@@ -5,8 +5,8 @@
 // seen the end of its last generation. So if a command is killed, the next one does not assume that
 // it knows all labels.
 //
-// Not thread-safe: for the launcher's main thread, which TakeNew does not block. The file is
-// written by a thread that may outlive this object (side_thread.h).
+// Not thread-safe: only the launcher's main thread may use it. TakeNew does not block that thread.
+// The file is written by a thread that may outlive this object (side_thread.h).
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_KEPT_DATA_WARNINGS_H_
 #define SATRAP_DEPLOY_LAUNCHER_KEPT_DATA_WARNINGS_H_

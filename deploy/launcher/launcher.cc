@@ -34,8 +34,7 @@ namespace {
 constexpr int64_t kTickMs = 100;
 // After the first sign of a failure, the launcher waits this long for the cause to become known.
 constexpr int64_t kSettleMs = 700;
-// How long the coordinator may take to write the run's end into a log that refuses it
-// (CoordinatorTimeouts::end_limit_ms), and to say so.
+// How long the coordinator may take to write the run's end (CoordinatorTimeouts::end_limit_ms).
 constexpr int64_t kWriteEndMs = 12000;
 // How long roles may take to exit by themselves after FINISHED or STOPPED.
 constexpr int64_t kFinishMs = 20000;
@@ -71,7 +70,7 @@ struct Launcher::Rep {
   // Returns why the generation ended. REQUIRES: the generation is over
   Cause FindCauseOfEnd();
   bool IsOver() const;
-  bool IsScaled() const;
+  bool IsScaled() const;  // REQUIRES: as TakeWish
   // Whether the generation has ended without a failure: because somebody asked for this end, or
   // because the log says that the next generation has another job. Returns true only once for each
   // entry that says so: if a generation is announced but never begins, that counts as a failure.
@@ -80,8 +79,8 @@ struct Launcher::Rep {
   // Kills the generation and starts the next one. Returns the run's end if there is no next one.
   absl::optional<RunEnd> Restart(const Cause& cause,
                                  absl::FunctionRef<void(const std::string&)> on_message);
-  // The coordinator died between the log's last entry and reporting it.
-  RunEnd EndInLog(StatusAnswer last);
+  // The end of a run whose log has it, as `last`. `seen` is what the launcher itself has found.
+  RunEnd EndInLog(StatusAnswer last, const Cause& seen);
   // Waits for `pause_ms`, and accepts a wish to stop meanwhile. Returns the run's end if the run
   // ends during the pause.
   absl::optional<RunEnd> Pause(int64_t pause_ms, const Ending& last);
@@ -171,7 +170,7 @@ void Launcher::Rep::WaitForEvent(int64_t ms) {
 }
 
 bool Launcher::Rep::IsOver() const {
-  return generation->AnyEnded() || watch.SaysOver() || watch.IsSilent();
+  return generation->AnyEnded() || watch.SaysGenerationIsOver() || watch.IsSilent();
 }
 
 bool Launcher::Rep::MayHaveTrained() {
@@ -222,7 +221,6 @@ Cause Launcher::Rep::FindCauseOfEnd() {
   return cause;
 }
 
-// REQUIRES: `progress` was read after the generation's end
 bool Launcher::Rep::IsScaled() const {
   return watch.state() == RESTARTING && progress.generation > watch.status().generation() &&
          progress.began == BEGAN_SCALE_ANNOUNCED;
@@ -253,7 +251,9 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   }
   progress = *read;
   StatusAnswer last = watch.status();
-  if (SetEndOfLog(progress, &last)) return EndInLog(std::move(last));
+  // Until its first generation has begun, a resume finds the end of the submission before.
+  const bool has_begun = !options.next_job || progress.generation > generations_before;
+  if (has_begun && SetEndOfLog(progress, &last)) return EndInLog(std::move(last), cause);
   const bool is_new_cut = progress.cut.has_value() &&
                           (!cut_before.has_value() || progress.cut->cut() != cut_before->cut());
   if (is_new_cut) restarts.OnCut();
@@ -370,11 +370,11 @@ RunEnd Launcher::Rep::EndOf(RunEnd::Kind kind) {
   return end;
 }
 
-RunEnd Launcher::Rep::EndInLog(StatusAnswer last) {
+RunEnd Launcher::Rep::EndInLog(StatusAnswer last, const Cause& seen) {
+  const Cause cause = CauseOfEndInLog(last.ending(), seen);
   watch.SetStatus(std::move(last));
   if (watch.state() == FINISHED) return Finish(RunEnd::FINISHED);
-  const Ending& ending = watch.status().ending();
-  if (watch.state() == FAILED) return Failed(ending.text(), ending);
+  if (watch.state() == FAILED) return Failed(cause.full, cause.ending);
   return EndOf(signals.first() != 0 ? RunEnd::INTERRUPTED : RunEnd::STOPPED);
 }
 

@@ -22,7 +22,7 @@
 // If the disk is full and the launcher cannot write a log, or the job's file for people, the run
 // continues.
 //
-// Not thread-safe: everything is for the main thread. These signals are blocked in that thread as
+// Not thread-safe: only the main thread may use it. These signals are blocked in that thread as
 // long as the launcher lives.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_LAUNCHER_H_

@@ -1,6 +1,7 @@
 // Runs whose end is in their log, or is being written into it.
 
 #include <csignal>
+#include <fstream>
 #include <string>
 
 #include "deploy/launcher/testing/launcher_test_fixture.h"
@@ -41,16 +42,36 @@ TEST_F(LauncherEndTest, NorIsOneWhoseLogSaysThatItWasStopped) {
   EXPECT_THAT(end.warnings, SizeIs(0)) << "nothing is lost";
 }
 
+// The role that was killed could tell nobody. The log has what another role saw of its death.
+TEST_F(LauncherEndTest, ARoleThatWasKilledIsTheCauseWhateverAnotherHasSeenOfIt) {
+  job_.set_max_restarts(5);
+  const RunEnd end = Run([&] {
+    AppendGeneration(1);
+    AppendToLog(
+        "end { state: FAILED submission: 1 ending { why: MEMBER_FAILED "
+        "origin { role: NN_WORKER index: 1 } text: 'nn_worker 1: connection closed' } }");
+    kill(pids_["nn_worker0"], SIGKILL);
+  });
+  EXPECT_EQ(end.kind, RunEnd::FAILED);
+  EXPECT_THAT(end.message, HasSubstr("nn_worker 0 was killed by signal 9"));
+  EXPECT_THAT(messages_, SizeIs(0));
+}
+
 // A role that has failed may exit before a full disk takes the end.
 TEST_F(LauncherEndTest, AnEndThatIsStillBeingWrittenIsWaitedForWhoeverExitsMeanwhile) {
   job_.set_max_restarts(5);
   AppendGeneration(1);
   ScriptCoordinator("state: RUNNING generation: 1 writes_end: true");
   SetStatus("state: FAILED generation: 1 ending { text: 'the data is wrong' }", "failed");
-  SetProgram("data_loader", "exit 75");
-  SetProgram("embedding_ps", "sleep 2; mv '" + dir_ + "/run/failed.textproto' '" + dir_ +
-                                 "/run/status.textproto'; exec sleep 60");
-  const RunEnd end = Run([] {});
+  const std::string after_asked = "until [ -e '" + dir_ + "/asked' ]; do sleep 0.05; done; ";
+  SetProgram("data_loader", after_asked + "exit 75");
+  SetProgram("embedding_ps", after_asked + "sleep 2; mv '" + dir_ + "/run/failed.textproto' '" +
+                                 dir_ + "/run/status.textproto'; exec sleep 60");
+  const RunEnd end = Run([] {}, {},
+                         [&](const StatusAnswer& status) {
+                           if (status.writes_end()) std::ofstream(dir_ + "/asked") << "x";
+                           return true;
+                         });
   EXPECT_EQ(end.kind, RunEnd::FAILED);
   EXPECT_THAT(end.message, HasSubstr("the data is wrong"));
   EXPECT_THAT(messages_, SizeIs(0));

@@ -358,10 +358,20 @@ TEST_F(LauncherTest, AResumeFromACutWithAJobThatCannotBeStartedDropsNothing) {
   EXPECT_THAT(ArgsOf("coordinator0"), "") << "no coordinator drops anything";
 }
 
-TEST_F(LauncherTest, AResumedJobIsTheNextOneUntilAGenerationHasIt) {
+// A run that was stopped or has failed is resumed.
+class LauncherResumeTest : public LauncherTest,
+                           public ::testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Ends, LauncherResumeTest,
+                         ::testing::Values("", "end { state: STOPPED submission: 1 }",
+                                           "end { state: FAILED submission: 1 }"));
+
+TEST_P(LauncherResumeTest, AResumedJobIsTheNextOneUntilAGenerationHasIt) {
   job_.set_max_restarts(5);
   AppendGeneration(4);
   AppendToLog("cut { generation: 4 cut: 'cut_0004_000001' step: 7 }");
+  const std::string end_before = GetParam();
+  if (!end_before.empty()) AppendToLog(end_before);
   LaunchOptions options;
   options.next_job = true;
   options.from_cut = "cut_0004_000001";

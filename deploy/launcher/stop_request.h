@@ -4,7 +4,7 @@
 // of size it refuses. So the wish is made again until it is accepted or `stop_seconds` are over.
 // The coordinator treats repeated wishes to stop as one.
 //
-// Not thread-safe: for the launcher's main thread.
+// Not thread-safe: only the launcher's main thread may use it.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_STOP_REQUEST_H_
 #define SATRAP_DEPLOY_LAUNCHER_STOP_REQUEST_H_

@@ -48,6 +48,7 @@ absl::StatusOr<int> Run(const PodFlags& flags) {
   options.command = RoleCommand(flags, role, job, programs_dir, options.ending_path);
   options.termination_log = flags.termination_log;
   options.run_dir = job.run_dir();
+  options.submission = static_cast<uint64_t>(flags.submission);
   options.max_restarts = job.max_restarts();
   ASSIGN_OR_RETURN(const std::unique_ptr<RoleLog> log,
                    RoleLog::Open(absl::StrCat(job.run_dir(), "/logs/", file_name, ".log"),
@@ -84,8 +85,7 @@ int Main(int argc, char** argv) {
   const absl::optional<int> code =
       TakeProgramFlags(argc, argv,
                        "satrap_pod ROLE --config=FILE --scratch=DIR ...: starts a role of a run, "
-                       "and starts it again "
-                       "when it has ended",
+                       "and starts it again when it has ended",
                        flags.Table(), /*in_order=*/1);
   if (code.has_value()) return *code;
   return Exit(Run(flags));

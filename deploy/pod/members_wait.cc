@@ -1,5 +1,6 @@
 #include "deploy/pod/members_wait.h"
 
+#include "common/refusal/refusal.h"
 #include "deploy/launcher/process/submission_end.h"
 
 namespace satrap {
@@ -21,7 +22,8 @@ std::vector<Flag> MembersFlags::Table() {
 
 int AwaitSubmissionEnd(const std::string& run_dir, uint64_t submission,
                        const std::function<int(int64_t timeout_ms)>& wait) {
-  while (!EndOfSubmission(run_dir, submission).has_value()) {
+  while (!EndOfSubmission(run_dir, submission).has_value() &&
+         !RefusalOf(run_dir, submission).has_value()) {
     if (const int signal = wait(kPeriodMs); signal != 0) return kSignalExit + signal;
   }
   const int signal = wait(kToldMs);

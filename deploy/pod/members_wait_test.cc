@@ -3,6 +3,8 @@
 #include <csignal>
 #include <vector>
 
+#include "common/refusal/refusal.h"
+#include "common/role/ending.h"
 #include "deploy/launcher/testing/logged_run.h"
 #include "gmock/gmock.h"
 
@@ -26,6 +28,18 @@ TEST_F(MembersWaitTest, WaitsForTheEndAndThenUntilAllAreTold) {
                                }),
             0);
   EXPECT_THAT(waits, ElementsAre(1000, 1000, 5000));
+}
+
+TEST_F(MembersWaitTest, ACoordinatorThatCannotBeginEndsTheWaitForItsSubmissionAlone) {
+  LeaveRefusal(dir_, 1, EndingOf(Ending::MEMBER_FAILED, COORDINATOR, 0, "no hard links"));
+  int waits = 0;
+  const auto wait = [&waits](int64_t) { return ++waits == 3 ? SIGTERM : 0; };
+  EXPECT_EQ(AwaitSubmissionEnd(dir_, 1, wait), 0);
+  EXPECT_EQ(waits, 1) << "only until all are told";
+  EXPECT_EQ(AwaitSubmissionEnd(dir_, 2, wait), 128 + SIGTERM);
+  RemoveRefusal(dir_, 1);
+  waits = 2;
+  EXPECT_EQ(AwaitSubmissionEnd(dir_, 1, wait), 128 + SIGTERM);
 }
 
 TEST_F(MembersWaitTest, ASignalEndsTheWaitSoThatAnotherPodGoesOn) {

@@ -44,9 +44,9 @@ absl::StatusOr<Role> RoleNamed(absl::string_view name);
 // INVALID_ARGUMENT if a flag is missing that `role` needs.
 absl::Status CheckPodFlags(const PodFlags& flags, Role role);
 
-// Checks that files can be written in the folder --scratch, where a role writes its ending. Without
-// an ending, a run that somebody has stopped would be continued. The error names the folder and
-// says what to do.
+// Checks that files can be written in the folder --scratch, where a role writes its ending, from
+// which its supervisor learns the cause and the pause before the next start. The error names the
+// folder and says what to do.
 absl::Status CheckScratch(const std::string& folder);
 
 // "10.0.0.7:7000", "[fd00::7]:7000".

@@ -64,10 +64,8 @@ int64_t CoordinatorRestarts::PauseMs(const RoleEnd& end, const std::string& cut)
     count_.AddWish();
     return 0;
   }
-  // It serves the end that is in the log, or refuses to begin.
-  const bool is_over =
-      ExitedWith(end, 0) || (ExitedWith(end, kExitFailed) && NoRestartCures(end.ending, Ending()));
-  if (is_over) return after_the_end_.PauseMs(end);
+  // The coordinator has served the end that is in the log, or has refused to begin.
+  if (ExitedWith(end, 0) || ExitedWith(end, kExitFailed)) return after_the_end_.PauseMs(end);
   // The log counts the restarts, too, so after them the next coordinator ends the run.
   return count_.AddFailure(end.ending, max_restarts_).value_or(kFinalMs);
 }

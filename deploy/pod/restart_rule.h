@@ -9,9 +9,10 @@
 // The pause is never shorter than the one in the table of causes (common/role/cause_table.h).
 //
 // The coordinator begins generations, so for its own restarts the rules of the launcher apply
-// (RestartCount), with the launcher's causes, pauses and max_restarts. Where those end the run, the
-// coordinator is started again like a role that exits with 1: the run's log says how the run has
-// ended, and the next coordinator tells everybody.
+// (RestartCount), with the launcher's causes, pauses and max_restarts. After 0 and 1 it is started
+// again like any role: the run's log says how the run has ended, and the next coordinator tells
+// everybody. Where the launcher would end the run, the pause is 5 s, and the next coordinator finds
+// in the log that no restart is left.
 //
 // Not thread-safe.
 

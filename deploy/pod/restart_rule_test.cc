@@ -129,10 +129,18 @@ TEST(CoordinatorRestartsTest, ItTellsTheEndOfTheRunForAsLongAsSomebodyMayAsk) {
   }
 }
 
+TEST(CoordinatorRestartsTest, SoItDoesAfterALossThatNoRestartWasLeftFor) {
+  CoordinatorRestarts restarts(/*max_restarts=*/2);
+  const RoleEnd ended = CoordinatorEnd(1, Ending::MEMBER_LOST);
+  for (const int64_t pause_ms : {5000, 10000, 20000, 30000, 30000}) {
+    EXPECT_EQ(restarts.PauseMs(ended, ""), pause_ms);
+  }
+}
+
 TEST(CoordinatorRestartsTest, WhatARestartMayCureIsTriedAtOnce) {
   CoordinatorRestarts restarts(/*max_restarts=*/3);
-  RoleEnd full = CoordinatorEnd(1, Ending::MEMBER_FAILED);
-  full.ending.set_kind(Ending::NO_ROOM);
+  RoleEnd full = CoordinatorEnd(75, Ending::MEMBER_FAILED);
+  full.ending.set_kind(Ending::PEER_AWAY);
   EXPECT_EQ(restarts.PauseMs(full, ""), 0);
 }
 

@@ -150,9 +150,10 @@ TEST_F(RoleLogTest, AStdoutThatNobodyReadsStopsNeitherSayNorDrainNorTheEnd) {
   log_.reset();
   EXPECT_EQ(Read("logs/role.log"), "") << "the thread still waits for stdout";
   // A write to the pipe now fails, and the thread goes on to the file and ends.
-  signal(SIGPIPE, SIG_IGN);
+  const sighandler_t before = signal(SIGPIPE, SIG_IGN);
   close(ends[0]);
   EXPECT_TRUE(Await([&] { return Read("logs/role.log") == "printed\n"; }));
+  signal(SIGPIPE, before);
 }
 
 }  // namespace

@@ -19,12 +19,15 @@
 #include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/file/file_error.h"
+#include "common/refusal/refusal.h"
+#include "common/role/cause_table.h"
 #include "common/role/ending.h"
 #include "common/role/role_flags.h"
 #include "common/thread/clock.h"
 #include "deploy/launcher/process/child_process.h"
 #include "deploy/launcher/process/generation_cause.h"
 #include "deploy/launcher/process/run_progress.h"
+#include "deploy/launcher/process/submission_end.h"
 #include "deploy/pod/life_watch.h"
 #include "deploy/pod/memory_kills.h"
 
@@ -86,6 +89,7 @@ class Supervisor {
     // leave none, and the old ending would be mistaken for that of the new process.
     std::error_code error;
     std::filesystem::remove(options_.ending_path, error);
+    if (options_.role == COORDINATOR) RemoveRefusal(options_.run_dir, options_.submission);
     std::vector<std::string> command = options_.command;
     command.insert(command.end(), more_flags_.begin(), more_flags_.end());
     // Each start has a pipe of its own: nothing that is left of the process before can give signs
@@ -205,9 +209,22 @@ class Supervisor {
     // If the log cannot be read now, assume that there is no new cut.
     const auto progress = ReadRunProgress(options_.run_dir);
     if (progress.ok() && progress->cut.has_value()) cut_ = progress->cut->cut();
+    LeaveIfRefused(end);
     more_flags_.clear();
     if (end.wait_status != 0) AddFlagsOf(end.ending, &more_flags_);
     return coordinator_restarts_.PauseMs(end, cut_);
+  }
+
+  void LeaveIfRefused(const RoleEnd& end) {
+    const bool refuses = WIFEXITED(end.wait_status) &&
+                         WEXITSTATUS(end.wait_status) == kExitFailed && end.has_left &&
+                         NoRestartCures(end.ending, Ending());
+    // A storage that has come back late may have refused once.
+    if (refuses && has_refused_ &&
+        !EndOfSubmission(options_.run_dir, options_.submission).has_value()) {
+      LeaveRefusal(options_.run_dir, options_.submission, end.ending);
+    }
+    has_refused_ = refuses;
   }
 
   // Adds the text to the log, and writes it as the container's termination message.
@@ -238,6 +255,7 @@ class Supervisor {
   RoleRestarts role_restarts_;
   CoordinatorRestarts coordinator_restarts_;
   std::string cut_;
+  bool has_refused_ = false;  // the coordinator has refused to begin when it ended last
   std::vector<std::string> more_flags_;
 };
 

@@ -5,8 +5,11 @@
 // SIGTERM and SIGINT on to the role, which continues to serve until it may end. Then the supervisor
 // ends, too, with the exit code 128 plus the signal's number. If the supervisor is killed, so is
 // the role. If a role cannot be started, that is treated as an end of the role. A role that shows
-// no life any more (life_watch.h) is killed. The log says so if a role was killed because the
-// container's memory was used up (memory_kills.h).
+// no sign of life any more (life_watch.h) is killed. The log says so if a role was killed because
+// the container's memory was used up (memory_kills.h).
+//
+// A coordinator that refuses to begin twice in a row, with a cause that no restart cures, is still
+// started again, but its supervisor leaves the cause for the run's Jobs (refusal.h).
 
 #ifndef SATRAP_DEPLOY_POD_SUPERVISOR_H_
 #define SATRAP_DEPLOY_POD_SUPERVISOR_H_
@@ -29,8 +32,10 @@ struct SupervisorOptions {
   std::vector<std::string> command;  // the role's program and flags
   std::string ending_path;           // where the command leaves its Ending
   std::string termination_log;       // the container's message; empty: none
-  // The run's folder; used only for the coordinator.
+  // These are used only for the coordinator: the run's folder, and which submission of the run it
+  // belongs to.
   std::string run_dir;
+  uint64_t submission = 1;
   int max_restarts = 0;
 
   LifeLimits life;

@@ -16,6 +16,7 @@
 #include <string>
 
 #include "common/file/file_history.h"
+#include "common/refusal/refusal.h"
 #include "common/role/ending.h"
 #include "common/thread/clock.h"
 #include "gmock/gmock.h"
@@ -26,7 +27,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr int64_t kPatienceMs = 60000;
 
@@ -282,6 +282,25 @@ TEST_F(SupervisorTest, TheCoordinatorOfAStoppedRunIsStartedAgainAfterAPauseToTel
   ASSERT_TRUE(AwaitText("message", "the run was asked to stop; it is started again in 5.0 s"));
   EXPECT_EQ(End(SIGTERM), 143);
   EXPECT_EQ(Starts(), 1);
+}
+
+TEST_F(SupervisorTest, ACoordinatorThatRefusesTwiceLeavesWhyUntilItIsStartedAgain) {
+  options_.role = COORDINATOR;
+  options_.index = 0;
+  options_.submission = 3;
+  std::filesystem::create_directory(At("run"));
+  Ending refused = EndingOf(Ending::MEMBER_FAILED, COORDINATOR, 0, "no hard links");
+  refused.set_kind(Ending::REFUSED);
+  LeaveEnding(At("left"), refused);
+  LeaveRefusal(At("run"), 3, EndingOf(Ending::OTHER, "of the pod before"));
+  Start("[ $(wc -l <starts) -eq 1 ] && ls run >seen\ncp left ending\nexit 1");
+  ASSERT_TRUE(AwaitText("message", "no hard links; it is started again in 5.0 s"));
+  EXPECT_EQ(Read("seen"), "");
+  EXPECT_FALSE(RefusalOf(At("run"), 3).has_value()) << "once may be a storage that comes late";
+  ASSERT_TRUE(Await([this] { return RefusalOf(At("run"), 3).has_value(); }));
+  EXPECT_EQ(RefusalOf(At("run"), 3)->text(), "no hard links");
+  EXPECT_EQ(Starts(), 2);
+  EXPECT_EQ(End(SIGTERM), 143);
 }
 
 TEST_F(SupervisorTest, TheCoordinatorHasTheLimitOfTheJob) {

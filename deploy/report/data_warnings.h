@@ -29,9 +29,9 @@ class DataWarnings {
   // What to save now in case this command is killed: only the warnings. Labels are left out,
   // because loaders may read further labels that a later command would not know.
   LoaderProgress Kept() const;
-  // What to save when no loader reads any more: the warnings and, if the run was seen from its
-  // beginning, the range of all labels of each LABEL column, or one empty range if there are no
-  // such ranges.
+  // What to save when no loader reads any more: the warnings and, for a run that was seen from its
+  // beginning, the range of all labels of each LABEL column. If there are no such ranges, one empty
+  // range stands for them.
   LoaderProgress KeptAtEnd() const;
 
   // The loaders' warnings in `status` that no earlier status had.

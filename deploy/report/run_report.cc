@@ -233,7 +233,7 @@ RunReport MakeRunReport(const JobConfig& job, const StatusAnswer& status, double
       report.restarts.push_back(restart);
     } else if (restart.began() == BEGAN_RESUME) {
       ++report.resumes;
-    } else {
+    } else if (restart.began() == BEGAN_SCALED) {
       ++report.scales;
     }
   }

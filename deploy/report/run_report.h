@@ -1,6 +1,6 @@
 // The report of a finished run: a few lines for people, and report.json for programs.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_REPORT_RUN_REPORT_H_
 #define SATRAP_DEPLOY_REPORT_RUN_REPORT_H_

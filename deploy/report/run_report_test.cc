@@ -135,12 +135,14 @@ TEST(RunReport, TellsHowOftenTheRunWasRestartedAndWhy) {
   RunReport report = TrainedReport();
   EXPECT_THAT(ReportText(report), Not(HasSubstr("restarts")));
   StatusAnswer status;
-  status.set_generation(5);
+  status.set_generation(7);
   uint64_t generation = 1;
   const std::pair<Began, const char*> causes[] = {{BEGAN_SCALED, "scaled"},
                                                   {BEGAN_RESTART, "nn_worker 0 was killed"},
                                                   {BEGAN_RESUME, "resume"},
-                                                  {BEGAN_RESTART, "nn_worker 1 hangs"}};
+                                                  {BEGAN_RESTART, "nn_worker 1 hangs"},
+                                                  {BEGAN_MOVED, "its node was drained"},
+                                                  {BEGAN_MOVED, "its node was drained"}};
   for (const auto& [began, cause] : causes) {
     Restart* restart = status.add_restarts();
     restart->set_generation(++generation);
@@ -150,10 +152,10 @@ TEST(RunReport, TellsHowOftenTheRunWasRestartedAndWhy) {
   }
   report = MakeRunReport(JobConfig(), status, 1);
   EXPECT_THAT(ReportJson(report),
-              HasSubstr(R"("generations":5,"restarts":[{"generation":3,"cause":"nn_worker 0 was )"
+              HasSubstr(R"("generations":7,"restarts":[{"generation":3,"cause":"nn_worker 0 was )"
                         R"(killed","from_step":40},{"generation":5,)"));
   EXPECT_THAT(ReportJson(report), HasSubstr(R"(],"resumes":1,"scales":1,)"))
-      << "what somebody asked for is no failure";
+      << "what somebody asked for is no failure, and a move is no scale";
   EXPECT_THAT(ReportText(report), HasSubstr("restarts     2; the last: nn_worker 1 hangs\n"));
 }
 

@@ -82,4 +82,14 @@ void ProgressWarnings::JudgeValidation(const MetricValues& values,
   for (std::string& doubt : doubts) warnings->push_back(std::move(doubt));
 }
 
+std::string AbandonedCuts::New(const StatusAnswer& status) {
+  if (status.generation() != generation_) known_ = 0;
+  generation_ = status.generation();
+  const bool is_new = status.cuts().abandoned() > known_;
+  known_ = status.cuts().abandoned();
+  return is_new ? absl::StrCat("a cut was abandoned, and training goes on: ",
+                               status.cuts().last_abandoned_cause())
+                : "";
+}
+
 }  // namespace satrap

@@ -1,10 +1,11 @@
 // The warnings about a run: lines for people, without the word "warning" and without a line end.
 //
-// Thread-safe, except ProgressWarnings.
+// Thread-safe, except the classes.
 
 #ifndef SATRAP_DEPLOY_REPORT_RUN_WARNINGS_H_
 #define SATRAP_DEPLOY_REPORT_RUN_WARNINGS_H_
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,6 +45,17 @@ class ProgressWarnings {
   bool validation_told_ = false;
   std::string last_validation_;   // serialized
   int doubtful_validations_ = 0;  // in a row
+};
+
+// Detects when a generation has abandoned one more cut.
+class AbandonedCuts {
+ public:
+  // The warning of it; empty if there is none since the previous call.
+  std::string New(const StatusAnswer& status);
+
+ private:
+  uint64_t generation_ = 0;
+  uint64_t known_ = 0;
 };
 
 }  // namespace satrap

@@ -1,6 +1,6 @@
 // The part of a run's report about the model that the run began with.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_REPORT_WARM_START_TEXT_H_
 #define SATRAP_DEPLOY_REPORT_WARM_START_TEXT_H_

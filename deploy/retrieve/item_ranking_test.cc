@@ -77,7 +77,7 @@ TEST(RankItemsTest, GivesFewerItemsToAUserWhoHasSeenNearlyAll) {
   EXPECT_THAT(ranked[0], ElementsAre(0));
 }
 
-TEST(RankItemsTest, RanksAScoreOfNanBehindAllOthers) {
+TEST(RankItemsTest, RanksAScoreOfNanAfterAllOthers) {
   const std::vector<float> user = {1};
   const std::vector<float> items = {std::numeric_limits<float>::quiet_NaN(), -1e30f, 2};
   ForkJoinPool pool(1);

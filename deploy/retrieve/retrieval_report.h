@@ -1,6 +1,6 @@
 // How `satrap retrieve` prints its result.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_RETRIEVE_RETRIEVAL_REPORT_H_
 #define SATRAP_DEPLOY_RETRIEVE_RETRIEVAL_REPORT_H_

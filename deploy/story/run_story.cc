@@ -1,5 +1,6 @@
 #include "deploy/story/run_story.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -8,7 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
+#include "common/checkpoint/run_log.h"
+#include "common/learning_rate/batch_scaling.h"
+#include "common/refusal/refusal.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
 #include "common/rpc/grpc_channel.h"
@@ -28,6 +32,25 @@ namespace {
 constexpr int64_t kPeriodMs = 500;
 constexpr int64_t kAnswerMs = 1000;
 constexpr int kSignalExit = 128;
+// How often it tries to write a file of the run's folder, a second apart.
+constexpr int kAttempts = 10;
+constexpr int64_t kAgainMs = 1000;
+
+// How long the submission has taken by its log, from its first generation to its end; nothing if
+// the log does not have both any more.
+absl::optional<double> SecondsOf(const std::string& run_dir, uint64_t submission) {
+  const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());
+  if (!log.ok()) return absl::nullopt;
+  uint64_t begun_ms = 0;
+  uint64_t ended_ms = 0;
+  for (const RunLogEntry& entry : log->entries()) {
+    const bool is_own = entry.has_generation() && entry.generation().submission() == submission;
+    if (is_own && begun_ms == 0) begun_ms = entry.unix_ms();
+    if (entry.has_end()) ended_ms = entry.unix_ms();
+  }
+  if (begun_ms == 0 || ended_ms < begun_ms) return absl::nullopt;
+  return static_cast<double>(ended_ms - begun_ms) * 1e-3;
+}
 
 class Story {
  public:
@@ -43,6 +66,8 @@ class Story {
       const absl::optional<SubmissionEnd> over =
           EndOfSubmission(options_.run_dir, options_.submission);
       if (over.has_value()) return Finish(*over);
+      const absl::optional<Ending> refusal = RefusalOf(options_.run_dir, options_.submission);
+      if (refusal.has_value()) return Fail(*refusal, /*progress=*/nullptr);
       const int signal = options_.wait(kPeriodMs);
       if (signal != 0) return kSignalExit + signal;
     }
@@ -73,6 +98,8 @@ class Story {
     }
     std::vector<std::string> warnings = of_data_.TakeNew(status_);
     for (std::string& warning : WarningsOfProgress()) warnings.push_back(std::move(warning));
+    std::string of_cut = abandoned_.New(status_);
+    if (!of_cut.empty()) warnings.push_back(std::move(of_cut));
     for (const std::string& warning : warnings) Print("warning: " + warning);
   }
 
@@ -81,13 +108,15 @@ class Story {
       const absl::StatusOr<RunProgress> progress = ReadRunProgress(options_.run_dir);
       if (!progress.ok() || !progress->job.has_value()) return {};
       of_progress_.emplace(*progress->job);
+      const std::string scaling = BatchScalingText(*progress->job);
+      if (!scaling.empty()) Print(scaling);
     }
     return of_progress_->New(status_.train());
   }
 
   int Finish(const SubmissionEnd& over) {
     if (!over.end.has_value()) {
-      return Say("the run goes on as a later submission, which tells its own story", 0);
+      return Say("the run goes on by a later submission, whose own Job tells its story", 0);
     }
     const absl::StatusOr<RunProgress> progress = ReadRunProgress(options_.run_dir);
     if (!progress.ok() || !progress->job.has_value()) {
@@ -95,10 +124,11 @@ class Story {
                               progress.ok() ? "it names no job" : progress.status().message()),
                  kExitStartAgain);
     }
-    if (StateOf(*over.end) == FAILED) return Fail(over.end->ending(), *progress);
+    if (StateOf(*over.end) == FAILED) return Fail(over.end->ending(), &*progress);
     JobConfig job = *progress->job;
     job.set_run_dir(options_.run_dir);
-    const absl::Status merged = MergeBadRecords(job, options_.run_dir);
+    const absl::Status merged =
+        WithAttempts([&] { return MergeBadRecords(job, options_.run_dir); });
     if (!merged.ok()) {
       Print(absl::StrCat("warning: the bad records of all loaders are not in one file: ",
                          merged.message()));
@@ -107,10 +137,11 @@ class Story {
     return Report(job, *over.end, *progress);
   }
 
-  int Fail(const Ending& ending, const RunProgress& progress) {
+  // `progress` is null if the submission has not begun.
+  int Fail(const Ending& ending, const RunProgress* progress) {
     const std::string& text = ending.text();
-    const absl::Status written =
-        WriteFileAtomically(options_.run_dir + "/failure.txt", text + "\n");
+    const absl::Status written = WithAttempts(
+        [&] { return WriteFileAtomically(options_.run_dir + "/failure.txt", text + "\n"); });
     LeaveEnding(options_.run_dir + kEndingOfRun, ending);
     if (!options_.termination_log.empty()) {
       // The kubelet made this file, and it must stay the same one.
@@ -120,7 +151,21 @@ class Story {
     }
     if (!written.ok()) Print(absl::StrCat("warning: ", written.message()));
     Print(absl::StrCat("the job failed: ", text));
-    return Say(ResumeText(options_.run_dir, progress, options_.run_dir), kExitFailed);
+    if (progress != nullptr) {
+      Print(absl::StrCat("the run's folder, ", options_.run_dir, ", has its work up to ",
+                         BeginningText(*progress)));
+    }
+    return kExitFailed;
+  }
+
+  // Tries again, because a storage may be back a moment later.
+  absl::Status WithAttempts(const std::function<absl::Status()>& write) {
+    absl::Status status = write();
+    for (int attempt = 1; !status.ok() && attempt < kAttempts; ++attempt) {
+      if (options_.wait(kAgainMs) != 0) break;
+      status = write();
+    }
+    return status;
   }
 
   int Report(const JobConfig& job, const EndEntry& end, const RunProgress& progress) {
@@ -131,8 +176,11 @@ class Story {
     status.clear_restarts();
     for (const Restart& restart : progress.restarts) *status.add_restarts() = restart;
     std::vector<std::string> problems;
-    const double wall_seconds = static_cast<double>(MonotonicMs() - start_ms_) * 1e-3;
-    const RunReport report = ReportOf(job, status, wall_seconds, of_data_.All(job), &problems);
+    // Another pod may have told the beginning, and the log may have been compacted since.
+    const double own_seconds = static_cast<double>(MonotonicMs() - start_ms_) * 1e-3;
+    const double seconds =
+        std::max(own_seconds, SecondsOf(options_.run_dir, options_.submission).value_or(0));
+    const RunReport report = ReportOf(job, status, seconds, of_data_.All(job), &problems);
     for (const std::string& problem : problems) Print("warning: " + problem);
     fputs(ReportText(report).c_str(), stdout);
     fflush(stdout);
@@ -154,6 +202,7 @@ class Story {
   std::unique_ptr<rpc::GrpcChannel> channel_;
   StatusAnswer status_;  // the last one
   uint64_t told_generation_ = 0;
+  AbandonedCuts abandoned_;
   DataWarnings of_data_{/*since_begin=*/false};
   absl::optional<ProgressWarnings> of_progress_;
 };

@@ -23,11 +23,14 @@ struct StoryOptions {
 };
 
 // Tells the story by `print`, which gets whole lines, until the run's log has the end of the
-// submission, or a later submission. Then writes what `satrap train` writes into the run's folder,
+// submission, or a later submission, or until the coordinator refuses to begin the submission
+// (common/refusal/refusal.h). Then writes what `satrap train` writes into the run's folder,
 // report.json and report.txt, or failure.txt and ending.textproto, and quarantine.tsv; and prints
-// the report to stdout. Returns the exit code: 0 if the run has finished or stopped, or goes on as
-// a later submission; 1 if it has failed; 128 and the number of a signal; kExitStartAgain if a file
-// could not be written.
+// the report to stdout. The times of the report are those of the log, because an earlier pod may
+// have begun the story. Returns the exit code: 0 if the run has finished or stopped, or goes on as
+// a later submission; 1 if it has failed; 128 and the number of a signal; kExitStartAgain if the
+// log cannot be read or the report not written. The other files are tried for 10 s, and left out
+// with a warning, because how the run has ended matters more.
 int TellStory(const StoryOptions& options,
               const std::function<void(const std::string& text)>& print);
 

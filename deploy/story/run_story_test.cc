@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "common/config/job_config.h"
 #include "common/config/validation_check.h"
+#include "common/refusal/refusal.h"
 #include "common/role/ending.h"
 #include "deploy/cli/testing/fake_run.h"
 #include "gmock/gmock.h"
@@ -94,6 +95,68 @@ TEST_F(RunStoryTest, ARunThatFailsExits1WithItsCause) {
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/report.json"));
 }
 
+TEST_F(RunStoryTest, WhatAClusterCannotDoIsNotAdvised) {
+  Append(generation_);
+  Append("end { state: FAILED submission: 1 ending { why: MEMBER_FAILED text: 'killed' } }");
+  EXPECT_EQ(Tell(), 1);
+  EXPECT_THAT(said_, AllOf(HasSubstr("the run's folder, " + dir_ + ", has its work up to"),
+                           Not(HasSubstr("satrap resume"))));
+}
+
+TEST_F(RunStoryTest, ACoordinatorThatCannotBeginIsTheEndOfItsSubmission) {
+  options_.termination_log = dir_ + "/message";
+  EndCoordinator();
+  on_wait_ = [this] {
+    LeaveRefusal(dir_, 1, EndingOf(Ending::MEMBER_FAILED, COORDINATOR, 0, "no hard links"));
+  };
+  EXPECT_EQ(Tell(), 1);
+  EXPECT_THAT(said_, HasSubstr("the job failed: no hard links"));
+  EXPECT_EQ(ContentOf(dir_ + "/message"), "no hard links");
+  EXPECT_EQ(ContentOf(dir_ + "/failure.txt"), "no hard links\n");
+}
+
+TEST_F(RunStoryTest, TheReportHasTheTimesOfTheLogAndNotThoseOfThePod) {
+  Append("unix_ms: 1000000 " + generation_);
+  Append("unix_ms: 19000500 end { state: FINISHED submission: 1 result { steps: 77 } }");
+  EndCoordinator();
+  EXPECT_EQ(Tell(), 0);
+  EXPECT_THAT(ContentOf(dir_ + "/report.json"), HasSubstr("\"wall_seconds\":18000.5"));
+}
+
+TEST_F(RunStoryTest, AFileThatCannotBeWrittenIsTriedAgainAndThenLeftOut) {
+  std::filesystem::create_directories(dir_ + "/failure.txt/in_the_way");
+  Append(generation_);
+  Append("end { state: FAILED submission: 1 ending { why: MEMBER_FAILED text: 'no room' } }");
+  EndCoordinator();
+  int waits = 0;
+  on_wait_ = [&waits] { ++waits; };
+  EXPECT_EQ(Tell(), 1) << "how the run has ended matters more";
+  EXPECT_EQ(waits, 9);
+  EXPECT_THAT(said_, HasSubstr("warning: "));
+  waits = 0;
+  on_wait_ = [&waits, this] {
+    if (++waits == 2) std::filesystem::remove_all(dir_ + "/failure.txt");
+  };
+  EXPECT_EQ(Tell(), 1);
+  EXPECT_EQ(waits, 2);
+  EXPECT_EQ(ContentOf(dir_ + "/failure.txt"), "no room\n");
+}
+
+TEST_F(RunStoryTest, AnAbandonedCutIsToldOnce) {
+  Append(generation_);
+  const std::string status =
+      "state: RUNNING generation: 1 cuts { abandoned: 1 last_abandoned_cause: 'a disk hangs' }";
+  Script({status, status});
+  int waits = 0;
+  on_wait_ = [&waits, this] {
+    if (++waits == 2) Append("end { state: STOPPED submission: 1 }");
+  };
+  EXPECT_EQ(Tell(), 0);
+  const size_t at = said_.find("warning: a cut was abandoned, and training goes on: a disk hangs");
+  ASSERT_NE(at, std::string::npos) << said_;
+  EXPECT_EQ(said_.find("a cut was abandoned", at + 20), std::string::npos);
+}
+
 TEST_F(RunStoryTest, AStoppedRunHasNotFailed) {
   Append(generation_);
   Append("end { state: STOPPED submission: 1 ending { text: 'stopped on request' } }");
@@ -107,7 +170,7 @@ TEST_F(RunStoryTest, ALaterSubmissionTellsItsOwnStory) {
   Append("end { state: STOPPED submission: 1 }");
   Append("generation { generation: 2 submission: 2 }");
   EXPECT_EQ(Tell(), 0);
-  EXPECT_THAT(said_, HasSubstr("goes on as a later submission"));
+  EXPECT_THAT(said_, HasSubstr("goes on by a later submission"));
 }
 
 TEST_F(RunStoryTest, ASignalEndsTheStoryAndNotTheRun) {

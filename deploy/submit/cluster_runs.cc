@@ -1,6 +1,8 @@
 #include "deploy/submit/cluster_runs.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -9,152 +11,207 @@
 #include "absl/time/time.h"
 #include "common/base/count_text.h"
 #include "common/base/status_macros.h"
+#include "common/config/kubernetes_names.h"
 #include "deploy/submit/manifests.h"
 #include "deploy/submit/pod_notes.h"
+#include "deploy/submit/run_objects.h"
 #include "proto/kubectl.pb.h"
 
 namespace satrap {
 namespace {
 
-constexpr int64_t kPeriodMs = 1000;
-
-std::string SelectorOf(const std::string& run, absl::string_view part) {
-  std::string selector = absl::StrCat("--selector=", kAppLabel, "=satrap");
-  if (!run.empty()) absl::StrAppend(&selector, ",", kRunLabel, "=", run);
-  if (!part.empty()) absl::StrAppend(&selector, ",", kPartLabel, "=", part);
-  return selector;
-}
-
-bool HasEnded(const KubectlObject& job) { return IsTrue(job, "Complete") || IsTrue(job, "Failed"); }
-
 std::string StateText(const KubectlObject& job) {
-  if (job.metadata().has_deletiontimestamp()) return "is being deleted";
+  if (IsBeingDeleted(job)) return "is being deleted";
   if (IsTrue(job, "Failed")) return "has failed";
   return IsTrue(job, "Complete") ? "has ended" : "goes on";
 }
 
-absl::Status NoRun(const std::string& run, const Kubectl& kubectl) {
-  const std::string& space = kubectl.space();
-  return absl::NotFoundError(absl::StrCat(
-      "there is no run ", run, " in ",
-      space.empty() ? "the namespace of your context" : absl::StrCat("namespace ", space)));
+// The pods of one run among those of many.
+KubectlList PodsOf(const KubectlList& objects, const std::string& run) {
+  KubectlList pods;
+  for (const KubectlObject& object : objects.items()) {
+    if (object.kind() == "Pod" && LabelOf(object, kRunLabel) == run) *pods.add_items() = object;
+  }
+  return pods;
+}
+
+// Why the run has failed: ": WHY"; empty if it has not, or the pods do not say so.
+std::string WhyFailed(const KubectlObject& job, const KubectlList& pods) {
+  if (!IsTrue(job, "Failed")) return "";
+  const KubectlObject* const story = NewestPod(pods, "story");
+  const std::string why = story == nullptr ? "" : LastWordsOf(*story);
+  return why.empty() ? "" : absl::StrCat(": ", why);
+}
+
+std::string PodLine(const KubectlObject& pod) {
+  int64_t restarts = 0;
+  for (const KubectlContainer& container : pod.status().containerstatuses()) {
+    restarts += container.restartcount();
+  }
+  std::string line = absl::StrCat("  ", pod.metadata().name(), ": ", pod.status().phase());
+  if (!pod.spec().nodename().empty()) absl::StrAppend(&line, " on ", pod.spec().nodename());
+  if (IsBeingDeleted(pod)) absl::StrAppend(&line, ", is being deleted");
+  if (pod.status().phase() == "Running" && !IsTrue(pod, "Ready")) {
+    absl::StrAppend(&line, ", not ready");
+  }
+  absl::StrAppend(&line, ", ", Counted(static_cast<uint64_t>(restarts), "restart"));
+  for (const PodNote& note : NotesOf(pod)) absl::StrAppend(&line, "; ", note.text);
+  return line + "\n";
+}
+
+// The pod should be gone by the time in its deletionTimestamp, which includes its grace.
+bool DoesNotGo(const KubectlObject& pod) {
+  constexpr absl::Duration kPatience = absl::Seconds(30);
+  absl::Time until;
+  std::string error;
+  return IsBeingDeleted(pod) &&
+         absl::ParseTime(absl::RFC3339_full, pod.metadata().deletiontimestamp(), &until, &error) &&
+         absl::Now() > until + kPatience;
+}
+
+// Pods are sorted by their roles and indices.
+bool ComesBefore(const KubectlObject* a, const KubectlObject* b) {
+  const std::string& left = a->metadata().name();
+  const std::string& right = b->metadata().name();
+  const std::string part = LabelOf(*a, kPartLabel);
+  const std::string other = LabelOf(*b, kPartLabel);
+  if (part != other) return part < other;
+  return left.size() != right.size() ? left.size() < right.size() : left < right;
 }
 
 }  // namespace
 
-absl::StatusOr<Watched> WatchRun(const std::string& run, Kubectl* kubectl,
-                                 const std::function<int(int64_t timeout_ms)>& wait) {
-  Watched watched;
-  std::string shown;  // the uid of the pod whose log was shown
-  std::string until;  // to when
-  while (true) {
-    KubectlList pods;
-    const absl::Status asked = kubectl->Ask({"get", "pods", SelectorOf(run, "story")}, &pods);
-    for (const KubectlObject& pod : pods.items()) {
-      const bool is_known = pod.metadata().uid() == shown;
-      // A log that broke off is shown from there on; that of a pod that has ended is complete.
-      if (pod.status().phase() == "Pending" || (is_known && pod.status().phase() != "Running")) {
-        continue;
-      }
-      std::vector<std::string> args = {"logs", "--follow", pod.metadata().name()};
-      if (is_known) args.push_back(absl::StrCat("--since-time=", until));
-      ASSIGN_OR_RETURN(watched.signal, kubectl->Stream(std::move(args)));
-      if (watched.signal != 0) return watched;
-      shown = pod.metadata().uid();
-      until = absl::FormatTime(absl::RFC3339_sec, absl::Now(), absl::UTCTimeZone());
-    }
-    KubectlObject job;
-    if (asked.ok() && kubectl->Ask({"get", "jobs.batch", run, "--ignore-not-found"}, &job).ok()) {
-      if (!job.has_metadata()) {
-        return absl::NotFoundError(absl::StrCat("the run ", run, " was deleted"));
-      }
-      watched.failed = IsTrue(job, "Failed");
-      if (HasEnded(job)) return watched;
-    }
-    watched.signal = wait(kPeriodMs);
-    if (watched.signal != 0) return watched;
-  }
+absl::Status CheckRunName(const std::string& name) {
+  if (IsRunName(name)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the name of a run in a cluster ", kRunNameRule, ", got '", name, "'"));
 }
 
 absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl) {
-  KubectlList jobs;
-  RETURN_IF_ERROR(kubectl->Ask({"get", "jobs.batch", SelectorOf("", "story")}, &jobs));
+  KubectlList objects;
+  RETURN_IF_ERROR(
+      kubectl->Ask({"get", "jobs.batch,pods",
+                    absl::StrCat(SelectorOf(""), ",", kPartLabel, " in (story,members)")},
+                   &objects));
   std::vector<std::string> lines;
-  for (const KubectlObject& job : jobs.items()) {
-    lines.push_back(absl::StrFormat("%-35s  %-16s  %s  %s\n", job.metadata().name(), StateText(job),
-                                    job.metadata().creationtimestamp(),
-                                    AnnotationOf(job, kRunDirAnnotation)));
+  std::set<std::string> named;
+  std::vector<const KubectlObject*> members;
+  for (const KubectlObject& job : objects.items()) {
+    if (job.kind() != "Job") continue;
+    const std::string& run = job.metadata().name();
+    if (LabelOf(job, kPartLabel) != "story") {
+      members.push_back(&job);
+      continue;
+    }
+    named.insert(run);
+    lines.push_back(absl::StrFormat(
+        "%-35s  %-16s  %s  %s%s\n", run, StateText(job), job.metadata().creationtimestamp(),
+        AnnotationOf(job, kRunDirAnnotation), WhyFailed(job, PodsOf(objects, run))));
+  }
+  // Job RUN is made last. So Job RUN-members without it was left by a command that was broken off.
+  for (const KubectlObject* const job : members) {
+    const std::string run = LabelOf(*job, kRunLabel);
+    if (named.count(run) > 0) continue;
+    lines.push_back(absl::StrFormat(
+        "%-35s  %-16s  %s  its submission was broken off: the same command completes it, `satrap "
+        "delete %s` removes it\n",
+        run, "is half made", job->metadata().creationtimestamp(),
+        RunArgument(run, kubectl->space())));
   }
   std::sort(lines.begin(), lines.end());
   return absl::StrJoin(lines, "");
 }
 
-std::vector<std::string> LogArguments(const std::string& run, absl::optional<Role> role, int index,
-                                      bool follow, bool previous) {
+absl::StatusOr<std::vector<std::string>> LogArguments(const std::string& run,
+                                                      const LogChoice& choice, Kubectl* kubectl) {
+  const std::string part = choice.role.has_value() ? "" : "story";
+  KubectlList pods;
+  RETURN_IF_ERROR(kubectl->Ask({"get", "pods", SelectorOf(run, part)}, &pods));
+  const std::string name =
+      choice.role.has_value() ? absl::StrCat(NameOfRole(run, *choice.role), "-", choice.index) : "";
+  const KubectlObject* const pod =
+      choice.role.has_value() ? FindObject(pods, "Pod", name) : NewestPod(pods, part);
+  if (pod == nullptr && !choice.role.has_value()) return NoRun(run, *kubectl);
+  if (pod == nullptr) {
+    return absl::NotFoundError(absl::StrCat(
+        "there is no pod ", name, " in ", SpaceText(kubectl->space()),
+        ": if the run has ended, its logs are in the folder `logs` of the run's folder, which "
+        "`satrap list` names"));
+  }
   std::vector<std::string> args = {"logs"};
-  if (follow) args.emplace_back("--follow");
-  if (previous) args.emplace_back("--previous");
-  args.push_back(role.has_value() ? absl::StrCat(NameOfRole(run, *role), "-", index)
-                                  : absl::StrCat("jobs/", run));
+  if (choice.follow) args.emplace_back("--follow");
+  if (choice.previous) args.emplace_back("--previous");
+  args.push_back(pod->metadata().name());
+  args.emplace_back("--container=satrap");
   return args;
 }
 
 absl::StatusOr<std::vector<std::string>> ArgumentsInPod(const std::string& run,
                                                         const std::string& command,
                                                         Kubectl* kubectl) {
-  KubectlObject job;
-  RETURN_IF_ERROR(kubectl->Ask({"get", "jobs.batch", run, "--ignore-not-found"}, &job));
-  if (!job.has_metadata()) return NoRun(run, *kubectl);
-  if (HasEnded(job)) {
+  const std::string coordinator = NameOfRole(run, COORDINATOR);
+  KubectlList objects;
+  RETURN_IF_ERROR(
+      kubectl->Ask({"get", absl::StrCat("jobs.batch/", run),
+                    absl::StrCat("statefulsets.apps/", coordinator), "--ignore-not-found"},
+                   &objects));
+  const KubectlObject* const job = FindObject(objects, "Job", run);
+  if (job != nullptr && HasEnded(*job)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the run ", run, " ", StateText(job), ": `satrap logs ", run, "` shows how"));
+        absl::StrCat("the run ", run, " ", StateText(*job), ": `satrap logs ",
+                     RunArgument(run, kubectl->space()), "` shows how"));
   }
+  // While a submission is being made, Job RUN may not be there yet although the coordinator serves.
+  const KubectlObject* const has_folder =
+      job != nullptr ? job : FindObject(objects, "StatefulSet", coordinator);
+  if (has_folder == nullptr || LabelOf(*has_folder, kRunLabel) != run) return NoRun(run, *kubectl);
+  // Runs the command line of the pod's own image, so that it is of the coordinator's build.
   return std::vector<std::string>{"exec",
-                                  NameOfRole(run, COORDINATOR) + "-0",
+                                  coordinator + "-0",
                                   "--container=satrap",
                                   "--",
                                   "/opt/satrap/deploy/satrap_cli",
                                   "--install_dir=/opt/satrap",
                                   command,
-                                  AnnotationOf(job, kRunDirAnnotation),
+                                  AnnotationOf(*has_folder, kRunDirAnnotation),
                                   absl::StrCat("--coordinator=127.0.0.1:", kServePort)};
 }
 
-absl::StatusOr<std::string> PodsText(const std::string& run, Kubectl* kubectl) {
-  KubectlList pods;
-  RETURN_IF_ERROR(kubectl->Ask({"get", "pods", SelectorOf(run, "")}, &pods));
-  std::vector<std::string> lines;
-  for (const KubectlObject& pod : pods.items()) {
-    int64_t restarts = 0;
-    for (const KubectlContainer& container : pod.status().containerstatuses()) {
-      restarts += container.restartcount();
-    }
-    std::string line = absl::StrFormat("  %s: %s, %s", pod.metadata().name(), pod.status().phase(),
-                                       Counted(static_cast<uint64_t>(restarts), "restart"));
-    for (const PodNote& note : NotesOf(pod)) absl::StrAppend(&line, "; ", note.text);
-    lines.push_back(line + "\n");
-  }
-  std::sort(lines.begin(), lines.end());
-  return absl::StrJoin(lines, "");
+absl::StatusOr<std::string> EndText(const std::string& run, Kubectl* kubectl) {
+  ASSIGN_OR_RETURN(const KubectlList parts, PartsOf(run, kubectl));
+  if (parts.items().empty()) return NoRun(run, *kubectl);
+  const KubectlObject* const job = FindObject(parts, "Job", run);
+  if (job == nullptr || !HasEnded(*job)) return "";
+  return absl::StrCat("run ", run, " ", StateText(*job), WhyFailed(*job, parts), "\nfolder ",
+                      AnnotationOf(*job, kRunDirAnnotation), "\n`satrap logs ",
+                      RunArgument(run, kubectl->space()), "` shows its story\n");
 }
 
-absl::Status DeleteRun(const std::string& run, bool now, Kubectl* kubectl) {
-  KubectlList objects;
-  constexpr char kKinds[] = "jobs.batch,services,configmaps,statefulsets.apps";
-  RETURN_IF_ERROR(kubectl->Ask({"get", kKinds, SelectorOf(run, "")}, &objects));
-  if (objects.items().empty()) return NoRun(run, *kubectl);
-  bool has_ended = false;
-  for (const KubectlObject& object : objects.items()) {
-    if (object.kind() == "Job" && object.metadata().name() == run) has_ended = HasEnded(object);
+absl::StatusOr<std::string> PodsText(const std::string& run, Kubectl* kubectl) {
+  ASSIGN_OR_RETURN(const KubectlList parts, PartsOf(run, kubectl));
+  std::vector<const KubectlObject*> pods;
+  for (const KubectlObject& part : parts.items()) {
+    if (part.kind() == "Pod") pods.push_back(&part);
   }
-  if (!has_ended && !now) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the run ", run,
-                     " has not ended: --now removes it, and loses the work after its last cut"));
+  std::sort(pods.begin(), pods.end(), ComesBefore);
+  std::string text;
+  for (const KubectlObject* const pod : pods) absl::StrAppend(&text, PodLine(*pod));
+  for (const Missing& missing : MissingPods(parts)) {
+    absl::StrAppend(&text, "  ", missing.owner->kind(), " ", missing.owner->metadata().name(),
+                    " lacks ", Counted(static_cast<uint64_t>(missing.pods), "pod"), "\n");
   }
-  return kubectl
-      ->Run({"delete", kKinds, SelectorOf(run, ""), "--cascade=foreground", "--wait=false"})
-      .status();
+  for (const PodNote& note : NotesOfMissing(parts, kubectl)) {
+    absl::StrAppend(&text, "  ", LineOf(note), "\n");
+  }
+  // A StatefulSet does not replace the pod of a dead node until somebody removes the pod by force.
+  for (const KubectlObject* const pod : pods) {
+    if (!DoesNotGo(*pod)) continue;
+    const std::string space =
+        kubectl->space().empty() ? "" : absl::StrCat(" --namespace ", kubectl->space());
+    absl::StrAppend(&text, "  if node ", pod->spec().nodename(), " is gone: kubectl delete pod ",
+                    pod->metadata().name(), space, " --force\n");
+  }
+  return text;
 }
 
 }  // namespace satrap

@@ -1,6 +1,5 @@
 #include "deploy/submit/cluster_runs.h"
 
-#include <csignal>
 #include <memory>
 #include <string>
 
@@ -16,103 +15,57 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
-constexpr char kPods[] = "*get pods*component=story*";
-constexpr char kJob[] = "*get jobs.batch demo*";
-
-std::string PodList(const std::string& uid, const std::string& phase) {
-  return absl::StrCat(R"({"items":[{"metadata":{"name":"demo-)", uid, R"(","uid":")", uid,
-                      R"("},"status":{"phase":")", phase, R"("}}]})");
-}
+constexpr char kJob[] = "*get jobs.batch/demo statefulsets.apps/demo-coordinator*";
 
 std::string JobWith(const std::string& condition) {
   return absl::StrCat(
-      R"({"kind":"Job","metadata":{"name":"demo"},"status":{"conditions":[{"type":")", condition,
-      R"(","status":"True"}]}})");
+      R"({"kind":"Job","metadata":{"name":"demo","labels":{"app.kubernetes.io/instance":"demo"},)"
+      R"("annotations":{"satrap/run-dir":"/runs/demo-1"}},"status":{"conditions":[{"type":")",
+      condition, R"(","status":"True"}]}})");
 }
 
 class ClusterRunsTest : public FakeKubectlTest {
  protected:
   void SetUp() override {
     FakeKubectlTest::SetUp();
-    BlockSignalsOfStream();
     kubectl_ = std::make_unique<Kubectl>("ml", program());
   }
-  absl::StatusOr<Watched> Watch() {
-    return WatchRun("demo", kubectl_.get(), [this](int64_t) { return signal_; });
-  }
   std::unique_ptr<Kubectl> kubectl_;
-  int signal_ = 0;
 };
 
-TEST_F(ClusterRunsTest, TheStoryIsShownUntilTheRunHasEnded) {
-  On(kPods, {PodList("a", "Pending"), 0, "", true});
-  On(kPods, {PodList("a", "Running"), 0, "", true});
-  On(kPods, PodList("a", "Succeeded"));
-  On("*logs*", "the story\n");
-  On(kJob, {JobWith("Suspended"), 0, "", true});
-  On(kJob, {JobWith("Suspended"), 0, "", true});
-  On(kJob, JobWith("Complete"));
-  const auto watched = Watch();
-  ASSERT_TRUE(watched.ok()) << watched.status();
-  EXPECT_FALSE(watched->failed);
-  EXPECT_EQ(watched->signal, 0);
-  EXPECT_THAT(Calls(), Contains("--namespace=ml logs --follow demo-a").Times(1));
-}
-
-TEST_F(ClusterRunsTest, ALogThatBreaksOffIsShownFromThereOnAndThatOfAnotherPodFromItsBeginning) {
-  On(kPods, {PodList("a", "Running"), 0, "", true});
-  On(kPods, {PodList("a", "Running"), 0, "", true});
-  On(kPods, PodList("b", "Running"));
-  On("*logs*", "");
-  On(kJob, {JobWith("Suspended"), 0, "", true});
-  On(kJob, {"", 1, "the server is away\n", true});
-  On(kJob, JobWith("Failed"));
-  const auto watched = Watch();
-  ASSERT_TRUE(watched.ok()) << watched.status();
-  EXPECT_TRUE(watched->failed);
-  std::vector<std::string> logs;
-  for (const std::string& call : Calls()) {
-    if (call.find(" logs ") != std::string::npos) logs.push_back(call);
-  }
-  EXPECT_THAT(logs, ElementsAre("--namespace=ml logs --follow demo-a",
-                                MatchesRegex("--namespace=ml logs --follow demo-a "
-                                             "--since-time=20..-..-..T..:..:..(Z|\\+00:00)"),
-                                "--namespace=ml logs --follow demo-b"));
-}
-
-TEST_F(ClusterRunsTest, ASignalEndsTheWatchingAndNotTheRun) {
-  On(kPods, PodList("a", "Pending"));
-  On(kJob, JobWith("Suspended"));
-  signal_ = SIGINT;
-  const auto watched = Watch();
-  ASSERT_TRUE(watched.ok()) << watched.status();
-  EXPECT_EQ(watched->signal, SIGINT);
-  EXPECT_EQ(Calls().size(), 2u);
-}
-
-TEST_F(ClusterRunsTest, ARunThatWasDeletedEndsTheWatching) {
-  On(kPods, R"({"items":[]})");
-  On(kJob, "");
-  EXPECT_TRUE(absl::IsNotFound(Watch().status()));
-}
+std::string ListOf(const std::string& items) { return absl::StrCat(R"({"items":[)", items, "]}"); }
 
 TEST_F(ClusterRunsTest, RunsAreListedByName) {
-  On("*get jobs.batch --selector=*component=story*", R"({"items":[
-      {"metadata":{"name":"b","creationTimestamp":"2026-01-02T00:00:00Z",
+  On("*get jobs.batch,pods --selector=*component in (story,members)*", R"({"items":[
+      {"kind":"Job","metadata":{"name":"b","creationTimestamp":"2026-01-02T00:00:00Z",
+                   "labels":{"app.kubernetes.io/component":"story"},
                    "annotations":{"satrap/run-dir":"/runs/b-1"}},
        "status":{"conditions":[{"type":"Failed","status":"True"}]}},
-      {"metadata":{"name":"a","creationTimestamp":"2026-01-01T00:00:00Z",
-                   "annotations":{"satrap/run-dir":"/runs/a-1"}},"status":{}}]})");
+      {"kind":"Pod","metadata":{"name":"b-x","labels":{"app.kubernetes.io/component":"story",
+                   "app.kubernetes.io/instance":"b"}},
+       "status":{"containerStatuses":[{"state":{"terminated":{"message":"the disk\nis full"}}}]}},
+      {"kind":"Job","metadata":{"name":"a","creationTimestamp":"2026-01-01T00:00:00Z",
+                   "labels":{"app.kubernetes.io/component":"story"},
+                   "annotations":{"satrap/run-dir":"/runs/a-1"}},"status":{}},
+      {"kind":"Job","metadata":{"name":"a-members",
+                   "labels":{"app.kubernetes.io/component":"members",
+                             "app.kubernetes.io/instance":"a"}}},
+      {"kind":"Job","metadata":{"name":"c-members","creationTimestamp":"2026-01-03T00:00:00Z",
+                   "labels":{"app.kubernetes.io/component":"members",
+                             "app.kubernetes.io/instance":"c"}}}]})");
   const auto list = ListOfRuns(kubectl_.get());
   ASSERT_TRUE(list.ok()) << list.status();
-  EXPECT_THAT(*list, MatchesRegex("a +goes on +2026-01-01T00:00:00Z  /runs/a-1\n"
-                                  "b +has failed +2026-01-02T00:00:00Z  /runs/b-1\n"));
+  EXPECT_THAT(*list,
+              MatchesRegex("a +goes on +2026-01-01T00:00:00Z  /runs/a-1\n"
+                           "b +has failed +2026-01-02T00:00:00Z  /runs/b-1: the disk is full\n"
+                           "c +is half made +2026-01-03T00:00:00Z  its submission was broken off: "
+                           "the same command completes it, `satrap delete c --namespace ml` "
+                           "removes it\n"));
 }
 
 TEST_F(ClusterRunsTest, ACommandGoesToTheCoordinatorsPodWithTheRunsFolder) {
-  On(kJob, {R"({"metadata":{"name":"demo","annotations":{"satrap/run-dir":"/runs/demo-1"}}})", 0,
-            "", true});
-  On(kJob, {JobWith("Failed"), 0, "", true});
+  On(kJob, {ListOf(JobWith("Suspended")), 0, "", true});
+  On(kJob, {ListOf(JobWith("Failed")), 0, "", true});
   On(kJob, "");
   const auto args = ArgumentsInPod("demo", "stop", kubectl_.get());
   ASSERT_TRUE(args.ok()) << args.status();
@@ -120,51 +73,96 @@ TEST_F(ClusterRunsTest, ACommandGoesToTheCoordinatorsPodWithTheRunsFolder) {
                                  "/opt/satrap/deploy/satrap_cli", "--install_dir=/opt/satrap",
                                  "stop", "/runs/demo-1", "--coordinator=127.0.0.1:7000"));
   EXPECT_EQ(ArgumentsInPod("demo", "stop", kubectl_.get()).status(),
-            absl::FailedPreconditionError("the run demo has failed: `satrap logs demo` shows how"));
+            absl::FailedPreconditionError(
+                "the run demo has failed: `satrap logs demo --namespace ml` shows how"));
   EXPECT_EQ(ArgumentsInPod("demo", "stop", kubectl_.get()).status(),
             absl::NotFoundError("there is no run demo in namespace ml"));
 }
 
-TEST_F(ClusterRunsTest, PodsAreShownWithTheirRestartsAndWhatTheyWaitFor) {
-  On("*get pods*", R"({"items":[
-      {"metadata":{"name":"demo-nn-worker-0"},"status":{"phase":"Pending","conditions":[
-        {"type":"PodScheduled","status":"False","message":"no card"}]}},
-      {"metadata":{"name":"demo-coordinator-0"},"status":{"phase":"Running","containerStatuses":[
-        {"name":"satrap","restartCount":2,"state":{"running":{}}}]}}]})");
+TEST_F(ClusterRunsTest, ARunWhoseSubmissionWasBrokenOffIsReachedByItsCoordinator) {
+  On(kJob, ListOf(R"({"kind":"StatefulSet","metadata":{"name":"demo-coordinator",
+      "labels":{"app.kubernetes.io/instance":"demo"},
+      "annotations":{"satrap/run-dir":"/runs/demo-2"}}})"));
+  const auto args = ArgumentsInPod("demo", "stop", kubectl_.get());
+  ASSERT_TRUE(args.ok()) << args.status();
+  EXPECT_THAT(*args, Contains("/runs/demo-2"));
+}
+
+constexpr char kParts[] = "*get jobs.batch,statefulsets.apps,pods --selector=*";
+
+TEST_F(ClusterRunsTest, PodsAreShownWithTheirNodesRestartsAndWhatTheyWaitFor) {
+  On(kParts, R"({"items":[
+      {"kind":"StatefulSet","metadata":{"name":"demo-nn-worker","uid":"s",
+        "labels":{"app.kubernetes.io/component":"nn-worker"}},"spec":{"replicas":13}},
+      {"kind":"Pod","metadata":{"name":"demo-nn-worker-10",
+        "labels":{"app.kubernetes.io/component":"nn-worker"}},"spec":{"nodeName":"b"},
+        "status":{"phase":"Running"}},
+      {"kind":"Pod","metadata":{"name":"demo-nn-worker-2",
+        "labels":{"app.kubernetes.io/component":"nn-worker"}},"status":{"phase":"Pending",
+        "conditions":[{"type":"PodScheduled","status":"False","message":"no card"}]}},
+      {"kind":"Pod","metadata":{"name":"demo-nn-worker-1",
+        "labels":{"app.kubernetes.io/component":"nn-worker"},
+        "deletionTimestamp":"2020-01-01T00:00:00Z"},"spec":{"nodeName":"lost"},
+        "status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}]}},
+      {"kind":"Pod","metadata":{"name":"demo-coordinator-0",
+        "labels":{"app.kubernetes.io/component":"coordinator"}},"spec":{"nodeName":"a"},
+        "status":{"phase":"Running","conditions":[{"type":"Ready","status":"True"}],
+        "containerStatuses":[{"restartCount":2,"state":{"running":{}}}]}}]})");
+  On("*get events*", ListOf(R"({"involvedObject":{"uid":"s"},"reason":"FailedCreate",
+      "message":"exceeded quota"})"));
   const auto text = PodsText("demo", kubectl_.get());
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ(*text,
-            "  demo-coordinator-0: Running, 2 restarts\n"
-            "  demo-nn-worker-0: Pending, 0 restarts; demo-nn-worker-0: Pending, no card\n");
+            "  demo-coordinator-0: Running on a, 2 restarts\n"
+            "  demo-nn-worker-1: Running on lost, is being deleted, 0 restarts\n"
+            "  demo-nn-worker-2: Pending, 0 restarts; Pending, no card\n"
+            "  demo-nn-worker-10: Running on b, not ready, 0 restarts\n"
+            "  StatefulSet demo-nn-worker lacks 10 pods\n"
+            "  StatefulSet demo-nn-worker: cannot make a pod, exceeded quota\n"
+            "  if node lost is gone: kubectl delete pod demo-nn-worker-1 --namespace ml --force\n");
 }
 
-TEST(LogArgumentsTest, NameTheStoryOrAProcess) {
-  EXPECT_THAT(LogArguments("demo", absl::nullopt, 0, /*follow=*/false, /*previous=*/false),
-              ElementsAre("logs", "jobs/demo"));
-  EXPECT_THAT(LogArguments("demo", EMBEDDING_PS, 3, /*follow=*/true, /*previous=*/true),
-              ElementsAre("logs", "--follow", "--previous", "demo-embedding-ps-3"));
-}
-
-TEST_F(ClusterRunsTest, OnlyARunThatHasEndedIsDeletedUnlessSomebodyInsists) {
-  const std::string goes_on = R"({"items":[{"kind":"Job","metadata":{"name":"demo"}}]})";
-  On("*get jobs.batch,*", {goes_on, 0, "", true});
-  EXPECT_THAT(DeleteRun("demo", /*now=*/false, kubectl_.get()).message(),
-              HasSubstr("has not ended: --now removes it"));
-  EXPECT_EQ(Calls().size(), 1u);
-  On("*get jobs.batch,*", {goes_on, 0, "", true});
-  On("*delete*", "");
-  EXPECT_EQ(DeleteRun("demo", /*now=*/true, kubectl_.get()), absl::OkStatus());
-  EXPECT_THAT(Calls().back(), HasSubstr("delete jobs.batch,services,configmaps,statefulsets.apps "
-                                        "--selector=app.kubernetes.io/name=satrap,"
-                                        "app.kubernetes.io/instance=demo --cascade=foreground"));
-  On("*get jobs.batch,*", {absl::StrCat(R"({"items":[)", JobWith("Complete"), "]}"), 0, "", true});
-  EXPECT_EQ(DeleteRun("demo", /*now=*/false, kubectl_.get()), absl::OkStatus());
-}
-
-TEST_F(ClusterRunsTest, ARunThatIsNotThereIsNotDeleted) {
-  On("*get*", R"({"items":[]})");
-  EXPECT_EQ(DeleteRun("demo", /*now=*/true, kubectl_.get()),
+TEST_F(ClusterRunsTest, ARunThatHasEndedSaysHow) {
+  On(kParts, {ListOf(JobWith("Suspended")), 0, "", true});
+  EXPECT_EQ(*EndText("demo", kubectl_.get()), "");
+  On(kParts, {ListOf(absl::StrCat(JobWith("Failed"), R"(,{"kind":"Pod","metadata":{"name":"x",
+      "labels":{"app.kubernetes.io/component":"story"}},
+      "status":{"containerStatuses":[{"state":{"terminated":{"message":"no room"}}}]}})")),
+              0, "", true});
+  EXPECT_EQ(*EndText("demo", kubectl_.get()),
+            "run demo has failed: no room\nfolder /runs/demo-1\n"
+            "`satrap logs demo --namespace ml` shows its story\n");
+  On(kParts, ListOf(""));
+  EXPECT_EQ(EndText("demo", kubectl_.get()).status(),
             absl::NotFoundError("there is no run demo in namespace ml"));
+}
+
+TEST_F(ClusterRunsTest, ALogIsThatOfTheNewestPodOfTheStoryOrOfAProcess) {
+  On("*get pods*component=story*", {ListOf(R"(
+      {"kind":"Pod","metadata":{"name":"demo-b","creationTimestamp":"2026-01-02T00:00:00Z",
+        "labels":{"app.kubernetes.io/component":"story"}}},
+      {"kind":"Pod","metadata":{"name":"demo-a","creationTimestamp":"2026-01-01T00:00:00Z",
+        "labels":{"app.kubernetes.io/component":"story"}}})"),
+                                    0, "", true});
+  On("*get pods*component=story*", ListOf(""));
+  On("*get pods*", ListOf(R"({"kind":"Pod","metadata":{"name":"demo-embedding-ps-3"}})"));
+  LogChoice choice;
+  auto args = LogArguments("demo", choice, kubectl_.get());
+  ASSERT_TRUE(args.ok()) << args.status();
+  EXPECT_THAT(*args, ElementsAre("logs", "demo-b", "--container=satrap"));
+  EXPECT_TRUE(absl::IsNotFound(LogArguments("demo", choice, kubectl_.get()).status()));
+  choice.role = EMBEDDING_PS;
+  choice.index = 3;
+  choice.follow = true;
+  choice.previous = true;
+  args = LogArguments("demo", choice, kubectl_.get());
+  ASSERT_TRUE(args.ok()) << args.status();
+  EXPECT_THAT(*args, ElementsAre("logs", "--follow", "--previous", "demo-embedding-ps-3",
+                                 "--container=satrap"));
+  choice.index = 4;
+  EXPECT_THAT(LogArguments("demo", choice, kubectl_.get()).status().message(),
+              HasSubstr("there is no pod demo-embedding-ps-4 in namespace ml: if the run has "
+                        "ended, its logs are in the folder `logs`"));
 }
 
 }  // namespace

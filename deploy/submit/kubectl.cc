@@ -3,12 +3,14 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -27,8 +29,14 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kLimitMs = 60000;
+// The same while a user may have to log in.
+constexpr int64_t kLoginMs = 300000;
+// How often it looks whether the program has ended.
+constexpr int64_t kLookMs = 500;
 // For one request to the server, of which a call may make several.
 constexpr char kRequestTimeout[] = "--request-timeout=20s";
+// When what it says is shown as it comes.
+constexpr int64_t kSlowMs = 3000;
 // How much of what it says is shown.
 constexpr size_t kMostLines = 8;
 
@@ -117,41 +125,79 @@ std::string SaidIn(const std::string& errors) {
     }
   }
   if (lines.size() > kMostLines) lines.erase(lines.begin(), lines.end() - kMostLines);
-  return absl::StrJoin(lines, "\n");
+  return absl::StrJoin(lines, "; ");
 }
 
-// Writes `input` to the child and reads what it prints, until it has closed both or the time is
-// over. Returns whether it has closed them.
-bool Exchange(absl::string_view input, Pipe* in, Pipe* out, Pipe* err, std::string* printed,
-              std::string* errors) {
-  const int64_t until_ms = MonotonicMs() + kLimitMs;
-  fcntl(in->to.fd(), F_SETFL, O_NONBLOCK);
-  if (input.empty()) in->to.Close();
-  while (out->from.fd() >= 0 || err->from.fd() >= 0) {
-    const int64_t left_ms = until_ms - MonotonicMs();
-    if (left_ms <= 0) return false;
+// Writes to stderr.
+void Show(absl::string_view text) {
+  fwrite(text.data(), 1, text.size(), stderr);
+  fflush(stderr);
+}
+
+// Whether the child has ended. It is not reaped.
+bool HasExited(pid_t pid) {
+  siginfo_t info = {};
+  return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+         info.si_pid == pid;
+}
+
+// What is exchanged with a child: its stdin, and what it prints.
+struct Streams {
+  Pipe in;
+  Pipe out;
+  Pipe err;
+  std::string printed;
+  std::string errors;
+
+  // Writes some of `input`, of which it takes off what is written, and reads what is there. Waits
+  // for that at most so long. Returns whether there was anything to do.
+  bool Exchange(absl::string_view* input, int64_t timeout_ms) {
+    if (input->empty()) in.to.Close();
     // A descriptor of -1 is passed over.
     pollfd waited[] = {
-        {in->to.fd(), POLLOUT, 0}, {out->from.fd(), POLLIN, 0}, {err->from.fd(), POLLIN, 0}};
-    if (poll(waited, 3, static_cast<int>(left_ms)) <= 0) continue;
+        {in.to.fd(), POLLOUT, 0}, {out.from.fd(), POLLIN, 0}, {err.from.fd(), POLLIN, 0}};
+    if (poll(waited, 3, static_cast<int>(timeout_ms)) <= 0) return false;
     if (waited[0].revents != 0) {
-      const ssize_t written = write(in->to.fd(), input.data(), input.size());
-      if (written > 0) input.remove_prefix(static_cast<size_t>(written));
+      const ssize_t written = write(in.to.fd(), input->data(), input->size());
+      if (written > 0) input->remove_prefix(static_cast<size_t>(written));
       // A child that reads no more has decided without the rest.
-      if (input.empty() || (written < 0 && errno != EAGAIN && errno != EINTR)) in->to.Close();
+      if (written < 0 && errno != EAGAIN && errno != EINTR) in.to.Close();
     }
-    const std::pair<Descriptor*, std::string*> read_from[] = {{&out->from, printed},
-                                                              {&err->from, errors}};
-    for (int i = 0; i < 2; ++i) {
-      if (waited[i + 1].revents == 0) continue;
-      char buffer[16384];
-      const ssize_t got = read(read_from[i].first->fd(), buffer, sizeof(buffer));
-      if (got > 0) {
-        read_from[i].second->append(buffer, static_cast<size_t>(got));
-      } else if (got == 0 || errno != EINTR) {
-        read_from[i].first->Close();
-      }
+    if (waited[1].revents != 0) ReadInto(&printed, &out.from);
+    if (waited[2].revents != 0) ReadInto(&errors, &err.from);
+    return true;
+  }
+  bool is_open() const { return out.from.fd() >= 0 || err.from.fd() >= 0; }
+
+ private:
+  static void ReadInto(std::string* text, Descriptor* from) {
+    char buffer[16384];
+    const ssize_t got = read(from->fd(), buffer, sizeof(buffer));
+    if (got > 0) {
+      text->append(buffer, static_cast<size_t>(got));
+    } else if (got == 0 || errno != EINTR) {
+      from->Close();
     }
+  }
+};
+
+// Writes `input` to the child and reads what it prints, until it has closed both pipes or has
+// ended, or the time is over. Returns whether it has ended.
+bool ExchangeAll(pid_t pid, absl::string_view input, Streams* streams) {
+  const int64_t start_ms = MonotonicMs();
+  size_t shown = 0;  // bytes of `errors`
+  fcntl(streams->in.to.fd(), F_SETFL, O_NONBLOCK);
+  while (streams->is_open()) {
+    const int64_t lasts_ms = MonotonicMs() - start_ms;
+    const bool waits_for_user = !streams->errors.empty() && isatty(STDIN_FILENO) != 0;
+    if (lasts_ms >= (waits_for_user ? kLoginMs : kLimitMs)) return false;
+    if (lasts_ms >= kSlowMs) {
+      Show(absl::string_view(streams->errors).substr(shown));
+      shown = streams->errors.size();
+    }
+    // What it has started, such as a plugin for logins, may keep a pipe open for longer.
+    const bool has_exited = HasExited(pid);
+    if (!streams->Exchange(&input, has_exited ? 0 : kLookMs) && has_exited) return true;
   }
   return true;
 }
@@ -187,27 +233,23 @@ absl::StatusOr<std::string> Kubectl::Run(std::vector<std::string> args, absl::st
   const std::string what = absl::StrCat("kubectl ", args[0]);
   // Before the command, because what follows `--` is for a program in a pod.
   args.insert(args.begin(), kRequestTimeout);
-  Pipe in = MakePipe();
-  Pipe out = MakePipe();
-  Pipe err = MakePipe();
+  Streams streams = {MakePipe(), MakePipe(), MakePipe(), "", ""};
   pid_t pid = 0;
-  const int descriptors[3] = {in.from.fd(), out.to.fd(), err.to.fd()};
+  // Without an input it has this process's stdin, at which a user may log in.
+  const int descriptors[3] = {input.empty() ? -1 : streams.in.from.fd(), streams.out.to.fd(),
+                              streams.err.to.fd()};
   const int error = Spawn(CommandOf(std::move(args)), descriptors, /*in_group=*/false, &pid);
   if (error != 0) return NotStarted(error);
-  in.from.Close();
-  out.to.Close();
-  err.to.Close();
-  std::string printed;
-  std::string errors;
-  if (!Exchange(input, &in, &out, &err, &printed, &errors)) {
+  for (Descriptor* end : {&streams.in.from, &streams.out.to, &streams.err.to}) end->Close();
+  if (!ExchangeAll(pid, input, &streams)) {
     kill(pid, SIGKILL);
     Reap(pid);
-    return absl::DeadlineExceededError(
-        absl::StrCat(what, " has not ended within ", kLimitMs / 1000, " s: ", SaidIn(errors)));
+    return absl::DeadlineExceededError(absl::StrCat(what, " has not ended within ", kLimitMs / 1000,
+                                                    " s: ", SaidIn(streams.errors)));
   }
   const int status = Reap(pid);
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return printed;
-  const std::string said = SaidIn(errors);
+  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return streams.printed;
+  const std::string said = SaidIn(streams.errors);
   return absl::FailedPreconditionError(
       absl::StrCat(what, " has failed: ", said.empty() ? "it says nothing" : said));
 }
@@ -225,20 +267,46 @@ absl::Status Kubectl::Ask(std::vector<std::string> args, google::protobuf::Messa
       absl::StrCat("what ", what, " prints is not understood: ", status.message()));
 }
 
-absl::StatusOr<int> Kubectl::Stream(std::vector<std::string> args) {
+absl::StatusOr<Streamed> Kubectl::Stream(std::vector<std::string> args,
+                                         const std::function<void(absl::string_view line)>& show) {
+  Pipe out = MakePipe();
   pid_t pid = 0;
-  const int error = Spawn(CommandOf(std::move(args)), {-1, -1, -1}, /*in_group=*/true, &pid);
+  const int descriptors[3] = {-1, out.to.fd(), -1};
+  const int error = Spawn(CommandOf(std::move(args)), descriptors, /*in_group=*/true, &pid);
   if (error != 0) return NotStarted(error);
+  out.to.Close();
   const sigset_t signals = SignalsOfStream();
-  while (true) {
-    int status;
-    if (waitpid(pid, &status, WNOHANG) == pid) return 0;
-    const int signal = sigwaitinfo(&signals, nullptr);
-    if (signal != SIGINT && signal != SIGTERM) continue;
-    kill(pid, SIGTERM);
-    Reap(pid);
-    return signal;
+  const Descriptor signal_fd(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+  CHECK(signal_fd.fd() >= 0) << std::strerror(errno);
+  Streamed streamed;
+  std::string text;  // of which no whole line is there yet
+  while (out.from.fd() >= 0) {
+    pollfd waited[] = {{out.from.fd(), POLLIN, 0}, {signal_fd.fd(), POLLIN, 0}};
+    const bool has_exited = HasExited(pid);
+    if (poll(waited, 2, has_exited ? 0 : static_cast<int>(kLookMs)) <= 0) {
+      if (has_exited) break;
+      continue;
+    }
+    signalfd_siginfo info;
+    while (streamed.signal == 0 && read(signal_fd.fd(), &info, sizeof(info)) == sizeof(info)) {
+      if (info.ssi_signo != SIGCHLD) streamed.signal = static_cast<int>(info.ssi_signo);
+    }
+    if (streamed.signal != 0) break;
+    if (waited[0].revents == 0) continue;
+    char buffer[16384];
+    const ssize_t got = read(out.from.fd(), buffer, sizeof(buffer));
+    if (got > 0) text.append(buffer, static_cast<size_t>(got));
+    for (size_t end = text.find('\n'); end != std::string::npos; end = text.find('\n')) {
+      show(absl::string_view(text).substr(0, end + 1));
+      text.erase(0, end + 1);
+    }
+    if (got == 0 || (got < 0 && errno != EINTR)) out.from.Close();
   }
+  if (!text.empty()) show(text);
+  if (streamed.signal != 0) kill(pid, SIGTERM);
+  const int status = Reap(pid);
+  streamed.code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return streamed;
 }
 
 absl::Status Kubectl::Become(std::vector<std::string> args) {

@@ -6,6 +6,7 @@
 #define SATRAP_DEPLOY_SUBMIT_KUBECTL_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,6 +18,13 @@
 
 namespace satrap {
 
+// How a call that was shown as it ran has ended.
+struct Streamed {
+  int signal = 0;  // SIGINT or SIGTERM, which came and ended it; 0: none
+  int code = 0;    // its exit code, or 128 and the number of the signal that killed it
+  bool succeeded() const { return signal == 0 && code == 0; }
+};
+
 class Kubectl {
  public:
   // `space`: the namespace of every call; empty: that of the user's context. `program` is found on
@@ -24,9 +32,10 @@ class Kubectl {
   explicit Kubectl(std::string space, std::string program = "kubectl")
       : space_(std::move(space)), program_(std::move(program)) {}
 
-  // Runs it with `args` and `input` as its stdin, and returns what it prints. NOT_FOUND: there is
-  // no kubectl. FAILED_PRECONDITION: it fails, with what it says. DEADLINE_EXCEEDED: it does not
-  // end within a minute, and was killed.
+  // Runs it with `args` and `input` as its stdin, and returns what it prints. After 3 s, what it
+  // says is also shown as it comes: a login may ask the user for something. NOT_FOUND: there is no
+  // kubectl. FAILED_PRECONDITION: it fails, with what it says, in one line. DEADLINE_EXCEEDED: it
+  // does not end within a minute, or five if it says something to a user, and was killed.
   absl::StatusOr<std::string> Run(std::vector<std::string> args, absl::string_view input = "");
 
   // As Run with `-o json`, and reads what it prints into `answer`, of a type of
@@ -35,10 +44,11 @@ class Kubectl {
   absl::Status Ask(std::vector<std::string> args, google::protobuf::Message* answer,
                    absl::string_view input = "");
 
-  // Runs it with this process's stdout and stderr until it ends, or until SIGINT or SIGTERM comes,
-  // which ends it. Returns that signal, or 0 if it has ended by itself, whatever its exit code.
-  // Errors as Run. REQUIRES: SIGINT, SIGTERM and SIGCHLD are blocked in all threads
-  absl::StatusOr<int> Stream(std::vector<std::string> args);
+  // Runs it with this process's stderr until it ends, or until SIGINT or SIGTERM comes, which ends
+  // it. `show` gets each line that it prints, with its line end if it has one. Errors as Run.
+  // REQUIRES: SIGINT, SIGTERM and SIGCHLD are blocked in all threads
+  absl::StatusOr<Streamed> Stream(std::vector<std::string> args,
+                                  const std::function<void(absl::string_view line)>& show);
 
   // Becomes kubectl with `args`. Returns why it cannot, as Run.
   absl::Status Become(std::vector<std::string> args);

@@ -1,8 +1,13 @@
 #include "deploy/submit/kubectl.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <string>
+#include <vector>
 
 #include "deploy/submit/fake_kubectl.h"
 #include "gmock/gmock.h"
@@ -16,7 +21,13 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-using KubectlTest = FakeKubectlTest;
+class KubectlTest : public FakeKubectlTest {
+ protected:
+  // Replaces the program by a script of the shell.
+  void Become(const std::string& script) {
+    std::ofstream(program()) << "#!/bin/sh\n" << script << "\n";
+  }
+};
 
 TEST_F(KubectlTest, RunsTheCommandInTheNamespaceWithItsInput) {
   On("*create*", "made\n");
@@ -54,11 +65,12 @@ TEST_F(KubectlTest, AProgramThatReadsNoInputMayAnswerAllTheSame) {
 TEST_F(KubectlTest, AFailureSaysWhatKubectlSaysWithoutItsLog) {
   On("*", {"", 1,
            "E1127 04:10:36.010199   25439 memcache.go:265] \"Unhandled Error\"\n"
-           "The connection to the server localhost:8080 was refused\n\n",
+           "The connection to the server localhost:8080 was refused\n\nDid you name it?\n",
            false});
   const absl::Status status = Kubectl("", program()).Run({"get", "pods"}).status();
   EXPECT_EQ(status, absl::FailedPreconditionError("kubectl get has failed: The connection to the "
-                                                  "server localhost:8080 was refused"));
+                                                  "server localhost:8080 was refused; Did you "
+                                                  "name it?"));
 }
 
 TEST_F(KubectlTest, WithoutKubectlOneLineSaysSo) {
@@ -95,19 +107,50 @@ TEST_F(KubectlTest, ReadsObjects) {
   EXPECT_THAT(Calls()[0], HasSubstr("--output=json"));
 }
 
+TEST_F(KubectlTest, WhatAProgramThatTakesItsTimeSaysIsShownAsItComes) {
+  const std::string shown = dir_ + "/shown";
+  // It ends when it has been shown.
+  Become("echo 'open https://login and enter ABCD' >&2\nuntil grep -q ABCD '" + shown +
+         "'; do sleep 0.05; done\necho done");
+  const int file = open(shown.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const int own = dup(STDERR_FILENO);
+  dup2(file, STDERR_FILENO);
+  const auto printed = Kubectl("", program()).Run({"get"});
+  dup2(own, STDERR_FILENO);
+  close(own);
+  close(file);
+  ASSERT_TRUE(printed.ok()) << printed.status();
+  EXPECT_EQ(*printed, "done\n");
+}
+
+TEST_F(KubectlTest, ACallEndsWithTheProgramAlsoIfWhatItHasStartedGoesOn) {
+  Become("sleep 1000 & echo $! >'" + dir_ + "/plugin'\necho done");
+  const auto printed = Kubectl("", program()).Run({"get"});
+  ASSERT_TRUE(printed.ok()) << printed.status();
+  EXPECT_EQ(*printed, "done\n");
+  int plugin = 0;
+  std::ifstream(dir_ + "/plugin") >> plugin;
+  ASSERT_GT(plugin, 0);
+  kill(plugin, SIGKILL);
+}
+
 TEST_F(KubectlTest, AStreamEndsWithTheProgramOrWithASignal) {
   BlockSignalsOfStream();
-  On("logs*", "a line of the log\n");
+  On("logs*", {"a line of the log\nand half a", 3, "", false});
   Kubectl kubectl("", program());
-  const auto ended = kubectl.Stream({"logs", "job/demo"});
+  std::vector<std::string> lines;
+  const auto show = [&lines](absl::string_view line) { lines.emplace_back(line); };
+  const auto ended = kubectl.Stream({"logs", "job/demo"}, show);
   ASSERT_TRUE(ended.ok()) << ended.status();
-  EXPECT_EQ(*ended, 0);
+  EXPECT_EQ(ended->signal, 0);
+  EXPECT_EQ(ended->code, 3);
+  EXPECT_THAT(lines, ElementsAre("a line of the log\n", "and half a"));
   raise(SIGINT);
   // It would not end by itself.
   Kubectl endless("", "tail");
-  const auto stopped = endless.Stream({"--follow", "/dev/null"});
+  const auto stopped = endless.Stream({"--follow", "/dev/null"}, show);
   ASSERT_TRUE(stopped.ok()) << stopped.status();
-  EXPECT_EQ(*stopped, SIGINT);
+  EXPECT_EQ(stopped->signal, SIGINT);
   raise(SIGTERM);
   EXPECT_EQ(WaitForSignal(60000), SIGTERM);
   EXPECT_EQ(WaitForSignal(0), 0);

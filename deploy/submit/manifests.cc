@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -49,7 +48,10 @@ Map Metadata(const RunInCluster& run, const std::string& name, absl::string_view
   metadata.emplace_back("labels", Labels(run, part));
   Map annotations = {{kSubmissionAnnotation, absl::StrCat(run.submission)}};
   if (!run.identity.empty()) annotations.emplace_back(kIdentityAnnotation, run.identity);
-  if (part == "story") annotations.emplace_back(kRunDirAnnotation, RunDirOf(run));
+  if (!run.command.empty()) annotations.emplace_back(kCommandAnnotation, run.command);
+  if (part == "story" || part == Dashed(RoleName(COORDINATOR))) {
+    annotations.emplace_back(kRunDirAnnotation, RunDirOf(run));
+  }
   metadata.emplace_back("annotations", annotations);
   if (is_owned && !run.owner_uid.empty()) {
     metadata.emplace_back("ownerReferences", List{Map{{"apiVersion", "batch/v1"},
@@ -74,7 +76,7 @@ class Mounts {
     if (read_only) mount.emplace_back("readOnly", true);
     mounts_.push_back(std::move(mount));
   }
-  void AddOf(const KubernetesConfig& config) {
+  void AddVolumesOf(const KubernetesConfig& config) {
     for (int i = 0; i < config.volumes_size(); ++i) {
       const KubernetesVolume& volume = config.volumes(i);
       Map source;
@@ -87,6 +89,13 @@ class Mounts {
       Add(volume.read_only() ? absl::StrCat("data-", i) : "run",
           {volume.has_claim() ? "persistentVolumeClaim" : "hostPath", source}, volume.mount_path(),
           volume.read_only());
+    }
+  }
+  void AddSecretsOf(const KubernetesConfig& config) {
+    for (int i = 0; i < config.secrets_size(); ++i) {
+      const KubernetesSecret& secret = config.secrets(i);
+      Add(absl::StrCat("secret-", i), {"secret", Map{{"secretName", secret.name()}}},
+          secret.mount_path(), /*read_only=*/true);
     }
   }
   List TakeVolumes() { return std::move(volumes_); }
@@ -103,7 +112,7 @@ Mounts MountsOf(const RunInCluster& run, bool with_job) {
     mounts.Add("job", {"configMap", Map{{"name", JobMapName(run)}}}, kJobDir, /*read_only=*/true);
   }
   mounts.Add("scratch", {"emptyDir", Map{}}, kScratch, /*read_only=*/false);
-  mounts.AddOf(run.job.kubernetes());
+  mounts.AddVolumesOf(run.job.kubernetes());
   return mounts;
 }
 
@@ -183,6 +192,9 @@ Map PodTemplate(const RunInCluster& run, absl::string_view part, const Kubernete
   return {{"metadata", std::move(metadata)}, {"spec", std::move(spec)}};
 }
 
+// Whether other processes of the run call the role.
+bool Serves(Role role) { return role != DATA_LOADER && role != NN_WORKER; }
+
 List RoleArgs(const RunInCluster& run, Role role) {
   List args = {absl::StrCat("--config=", kJobFile)};
   if (role == COORDINATOR) {
@@ -193,8 +205,7 @@ List RoleArgs(const RunInCluster& run, Role role) {
         absl::StrCat("--coordinator=", NameOfRole(run.name, COORDINATOR), ":", kServePort));
   }
   args.emplace_back("--ip=$(IP)");
-  if (role != DATA_LOADER && role != NN_WORKER)
-    args.emplace_back(absl::StrCat("--port=", kServePort));
+  if (Serves(role)) args.emplace_back(absl::StrCat("--port=", kServePort));
   args.emplace_back(absl::StrCat("--metrics_port=", kMetricsPort));
   args.emplace_back(absl::StrCat("--scratch=", kScratch));
   args.emplace_back("--termination_log=/dev/termination-log");
@@ -206,6 +217,7 @@ Manifest RoleSet(const RunInCluster& run, Role role) {
   const std::string name = NameOfRole(run.name, role);
   const KubernetesPod& pod = PodOf(role, run.job.kubernetes());
   Mounts mounts = MountsOf(run, /*with_job=*/true);
+  mounts.AddSecretsOf(run.job.kubernetes());
   if (HasCard(role, run.job)) {
     // Cards of one machine exchange sums by shared memory, of which containers have 64 MB.
     mounts.Add("shared-memory", {"emptyDir", Map{{"medium", "Memory"}}}, "/dev/shm",
@@ -220,7 +232,7 @@ Manifest RoleSet(const RunInCluster& run, Role role) {
                {"periodSeconds", 2},
                {"timeoutSeconds", 2}};
   List ports;
-  if (role != DATA_LOADER && role != NN_WORKER) {
+  if (Serves(role)) {
     ports.push_back(Map{{"name", "serve"}, {"containerPort", kServePort}});
   }
   ports.push_back(Map{{"name", "metrics"}, {"containerPort", kMetricsPort}});

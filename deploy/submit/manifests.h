@@ -27,7 +27,8 @@ inline constexpr char kRunLabel[] = "app.kubernetes.io/instance";
 inline constexpr char kPartLabel[] = "app.kubernetes.io/component";
 inline constexpr char kSubmissionAnnotation[] = "satrap/submission";
 inline constexpr char kIdentityAnnotation[] = "satrap/identity";
-inline constexpr char kRunDirAnnotation[] = "satrap/run-dir";  // of Job RUN
+inline constexpr char kCommandAnnotation[] = "satrap/command";
+inline constexpr char kRunDirAnnotation[] = "satrap/run-dir";  // of Job RUN and of the coordinator
 
 // The port at which the coordinator, embedding PSs and embedding workers serve, and the one of the
 // metrics and the readiness of each role.
@@ -42,6 +43,9 @@ struct RunInCluster {
   int submission = 1;
   // Tells the objects of one submission from those of another; empty: they have no such annotation.
   std::string identity;
+  // Tells what one command has made from what another one of the same submission has made: random.
+  // Empty: they have no such annotation.
+  std::string command;
   // The uid of Job RUN-members, which only the cluster knows. Empty: no object has an owner, and
   // the run's folder is named after the run alone.
   std::string owner_uid;

@@ -137,6 +137,21 @@ TEST(ManifestsTest, EveryContainerAsksForProcessorsAndMemory) {
   EXPECT_EQ(with_pods, 7);
 }
 
+TEST(ManifestsTest, EveryRoleMountsTheVolumesAndTheSecretsOfTheJob) {
+  const RunInCluster run = WithCards();
+  for (const Manifest& manifest : OwnedManifests(run)) {
+    if (manifest.kind != "StatefulSet") continue;
+    const std::string text = manifest.object.Text();
+    for (const KubernetesVolume& volume : run.job.kubernetes().volumes()) {
+      EXPECT_THAT(text, HasSubstr("mountPath: " + volume.mount_path() + "\n")) << manifest.name;
+    }
+    for (const KubernetesSecret& secret : run.job.kubernetes().secrets()) {
+      EXPECT_THAT(text, HasSubstr("mountPath: " + secret.mount_path() + "\n")) << manifest.name;
+      EXPECT_THAT(text, HasSubstr("secretName: " + secret.name() + "\n")) << manifest.name;
+    }
+  }
+}
+
 TEST(ManifestsTest, OnlyRanksWithACardHaveSharedMemoryAndACard) {
   const std::vector<Manifest> manifests = OwnedManifests(WithCards());
   EXPECT_THAT(TextOf(manifests, "StatefulSet", "cards-nn-worker"), HasSubstr("/dev/shm"));

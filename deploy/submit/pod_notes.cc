@@ -2,23 +2,33 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
+#include "deploy/submit/manifests.h"
 
 namespace satrap {
 namespace {
 
 // The reasons of a container that waits as it should.
 constexpr absl::string_view kStarting[] = {"ContainerCreating", "PodInitializing"};
-// The kubelet says the first of these when it has tried more than once, and the others when trying
-// again cannot help, or when a program has ended again and again.
-constexpr absl::string_view kFinal[] = {
-    "ImagePullBackOff",     "InvalidImageName",  "ErrImageNeverPull", "CreateContainerConfigError",
-    "CreateContainerError", "RunContainerError", "CrashLoopBackOff"};
+// Those that another attempt does not change.
+constexpr absl::string_view kFinal[] = {"InvalidImageName", "ErrImageNeverPull"};
+// A registry, a runtime or a device plugin may be busy for a moment. The kubelet says
+// ImagePullBackOff after the first pull that fails.
+constexpr absl::string_view kStuck[] = {"ErrImagePull", "ImagePullBackOff",
+                                        "CreateContainerConfigError", "CreateContainerError",
+                                        "RunContainerError"};
+constexpr absl::string_view kPullFails[] = {"ErrImagePull"};
+constexpr absl::string_view kPullWaits[] = {"ImagePullBackOff"};
+constexpr absl::string_view kEndsAgain[] = {"CrashLoopBackOff"};
+// So many times a container may end by itself while the run starts. The kubelet's pauses before
+// these starts take 30 s.
+constexpr int64_t kMostEnds = 3;
 
-// The reason of the event by which the controller of a set says that it may make no pod.
+// The reason of the event by which a controller says that it may make no pod.
 constexpr absl::string_view kNoPod[] = {"FailedCreate"};
 
 template <typename Texts>
@@ -34,16 +44,43 @@ bool IsOneOf(const absl::string_view (&reasons)[size], absl::string_view reason)
   return std::find(std::begin(reasons), std::end(reasons), reason) != std::end(reasons);
 }
 
-std::string OneLine(absl::string_view text) {
-  return absl::StrReplaceAll(absl::StripAsciiWhitespace(text), {{"\n", " "}});
-}
-
 // "REASON, MESSAGE", or "REASON".
 std::string Joined(const std::string& what, const std::string& message) {
   return message.empty() ? what : absl::StrCat(what, ", ", OneLine(message));
 }
 
+// Why a pull of the pod's image has just failed; empty if none has.
+std::string PullErrorOf(const KubectlObject& pod) {
+  for (const KubectlContainer& container : pod.status().containerstatuses()) {
+    const KubectlWaiting& waiting = container.state().waiting();
+    if (IsOneOf(kPullFails, waiting.reason())) return waiting.message();
+  }
+  return "";
+}
+
+void AddNoteOf(const KubectlContainer& container, const std::string& pod,
+               const std::string& pull_error, std::vector<PodNote>* notes) {
+  const KubectlWaiting& waiting = container.state().waiting();
+  if (waiting.reason().empty() || IsOneOf(kStarting, waiting.reason())) return;
+  // The last words of a container say more than that it has ended.
+  std::string more = container.laststate().terminated().message();
+  if (IsOneOf(kPullWaits, waiting.reason())) more = pull_error;
+  PodNote note;
+  note.object = pod;
+  note.text = Joined(waiting.reason(), more.empty() ? waiting.message() : more);
+  note.is_stuck = IsOneOf(kStuck, waiting.reason());
+  note.is_final = IsOneOf(kFinal, waiting.reason()) ||
+                  (IsOneOf(kEndsAgain, waiting.reason()) && container.restartcount() >= kMostEnds);
+  notes->push_back(std::move(note));
+}
+
 }  // namespace
+
+std::string LineOf(const PodNote& note) { return absl::StrCat(note.object, ": ", note.text); }
+
+std::string OneLine(absl::string_view text) {
+  return absl::StrReplaceAll(absl::StripAsciiWhitespace(text), {{"\n", " "}});
+}
 
 std::string LabelOf(const KubectlObject& object, absl::string_view name) {
   return ValueOf(object.metadata().labels(), name);
@@ -60,31 +97,76 @@ bool IsTrue(const KubectlObject& object, absl::string_view condition) {
   });
 }
 
-std::vector<PodNote> NotesOf(const KubectlObject& pod) {
+std::vector<PodNote> NotesOf(const KubectlObject& pod, const std::string& pull_error) {
+  if (pod.metadata().has_deletiontimestamp()) return {};
   std::vector<PodNote> notes;
-  const std::string begin = absl::StrCat(pod.metadata().name(), ": ");
+  const std::string& name = pod.metadata().name();
   for (const KubectlCondition& condition : pod.status().conditions()) {
     if (condition.type() == "PodScheduled" && condition.status() == "False") {
-      notes.push_back({begin + Joined(pod.status().phase(), condition.message())});
+      notes.push_back({name, Joined(pod.status().phase(), condition.message())});
     }
   }
-  for (const KubectlContainer& container : pod.status().containerstatuses()) {
-    const KubectlWaiting& waiting = container.state().waiting();
-    if (waiting.reason().empty() || IsOneOf(kStarting, waiting.reason())) continue;
-    // Its last words say more than that it has ended.
-    const std::string& last = container.laststate().terminated().message();
-    notes.push_back({begin + Joined(waiting.reason(), last.empty() ? waiting.message() : last),
-                     IsOneOf(kFinal, waiting.reason())});
+  for (const auto& container : pod.status().initcontainerstatuses()) {
+    AddNoteOf(container, name, pull_error, &notes);
+  }
+  for (const auto& container : pod.status().containerstatuses()) {
+    AddNoteOf(container, name, pull_error, &notes);
   }
   return notes;
 }
 
-std::vector<PodNote> NotesOfEvents(const KubectlList& events, absl::string_view name) {
-  for (auto event = events.items().rbegin(); event != events.items().rend(); ++event) {
-    if (event->involvedobject().name() != name || !IsOneOf(kNoPod, event->reason())) continue;
-    return {{absl::StrCat(name, ": ", Joined("no pod can be made", event->message()))}};
+std::vector<Missing> MissingPods(const KubectlList& parts) {
+  std::vector<Missing> missing;
+  for (const KubectlObject& object : parts.items()) {
+    if (object.kind() == "Pod" || object.metadata().has_deletiontimestamp()) continue;
+    const bool has_ended = IsTrue(object, "Complete") || IsTrue(object, "Failed");
+    const int64_t wanted =
+        object.kind() == "StatefulSet" ? object.spec().replicas() : (has_ended ? 0 : 1);
+    const auto pods = std::count_if(
+        parts.items().begin(), parts.items().end(), [&object](const KubectlObject& each) {
+          return each.kind() == "Pod" && LabelOf(each, kPartLabel) == LabelOf(object, kPartLabel);
+        });
+    if (pods < wanted) missing.push_back({&object, wanted - pods});
   }
-  return {};
+  return missing;
+}
+
+std::vector<PodNote> NotesOfEvents(const KubectlList& parts, const KubectlList& events) {
+  std::vector<PodNote> notes;
+  for (const Missing& missing : MissingPods(parts)) {
+    const KubectlObject& owner = *missing.owner;
+    for (auto event = events.items().rbegin(); event != events.items().rend(); ++event) {
+      // An object of an earlier run may have had the same name.
+      const bool is_own = event->involvedobject().uid() == owner.metadata().uid();
+      if (!is_own || !IsOneOf(kNoPod, event->reason())) continue;
+      notes.push_back({absl::StrCat(owner.kind(), " ", owner.metadata().name()),
+                       Joined("cannot make a pod", event->message())});
+      break;
+    }
+  }
+  return notes;
+}
+
+std::vector<PodNote> PodWatch::Notes(const KubectlList& parts, int64_t now_ms) {
+  std::vector<PodNote> all;
+  std::map<std::string, Stuck> stuck;
+  for (const KubectlObject& pod : parts.items()) {
+    if (pod.kind() != "Pod") continue;
+    const std::string key = absl::StrCat(pod.metadata().name(), " ", pod.metadata().uid());
+    const auto before = stuck_.find(key);
+    Stuck now = before == stuck_.end() ? Stuck{now_ms, ""} : before->second;
+    const std::string pull_error = PullErrorOf(pod);
+    if (!pull_error.empty()) now.pull_error = pull_error;
+    for (PodNote& note : NotesOf(pod, now.pull_error)) {
+      if (note.is_stuck) {
+        note.is_final = note.is_final || now_ms - now.since_ms >= kStuckMs;
+        stuck[key] = now;
+      }
+      all.push_back(std::move(note));
+    }
+  }
+  stuck_ = std::move(stuck);
+  return all;
 }
 
 }  // namespace satrap

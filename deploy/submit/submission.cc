@@ -3,16 +3,19 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
 #include "common/config/kubernetes_names.h"
 #include "common/numeric/hash.h"
+#include "common/role/random_id.h"
 #include "common/thread/clock.h"
-#include "deploy/submit/pod_notes.h"
+#include "deploy/submit/run_objects.h"
 
 namespace satrap {
 namespace {
@@ -21,21 +24,45 @@ constexpr int64_t kPeriodMs = 1000;
 // A ConfigMap holds 1 MiB, of which some is for its other fields.
 constexpr size_t kMostJobBytes = 1000000;
 
-const KubectlObject* Find(const KubectlList& objects, const std::string& kind,
-                          const std::string& name) {
-  for (const KubectlObject& object : objects.items()) {
-    if (object.kind() == kind && object.metadata().name() == name) return &object;
-  }
-  return nullptr;
-}
-
 bool HasAccess(const KubectlObject& claim, absl::string_view mode) {
   const auto& modes = claim.spec().accessmodes();
   return std::find(modes.begin(), modes.end(), mode) != modes.end();
 }
 
-std::string SpaceText(const std::string& space) {
-  return space.empty() ? "the namespace of your context" : absl::StrCat("namespace ", space);
+// "statefulsets.apps/demo-nn-worker"
+std::string ResourceOf(const Manifest& manifest) {
+  constexpr std::pair<absl::string_view, absl::string_view> kResources[] = {
+      {"Job", "jobs.batch"},
+      {"Service", "services"},
+      {"ConfigMap", "configmaps"},
+      {"StatefulSet", "statefulsets.apps"}};
+  for (const auto& [kind, resource] : kResources) {
+    if (manifest.kind == kind) return absl::StrCat(resource, "/", manifest.name);
+  }
+  CHECK(false) << manifest.kind;
+  return "";
+}
+
+std::string NameOf(const KubectlObject& object) {
+  return absl::StrCat(object.kind(), " ", object.metadata().name());
+}
+
+bool IsOfRun(const KubectlObject& object, const std::string& run) {
+  return LabelOf(object, kAppLabel) == "satrap" && LabelOf(object, kRunLabel) == run;
+}
+
+bool IsRunning(const KubectlObject& pod) {
+  return pod.kind() == "Pod" && !IsBeingDeleted(pod) && pod.status().phase() == "Running";
+}
+
+// Whether all pods of the sets run, and that of Job RUN.
+bool AllRun(const KubectlList& parts) {
+  if (!MissingPods(parts).empty()) return false;
+  return std::all_of(parts.items().begin(), parts.items().end(), [](const KubectlObject& each) {
+    // The pod of a Job may have ended.
+    return each.kind() != "Pod" || IsRunning(each) || each.status().phase() == "Succeeded" ||
+           each.status().phase() == "Failed";
+  });
 }
 
 // The object's text, with the patch merged in if it has pods.
@@ -78,21 +105,29 @@ absl::Status CheckRun(const RunInCluster& run) {
 }
 
 absl::StatusOr<std::string> PatchOfTemplate(const std::string& pod_patch, const std::string& file) {
+  const std::string where = absl::StrCat("kubernetes.pod_patch: ", file);
   std::string patch = "spec:\n  template:\n";
   bool has_content = false;
-  for (const absl::string_view line : absl::StrSplit(pod_patch, '\n')) {
+  for (absl::string_view line : absl::StrSplit(pod_patch, '\n')) {
+    line = absl::StripTrailingAsciiWhitespace(line);
     if (absl::StartsWith(line, "---")) {
-      if (!has_content) continue;
-      return absl::InvalidArgumentError(
-          absl::StrCat("kubernetes.pod_patch: ", file, " must hold one document, and has several"));
+      if (has_content) {
+        return absl::InvalidArgumentError(
+            absl::StrCat(where, " must hold one document, and has several"));
+      }
+      if (line.size() > 3) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            where, " must begin its document in a line after `---`, got `", line, "`"));
+      }
+      continue;
     }
-    const bool is_comment = absl::StartsWith(line, "#");
-    has_content = has_content || !(line.empty() || is_comment);
+    const absl::string_view content = absl::StripLeadingAsciiWhitespace(line);
+    has_content = has_content || !(content.empty() || content[0] == '#');
     absl::StrAppend(&patch, line.empty() ? "" : "    ", line, "\n");
   }
   if (has_content) return patch;
   return absl::InvalidArgumentError(
-      absl::StrCat("kubernetes.pod_patch: ", file, " must hold a part of a pod, and is empty"));
+      absl::StrCat(where, " must hold a part of a pod, and is empty"));
 }
 
 absl::StatusOr<std::string> PatchedManifests(RunInCluster run, const std::string& template_patch,
@@ -116,6 +151,7 @@ Submission::Submission(RunInCluster run, std::string template_patch, Kubectl* ku
       wait_(std::move(wait)) {
   run_.identity =
       absl::StrCat(absl::Hex(Xxh64(ManifestsText(run_) + template_patch_), absl::kZeroPad16));
+  run_.command = absl::StrCat(absl::Hex(RandomId(), absl::kZeroPad16));
 }
 
 absl::Status Submission::CheckCluster() {
@@ -156,54 +192,78 @@ absl::Status Submission::CheckCluster() {
 }
 
 absl::StatusOr<KubectlList> Submission::Objects() {
+  // By their names, because somebody else may have made one of them.
+  std::vector<std::string> args = {"get", ResourceOf(MembersJob(run_))};
+  for (const Manifest& manifest : OwnedManifests(run_)) args.push_back(ResourceOf(manifest));
+  args.emplace_back("--ignore-not-found");
   KubectlList objects;
-  RETURN_IF_ERROR(
-      kubectl_->Ask({"get", "jobs.batch,services,configmaps,statefulsets.apps",
-                     absl::StrCat("--selector=", kAppLabel, "=satrap,", kRunLabel, "=", run_.name)},
-                    &objects));
+  RETURN_IF_ERROR(kubectl_->Ask(std::move(args), &objects));
   return objects;
 }
 
-bool Submission::IsOurs(const KubectlObject& object, const std::string& kind) const {
+bool Submission::IsOurs(const KubectlObject& object) const {
   if (AnnotationOf(object, kIdentityAnnotation) != run_.identity) return false;
   const auto& owners = object.metadata().ownerreferences();
   // The two Jobs have no owner.
-  return kind == "Job" || (owners.size() == 1 && owners[0].uid() == run_.owner_uid);
+  return object.kind() == "Job" || (owners.size() == 1 && owners[0].uid() == run_.owner_uid);
+}
+
+bool Submission::IsOfThisCommand(const KubectlObject& object) const {
+  return AnnotationOf(object, kCommandAnnotation) == run_.command;
 }
 
 absl::Status Submission::CheckFree(const KubectlList& objects) const {
+  const std::string space = SpaceText(run_.space);
+  const std::string remove =
+      absl::StrCat(": choose another name by --name, or remove it by `satrap delete ",
+                   RunArgument(run_.name, run_.space), "`");
   for (const KubectlObject& object : objects.items()) {
-    if (!object.metadata().has_deletiontimestamp()) continue;
+    if (IsOfRun(object, run_.name)) continue;
+    return absl::FailedPreconditionError(absl::StrCat(
+        NameOf(object), " in ", space, " has a name that the run ", run_.name,
+        " needs, and does not belong to a run of that name: choose another name by --name"));
+  }
+  for (const KubectlObject& object : objects.items()) {
+    if (!IsBeingDeleted(object)) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat(object.kind(), " ", object.metadata().name(), " of an earlier run ", run_.name,
+        absl::StrCat(NameOf(object), " of an earlier run ", run_.name,
                      " is still being deleted: give the command again when it is gone"));
   }
-  if (Find(objects, "Job", run_.name) != nullptr) {
-    return absl::AlreadyExistsError(absl::StrCat(
-        "there is a run ", run_.name, " in ", SpaceText(run_.space),
-        ": choose another name by --name, or remove it by `satrap delete ", run_.name, "`"));
+  if (FindObject(objects, "Job", run_.name) != nullptr) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("there is a run ", run_.name, " in ", space, remove));
   }
   for (const KubectlObject& object : objects.items()) {
-    if (IsOurs(object, object.kind())) continue;
+    if (IsOurs(object)) continue;
     return absl::FailedPreconditionError(absl::StrCat(
-        object.kind(), " ", object.metadata().name(),
-        " is there from another submission of the name ", run_.name,
-        ": choose another name by --name, or remove it by `satrap delete ", run_.name, "`"));
+        NameOf(object), " is there from another submission of the name ", run_.name, remove));
   }
   return absl::OkStatus();
+}
+
+absl::Status Submission::CheckPodsAreGone() {
+  KubectlList pods;
+  RETURN_IF_ERROR(kubectl_->Ask({"get", "pods", SelectorOf(run_.name)}, &pods));
+  if (pods.items().empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(NameOf(pods.items(0)), " of an earlier run ", run_.name,
+                   " is still there: give the command again when it is gone"));
 }
 
 absl::StatusOr<std::string> Submission::Make(const Manifest& manifest) {
   ASSIGN_OR_RETURN(const std::string text, Patched(manifest, template_patch_, kubectl_));
   KubectlObject made;
-  const absl::Status status = kubectl_->Ask({"create", "--filename=-"}, &made, text);
-  if (status.ok()) return made.metadata().uid();
+  const absl::Status created = kubectl_->Ask({"create", "--filename=-"}, &made, text);
+  if (created.ok()) return made.metadata().uid();
+  const absl::Status status(created.code(),
+                            absl::StrCat("cannot make ", manifest.kind, " ", manifest.name, " in ",
+                                         SpaceText(run_.space), ": ", created.message()));
   const absl::StatusOr<KubectlList> objects = Objects();
   if (!objects.ok()) return status;
-  const KubectlObject* const found = Find(*objects, manifest.kind, manifest.name);
-  if (found == nullptr || !IsOurs(*found, manifest.kind)) return status;
-  // Another command made it meanwhile, or this one, and the answer was lost.
-  if (manifest.kind == "Job" && manifest.name == run_.name) {
+  const KubectlObject* const found = FindObject(*objects, manifest.kind, manifest.name);
+  if (found == nullptr || !IsOurs(*found)) return status;
+  // Another command has made it meanwhile, or this one has, and the answer was lost.
+  if (manifest.name == run_.name && !IsOfThisCommand(*found)) {
     return absl::AlreadyExistsError(absl::StrCat("another command has just submitted the run ",
                                                  run_.name, ", and this one has changed nothing"));
   }
@@ -212,7 +272,7 @@ absl::StatusOr<std::string> Submission::Make(const Manifest& manifest) {
 
 absl::Status Submission::CreateAll(const KubectlList& objects) {
   for (const Manifest& manifest : OwnedManifests(run_)) {
-    if (Find(objects, manifest.kind, manifest.name) != nullptr) continue;
+    if (FindObject(objects, manifest.kind, manifest.name) != nullptr) continue;
     RETURN_IF_ERROR(Make(manifest).status());
   }
   return absl::OkStatus();
@@ -220,84 +280,123 @@ absl::Status Submission::CreateAll(const KubectlList& objects) {
 
 absl::Status Submission::Create() {
   ASSIGN_OR_RETURN(const KubectlList objects, Objects());
-  const KubectlObject* const members = Find(objects, "Job", NameOfMembersJob(run_.name));
+  const KubectlObject* const members = FindObject(objects, "Job", NameOfMembersJob(run_.name));
   if (members != nullptr) run_.owner_uid = members->metadata().uid();
   RETURN_IF_ERROR(CheckFree(objects));
+  absl::Status created;
   if (members == nullptr) {
-    ASSIGN_OR_RETURN(run_.owner_uid, Make(MembersJob(run_)));
+    RETURN_IF_ERROR(CheckPodsAreGone());
+    const absl::StatusOr<std::string> owner = Make(MembersJob(run_));
+    if (owner.ok()) run_.owner_uid = *owner;
+    created = owner.status();
   } else {
     say_(absl::StrCat("completes the submission of ", run_.name, " that was broken off"));
   }
-  const absl::Status created = CreateAll(objects);
+  if (created.ok()) created = CreateAll(objects);
   if (created.ok() || absl::IsAlreadyExists(created)) return created;
   const absl::Status removed = Remove();
   if (removed.ok()) return created;
-  return absl::Status(created.code(),
-                      absl::StrCat(created.message(), "\nand what was made before is still there: ",
-                                   removed.message()));
+  return absl::Status(created.code(), absl::StrCat(created.message(), "; ", removed.message()));
 }
 
-absl::Status Submission::TellNotes(const KubectlList& pods) {
-  std::vector<PodNote> notes;
-  bool has_coordinator = false;
-  for (const KubectlObject& pod : pods.items()) {
-    for (PodNote& note : NotesOf(pod)) notes.push_back(std::move(note));
-    has_coordinator =
-        has_coordinator || pod.metadata().name() == NameOfRole(run_.name, COORDINATOR) + "-0";
-  }
-  if (!has_coordinator) {
-    // Without them the wait only has less to say.
-    KubectlList events;
-    kubectl_
-        ->Ask({"get", "events", "--field-selector=type=Warning", "--sort-by=.lastTimestamp"},
-              &events)
-        .IgnoreError();
-    for (PodNote& note : NotesOfEvents(events, NameOfRole(run_.name, COORDINATOR))) {
-      notes.push_back(std::move(note));
-    }
-  }
+absl::Status Submission::Tell(const std::vector<PodNote>& notes) {
   for (const PodNote& note : notes) {
-    if (note.is_final) return absl::FailedPreconditionError(note.text);
-    if (std::find(told_.begin(), told_.end(), note.text) != told_.end()) continue;
-    told_.push_back(note.text);
-    say_(note.text);
+    const std::string line = LineOf(note);
+    if (note.is_final) return absl::FailedPreconditionError(line);
+    if (std::find(told_.begin(), told_.end(), line) != told_.end()) continue;
+    told_.push_back(line);
+    say_(line);
   }
   return absl::OkStatus();
 }
 
-absl::Status Submission::AwaitCoordinator() {
+absl::Status Submission::Await(const std::function<bool(const KubectlList& parts)>& is_over) {
   const auto limit_ms = static_cast<int64_t>(run_.job.kubernetes().start_seconds() * 1000);
   const int64_t until_ms = MonotonicMs() + limit_ms;
-  const std::string selector =
-      absl::StrCat("--selector=", kAppLabel, "=satrap,", kRunLabel, "=", run_.name);
   while (true) {
-    KubectlList pods;
     // A cluster that does not answer for a while is asked again.
-    const absl::Status asked = kubectl_->Ask({"get", "pods", selector}, &pods);
-    for (const KubectlObject& pod : pods.items()) {
-      if (pod.metadata().name() == NameOfRole(run_.name, COORDINATOR) + "-0" &&
-          IsTrue(pod, "Ready")) {
-        return absl::OkStatus();
+    const absl::StatusOr<KubectlList> parts = PartsOf(run_.name, kubectl_);
+    if (parts.ok()) {
+      RETURN_IF_ERROR(Tell(watch_.Notes(*parts, MonotonicMs())));
+      RETURN_IF_ERROR(Tell(NotesOfMissing(*parts, kubectl_)));
+      if (FindObject(*parts, "Job", run_.name) == nullptr) {
+        return absl::NotFoundError(absl::StrCat("the run ", run_.name, " was deleted"));
       }
+      if (is_over(*parts)) return absl::OkStatus();
     }
-    if (asked.ok()) RETURN_IF_ERROR(TellNotes(pods));
     if (MonotonicMs() >= until_ms) {
-      const std::string why = !asked.ok()     ? std::string(asked.message())
-                              : told_.empty() ? "it does not say why"
-                                              : absl::StrJoin(told_, "; ");
-      return absl::DeadlineExceededError(absl::StrCat("the coordinator does not serve after ",
-                                                      limit_ms / 1000,
-                                                      " s (kubernetes.start_seconds): ", why));
+      if (!parts.ok()) return absl::UnavailableError(parts.status().message());
+      return absl::DeadlineExceededError(absl::StrCat(limit_ms / 1000, " s"));
     }
     if (wait_(kPeriodMs) != 0) return absl::CancelledError("stopped by a signal");
   }
 }
 
+absl::Status Submission::AwaitCoordinator() {
+  absl::Status failed;
+  const std::string pod = NameOfRole(run_.name, COORDINATOR) + "-0";
+  const absl::Status status = Await([&](const KubectlList& parts) {
+    const KubectlObject* const coordinator = FindObject(parts, "Pod", pod);
+    if (coordinator != nullptr && !IsBeingDeleted(*coordinator) && IsTrue(*coordinator, "Ready")) {
+      return true;
+    }
+    if (!IsTrue(*FindObject(parts, "Job", run_.name), "Failed")) return false;
+    const KubectlObject* const story = NewestPod(parts, "story");
+    const std::string why = story == nullptr ? "" : LastWordsOf(*story);
+    failed = absl::FailedPreconditionError(absl::StrCat(
+        "the coordinator does not begin: ", why.empty() ? "Job RUN does not say why" : why));
+    return true;
+  });
+  if (!absl::IsDeadlineExceeded(status)) return status.ok() ? failed : status;
+  // What it has said last may be why.
+  const absl::StatusOr<std::string> log =
+      kubectl_->Run({"logs", pod, "--container=satrap", "--tail=3"});
+  std::vector<std::string> why = told_;
+  if (log.ok() && !log->empty()) why.push_back(absl::StrCat("its log ends with ", OneLine(*log)));
+  return absl::DeadlineExceededError(absl::StrCat(
+      "the coordinator does not serve after ", status.message(), " (kubernetes.start_seconds): ",
+      why.empty() ? "it does not say why" : absl::StrJoin(why, "; ")));
+}
+
+absl::Status Submission::AwaitPods() {
+  const absl::Status status = Await([&](const KubectlList& parts) {
+    return AllRun(parts) || HasEnded(*FindObject(parts, "Job", run_.name));
+  });
+  return absl::IsDeadlineExceeded(status) ? absl::OkStatus() : status;
+}
+
 absl::Status Submission::Remove() {
-  return kubectl_
-      ->Run({"delete", "jobs.batch", run_.name, NameOfMembersJob(run_.name), "--ignore-not-found",
-             "--cascade=background", "--wait=false"})
-      .status();
+  const std::string members = NameOfMembersJob(run_.name);
+  KubectlList jobs;
+  RETURN_IF_ERROR(
+      kubectl_->Ask({"get", "jobs.batch", run_.name, members, "--ignore-not-found"}, &jobs));
+  const KubectlObject* const owner = FindObject(jobs, "Job", members);
+  const KubectlObject* story = FindObject(jobs, "Job", run_.name);
+  if (story != nullptr && !IsOurs(*story)) story = nullptr;  // somebody else's
+  const bool has_submitted = story != nullptr && IsOfThisCommand(*story);
+  const bool is_owner = owner != nullptr && owner->metadata().uid() == run_.owner_uid;
+  const bool is_made_here = owner != nullptr && story == nullptr && IsOfThisCommand(*owner);
+  std::vector<std::string> args = {"delete", "jobs.batch"};
+  if (has_submitted) args.push_back(run_.name);
+  if ((has_submitted && is_owner) || is_made_here) args.push_back(members);
+  if (args.size() == 2) {
+    if (owner == nullptr || !IsOurs(*owner)) return absl::OkStatus();
+    if (story != nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat("another command has submitted the run ",
+                                                        run_.name, " meanwhile, which goes on"));
+    }
+    return absl::FailedPreconditionError(absl::StrCat(
+        "what an earlier command has made of the run is left there: give the same command again, "
+        "or remove it by `satrap delete ",
+        RunArgument(run_.name, run_.space), "`"));
+  }
+  for (const char* flag : {"--ignore-not-found", "--cascade=foreground", "--wait=false"}) {
+    args.emplace_back(flag);
+  }
+  const absl::Status removed = kubectl_->Run(std::move(args)).status();
+  if (removed.ok()) return removed;
+  return absl::Status(removed.code(),
+                      absl::StrCat("what was made is still there: ", removed.message()));
 }
 
 }  // namespace satrap

@@ -1,10 +1,11 @@
-// Brings a run into a Kubernetes cluster by kubectl, whole or not at all.
+// Brings a run into a Kubernetes cluster by kubectl. If that fails, what it has made is removed.
 //
 // Objects are made by `kubectl create`, and never by `apply`, which takes an object that is being
 // deleted for one that is there. Job RUN-members is made first, because it owns all but Job RUN,
 // and only the cluster knows its uid. Job RUN is made last: the command whose `create` of it
 // succeeds is the one that has submitted the run. A submission that was broken off is completed by
-// another one of the same job; its objects are known by their identity (manifests.h).
+// another one of the same job; its objects are known by their identity (manifests.h). What another
+// command has made, or anybody else, is never removed.
 //
 // Not thread-safe.
 
@@ -20,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "deploy/submit/kubectl.h"
 #include "deploy/submit/manifests.h"
+#include "deploy/submit/pod_notes.h"
 #include "proto/kubectl.pb.h"
 
 namespace satrap {
@@ -53,38 +55,53 @@ class Submission {
   absl::Status CheckCluster();
 
   // Makes the objects, those that are missing if an earlier command was broken off. ALREADY_EXISTS:
-  // there is a run of that name, and nothing has changed. FAILED_PRECONDITION: objects of another
-  // submission are there, or are still being deleted; or kubectl fails, and what was made is
-  // removed again. REQUIRES: called once
+  // there is a run of that name, and nothing has changed. FAILED_PRECONDITION: other objects of
+  // these names, or pods of an earlier run, are there, or are still being deleted; or kubectl
+  // fails, and what was made is removed again. REQUIRES: called once
   absl::Status Create();
 
   // Waits until the coordinator serves, and says what Kubernetes waits for. FAILED_PRECONDITION: a
-  // pod can never work; DEADLINE_EXCEEDED: kubernetes.start_seconds are over; CANCELLED: a signal.
-  // REQUIRES: Create
+  // pod can never work, or the run has failed before; NOT_FOUND: the run was deleted;
+  // DEADLINE_EXCEEDED: kubernetes.start_seconds are over; UNAVAILABLE: the same, but the cluster
+  // has not answered at last, so that nothing is known; CANCELLED: a signal. REQUIRES: Create
   absl::Status AwaitCoordinator();
 
-  // Removes all objects of the run, without waiting for that.
+  // Waits until all pods run, or the run has ended, and says what Kubernetes waits for. OK also
+  // after kubernetes.start_seconds, which end the run itself. Else as AwaitCoordinator. REQUIRES:
+  // that was OK
+  absl::Status AwaitPods();
+
+  // Removes the run that this command has submitted, or what it has made of it, without waiting for
+  // that. FAILED_PRECONDITION: another command has made the objects that are there, and nothing is
+  // removed. Else as Kubectl::Run.
   absl::Status Remove();
 
   // As it was created.
   const RunInCluster& run() const { return run_; }
 
  private:
+  // Those of the names that the submission uses.
   absl::StatusOr<KubectlList> Objects();
   absl::Status CheckFree(const KubectlList& objects) const;
-  bool IsOurs(const KubectlObject& object, const std::string& kind) const;
+  // No pod of an earlier run may be there: it would be taken for one of this run.
+  absl::Status CheckPodsAreGone();
+  bool IsOurs(const KubectlObject& object) const;
+  bool IsOfThisCommand(const KubectlObject& object) const;
   // Makes the object, or finds that it was made meanwhile by a command that submits the same.
-  // Returns its uid; "" if it was there.
+  // Returns its uid.
   absl::StatusOr<std::string> Make(const Manifest& manifest);
   absl::Status CreateAll(const KubectlList& objects);
-  absl::Status TellNotes(const KubectlList& pods);
+  absl::Status Tell(const std::vector<PodNote>& notes);
+  // Waits until `is_over` of the parts of the run, for at most kubernetes.start_seconds.
+  absl::Status Await(const std::function<bool(const KubectlList& parts)>& is_over);
 
   RunInCluster run_;
   const std::string template_patch_;
   Kubectl* const kubectl_;
   const Say say_;
   const Wait wait_;
-  std::vector<std::string> told_;  // notes
+  PodWatch watch_;
+  std::vector<std::string> told_;  // lines of notes
 };
 
 }  // namespace satrap

@@ -1,14 +1,8 @@
 #include "deploy/submit/submission.h"
 
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
-#include "common/config/job_config.h"
-#include "common/config/validation_check.h"
-#include "deploy/submit/fake_kubectl.h"
+#include "deploy/submit/submission_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {
@@ -23,72 +17,9 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
 
-RunInCluster RunWith(absl::string_view more = "") {
-  RunInCluster run;
-  run.job = SmallJob();
-  CHECK_OK(ParseText(absl::StrCat("volumes { claim: 'runs' mount_path: '/runs' } ", more),
-                     "kubernetes", run.job.mutable_kubernetes()));
-  ResolveJob(&run.job);
-  CHECK_OK(ValidateJob(run.job));
-  run.name = "demo";
-  run.space = "ml";
-  run.image = "satrap:1";
-  return run;
-}
-
-constexpr char kNothing[] = R"({"kind":"List","items":[]})";
-constexpr char kGetObjects[] = "*get jobs.batch,services,*";
-
-class SubmissionTest : public FakeKubectlTest {
- protected:
-  Submission Submit(const RunInCluster& run, const std::string& patch = "") {
-    return Submission(
-        run, patch, kubectl_.get(), [this](const std::string& line) { said_.push_back(line); },
-        [this](int64_t) { return signal_; });
-  }
-  // An object as kubectl shows it, of the submission of RunWith().
-  std::string Shown(const std::string& kind, const std::string& name,
-                    const std::string& more = "") {
-    const std::string identity = Submit(RunWith()).run().identity;
-    const std::string owner =
-        kind == "Job" ? ""
-                      : R"(,"ownerReferences":[{"kind":"Job","name":"demo-members","uid":"u-1"}])";
-    return absl::StrCat(R"({"kind":")", kind, R"(","metadata":{"name":")", name,
-                        R"(","uid":"u-1","annotations":{"satrap/identity":")", identity, "\"}",
-                        owner, more, "}}");
-  }
-  static std::string List(const std::vector<std::string>& objects) {
-    std::string items;
-    for (const std::string& object : objects) {
-      absl::StrAppend(&items, items.empty() ? "" : ",", object);
-    }
-    return absl::StrCat(R"({"kind":"List","items":[)", items, "]}");
-  }
-  // Kind and name of what was created, in order.
-  std::vector<std::string> Created() {
-    std::vector<std::string> created;
-    const std::vector<std::string> calls = FakeKubectlTest::Calls();
-    for (size_t i = 0; i < calls.size(); ++i) {
-      if (!absl::StrContains(calls[i], " create ")) continue;
-      const std::string text = Input(i);
-      const auto after = [&](const std::string& key) {
-        const size_t at = text.find(key) + key.size();
-        return text.substr(at, text.find('\n', at) - at);
-      };
-      created.push_back(absl::StrCat(after("kind: "), " ", after("metadata:\n  name: ")));
-    }
-    return created;
-  }
-
-  void SetUp() override {
-    FakeKubectlTest::SetUp();
-    kubectl_ = std::make_unique<Kubectl>("ml", program());
-  }
-
-  std::unique_ptr<Kubectl> kubectl_;
-  std::vector<std::string> said_;
-  int signal_ = 0;  // that comes while it waits; 0: none
-};
+constexpr char kGetObjects[] = "*get jobs.batch/demo-members services/demo-coordinator *";
+constexpr char kGetPods[] = "*get pods --selector=*";
+constexpr char kGetJobs[] = "*get jobs.batch demo demo-members --ignore-not-found*";
 
 TEST(CheckRunTest, NamesAreCheckedBeforeAnythingIsSent) {
   EXPECT_EQ(CheckRun(RunWith()), absl::OkStatus());
@@ -122,10 +53,17 @@ TEST(PatchOfTemplateTest, APartOfAPodBecomesPartOfATemplate) {
             absl::InvalidArgumentError(
                 "kubernetes.pod_patch: p.yaml must hold one document, and has several"));
   EXPECT_THAT(PatchOfTemplate("\n# none\n", "p.yaml").status().message(), HasSubstr("is empty"));
+  EXPECT_THAT(PatchOfTemplate("  \n\t\n  # none\n", "p.yaml").status().message(),
+              HasSubstr("is empty"));
+  EXPECT_EQ(PatchOfTemplate("--- {spec: {hostNetwork: true}}\n", "p.yaml").status(),
+            absl::InvalidArgumentError(
+                "kubernetes.pod_patch: p.yaml must begin its document in a line after `---`, got "
+                "`--- {spec: {hostNetwork: true}}`"));
 }
 
 TEST_F(SubmissionTest, TheOwnerIsMadeFirstAndTheJobOfTheRunLast) {
   On(kGetObjects, kNothing);
+  On(kGetPods, kNothing);
   On("*create*", R"({"kind":"X","metadata":{"uid":"01234567-8"}})");
   Submission submission = Submit(RunWith());
   ASSERT_EQ(submission.Create(), absl::OkStatus());
@@ -137,15 +75,43 @@ TEST_F(SubmissionTest, TheOwnerIsMadeFirstAndTheJobOfTheRunLast) {
   EXPECT_EQ(submission.run().owner_uid, "01234567-8");
   EXPECT_THAT(Calls(), Each(Not(HasSubstr("apply"))));
   EXPECT_THAT(Calls(), Each(StartsWith("--namespace=ml ")));
-  EXPECT_THAT(Input(2), HasSubstr("uid: \"01234567-8\""));
+  EXPECT_THAT(Input(3), HasSubstr("uid: \"01234567-8\""));
+  EXPECT_THAT(Input(3), HasSubstr(submission.run().command));
 }
 
 TEST_F(SubmissionTest, ANameInUseIsRefusedAndNothingIsTouched) {
   On(kGetObjects, List({Shown("Job", "demo")}));
   const absl::Status status = Submit(RunWith()).Create();
   EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
-  EXPECT_THAT(status.message(), HasSubstr("there is a run demo in namespace ml"));
+  EXPECT_THAT(status.message(),
+              HasSubstr("there is a run demo in namespace ml: choose another name by --name, or "
+                        "remove it by `satrap delete demo --namespace ml`"));
   EXPECT_EQ(Calls().size(), 1u);
+}
+
+TEST_F(SubmissionTest, AnObjectOfSomebodyElseIsRefusedAndNotTouched) {
+  On(kGetObjects,
+     {R"({"items":[{"kind":"Job","metadata":{"name":"demo","uid":"x"}}]})", 0, "", true});
+  EXPECT_EQ(Submit(RunWith()).Create(),
+            absl::FailedPreconditionError(
+                "Job demo in namespace ml has a name that the run demo needs, and does not belong "
+                "to a run of that name: choose another name by --name"));
+  EXPECT_EQ(Calls().size(), 1u);
+  // Job RUN-members of one run would be Job RUN of another.
+  std::string of_other = Shown("Job", "demo-members");
+  of_other.replace(of_other.find("\"demo\""), 6, "\"demo-members\"");
+  On(kGetObjects, List({of_other}));
+  EXPECT_THAT(Submit(RunWith()).Create().message(), HasSubstr("does not belong to a run"));
+  EXPECT_EQ(Calls().size(), 2u);
+}
+
+TEST_F(SubmissionTest, PodsOfAnEarlierRunMustBeGone) {
+  On(kGetObjects, kNothing);
+  On(kGetPods, R"({"items":[{"kind":"Pod","metadata":{"name":"demo-nn-worker-0"}}]})");
+  EXPECT_EQ(Submit(RunWith()).Create(),
+            absl::FailedPreconditionError("Pod demo-nn-worker-0 of an earlier run demo is still "
+                                          "there: give the command again when it is gone"));
+  EXPECT_EQ(Calls().size(), 2u);
 }
 
 TEST_F(SubmissionTest, ANameWhoseObjectsAreBeingDeletedIsRefused) {
@@ -164,7 +130,9 @@ TEST_F(SubmissionTest, TheRestOfAnotherSubmissionIsRefused) {
   On(kGetObjects, List({other}));
   EXPECT_THAT(Submit(RunWith()).Create().message(),
               HasSubstr("Job demo-members is there from another submission of the name demo"));
-  EXPECT_EQ(Calls().size(), 1u);
+  EXPECT_THAT(Submit(RunWith()).Create().message(),
+              HasSubstr("`satrap delete demo --namespace ml`"));
+  EXPECT_EQ(Calls().size(), 2u);
 }
 
 TEST_F(SubmissionTest, WhatHasLostItsOwnerIsNotTakenForPartOfThisSubmission) {
@@ -189,16 +157,97 @@ TEST_F(SubmissionTest, ASubmissionThatWasBrokenOffIsCompleted) {
 }
 
 TEST_F(SubmissionTest, WhatWasMadeIsRemovedIfTheRestCannotBeMade) {
+  Submission submission = Submit(RunWith());
+  const std::string members = List({Shown("Job", "demo-members", "", submission.run().command)});
   On(kGetObjects, {kNothing, 0, "", true});
-  On(kGetObjects, List({Shown("Job", "demo-members")}));
+  On(kGetObjects, members);
+  On(kGetPods, kNothing);
+  On(kGetJobs, members);
   On("*create*", {R"({"metadata":{"uid":"u-1"}})", 0, "", true});
   On("*create*", {"", 1, "Error from server (Forbidden): exceeded quota\n", false});
   On("*delete*", "");
-  const absl::Status status = Submit(RunWith()).Create();
-  EXPECT_EQ(status, absl::FailedPreconditionError("kubectl create has failed: Error from server "
-                                                  "(Forbidden): exceeded quota"));
-  EXPECT_THAT(Calls().back(), HasSubstr("delete jobs.batch demo demo-members --ignore-not-found "
-                                        "--cascade=background --wait=false"));
+  EXPECT_EQ(submission.Create(),
+            absl::FailedPreconditionError(
+                "cannot make Service demo-coordinator in namespace ml: kubectl create has failed: "
+                "Error from server (Forbidden): exceeded quota"));
+  EXPECT_THAT(Calls().back(), HasSubstr("delete jobs.batch demo-members --ignore-not-found "
+                                        "--cascade=foreground --wait=false"));
+}
+
+TEST_F(SubmissionTest, AJobThatThisCommandCouldNotMakeIsNotRemoved) {
+  Submission submission = Submit(RunWith());
+  const std::string members = Shown("Job", "demo-members", "", submission.run().command);
+  // Somebody else makes Job demo while the other objects are made.
+  const std::string foreign = R"({"kind":"Job","metadata":{"name":"demo","uid":"x"}})";
+  On(kGetObjects, {kNothing, 0, "", true});
+  On(kGetObjects, List({members, foreign}));
+  On(kGetPods, kNothing);
+  On(kGetJobs, List({members, foreign}));
+  for (int made = 0; made < 8; ++made)
+    On("*create*", {R"({"metadata":{"uid":"u-1"}})", 0, "", true});
+  On("*create*", {"", 1, "Error from server (AlreadyExists)\n", false});
+  On("*delete*", "");
+  EXPECT_THAT(submission.Create().message(), HasSubstr("cannot make Job demo in namespace ml"));
+  EXPECT_THAT(Calls().back(), HasSubstr("delete jobs.batch demo-members --ignore-not-found"));
+}
+
+TEST_F(SubmissionTest, ARunThatAnotherCommandHasSubmittedMeanwhileIsNotRemoved) {
+  Submission submission = Submit(RunWith());
+  // Another command has completed what this one began.
+  const std::string members = Shown("Job", "demo-members", "", submission.run().command);
+  On(kGetObjects, {kNothing, 0, "", true});
+  On(kGetObjects, List({members}));
+  On(kGetPods, kNothing);
+  On(kGetJobs, List({members, Shown("Job", "demo")}));
+  On("*create*", {R"({"metadata":{"uid":"u-1"}})", 0, "", true});
+  On("*create*", {"", 1, "Error from server (InternalError)\n", false});
+  EXPECT_THAT(submission.Create().message(),
+              AllOf(HasSubstr("(InternalError)"),
+                    HasSubstr("; another command has submitted the run demo meanwhile")));
+  EXPECT_THAT(Calls(), Each(Not(HasSubstr("delete"))));
+}
+
+TEST_F(SubmissionTest, WhatAnEarlierCommandHasMadeIsLeftThereIfItCannotBeCompleted) {
+  On(kGetObjects, List({Shown("Job", "demo-members"), Shown("Service", "demo-coordinator")}));
+  On(kGetJobs, List({Shown("Job", "demo-members")}));
+  On("*create*", {"", 1, "Error from server (InternalError)\n", false});
+  EXPECT_THAT(Submit(RunWith()).Create().message(),
+              HasSubstr("; what an earlier command has made of the run is left there: give the "
+                        "same command again, or remove it by `satrap delete demo --namespace ml`"));
+  EXPECT_THAT(Calls(), Each(Not(HasSubstr("delete"))));
+}
+
+TEST_F(SubmissionTest, ARunIsRemovedByTheCommandThatHasSubmittedIt) {
+  Submission submission = Submit(RunWith());
+  On(kGetObjects, List({Shown("Job", "demo-members")}));
+  On("*create*", R"({"metadata":{"uid":"u-2"}})");
+  ASSERT_EQ(submission.Create(), absl::OkStatus());
+  const std::string story = Shown("Job", "demo", "", submission.run().command);
+  On(kGetJobs, {List({Shown("Job", "demo-members"), story}), 0, "", true});
+  On("*delete*", "");
+  EXPECT_EQ(submission.Remove(), absl::OkStatus());
+  EXPECT_THAT(Calls().back(), HasSubstr("delete jobs.batch demo demo-members --ignore-not-found"));
+  // Somebody has deleted it, and has submitted another one.
+  std::string other = Shown("Job", "demo-members");
+  other.replace(other.find("u-1"), 3, "u-7");
+  On(kGetJobs, {List({other, Shown("Job", "demo")}), 0, "", true});
+  EXPECT_FALSE(submission.Remove().ok());
+  On(kGetJobs, kNothing);
+  EXPECT_EQ(submission.Remove(), absl::OkStatus());
+  EXPECT_THAT(Calls(), Contains(HasSubstr("delete")).Times(1));
+}
+
+TEST_F(SubmissionTest, ALostAnswerToTheLastCreateIsNoFailure) {
+  Submission submission = Submit(RunWith());
+  On(kGetObjects, {List({Shown("Job", "demo-members"), Shown("Service", "demo-coordinator"),
+                         Shown("ConfigMap", "demo-job")}),
+                   0, "", true});
+  On(kGetObjects,
+     List({Shown("Job", "demo-members"), Shown("Job", "demo", "", submission.run().command)}));
+  for (int made = 0; made < 5; ++made)
+    On("*create*", {R"({"metadata":{"uid":"u-2"}})", 0, "", true});
+  On("*create*", {"", 1, "error: the connection was lost\n", false});
+  EXPECT_EQ(submission.Create(), absl::OkStatus());
 }
 
 TEST_F(SubmissionTest, AClusterWithoutRightsChangesNothing) {
@@ -211,6 +260,7 @@ TEST_F(SubmissionTest, OfTwoCommandsTheOneThatMakesTheJobOfTheRunHasSubmittedIt)
   On(kGetObjects, {kNothing, 0, "", true});
   On(kGetObjects, List({Shown("Job", "demo-members"), Shown("Service", "demo-coordinator"),
                         Shown("Job", "demo")}));
+  On(kGetPods, kNothing);
   for (int made = 0; made < 8; ++made)
     On("*create*", {R"({"metadata":{"uid":"u-1"}})", 0, "", true});
   On("*create*", {"", 1, "Error from server (AlreadyExists)\n", false});
@@ -222,6 +272,7 @@ TEST_F(SubmissionTest, OfTwoCommandsTheOneThatMakesTheJobOfTheRunHasSubmittedIt)
 TEST_F(SubmissionTest, WhatAnotherCommandHasMadeMeanwhileIsTaken) {
   On(kGetObjects, {kNothing, 0, "", true});
   On(kGetObjects, List({Shown("Job", "demo-members")}));
+  On(kGetPods, kNothing);
   On("*create*", {"", 1, "Error from server (AlreadyExists)\n", true});
   On("*create*", R"({"metadata":{"uid":"u-3"}})");
   Submission submission = Submit(RunWith());
@@ -231,6 +282,7 @@ TEST_F(SubmissionTest, WhatAnotherCommandHasMadeMeanwhileIsTaken) {
 
 TEST_F(SubmissionTest, APatchIsMergedIntoWhatHasPods) {
   On(kGetObjects, kNothing);
+  On(kGetPods, kNothing);
   On("*patch*", "kind: Patched\nmetadata:\n  name: x\n");
   On("*create*", R"({"metadata":{"uid":"u-1"}})");
   ASSERT_EQ(Submit(RunWith(), "spec: {}\n").Create(), absl::OkStatus());
@@ -243,6 +295,8 @@ TEST_F(SubmissionTest, APatchIsMergedIntoWhatHasPods) {
 
 TEST_F(SubmissionTest, APatchThatKubectlRefusesEndsTheSubmission) {
   On(kGetObjects, kNothing);
+  On(kGetPods, kNothing);
+  On(kGetJobs, kNothing);
   On("*patch*", {"", 1, "error: unable to parse \"spec\"\n", false});
   EXPECT_THAT(Submit(RunWith(), "spec\n").Create().message(), HasSubstr("unable to parse"));
   EXPECT_THAT(Created(), IsEmpty());
@@ -295,51 +349,6 @@ TEST_F(SubmissionTest, ASecretMustBeThereAndIsNotRead) {
   EXPECT_EQ(Submit(run).CheckCluster(),
             absl::NotFoundError("the secret login is not in namespace ml: make it first"));
   EXPECT_THAT(Calls()[1], HasSubstr("--output=name"));
-}
-
-std::string Pod(const std::string& name, const std::string& status) {
-  return absl::StrCat(R"({"kind":"Pod","metadata":{"name":")", name, R"("},"status":)", status,
-                      "}");
-}
-
-TEST_F(SubmissionTest, WaitsUntilTheCoordinatorServes) {
-  const std::string pending =
-      R"({"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","message":"no node"}]})";
-  On("*get pods*", {List({Pod("demo-coordinator-0", pending)}), 0, "", true});
-  On("*get pods*", {List({Pod("demo-coordinator-0", pending)}), 0, "", true});
-  On("*get pods*", {"", 1, "the server is away\n", true});
-  On("*get pods*",
-     List({Pod("demo-coordinator-0", R"({"conditions":[{"type":"Ready","status":"True"}]})")}));
-  EXPECT_EQ(Submit(RunWith()).AwaitCoordinator(), absl::OkStatus());
-  EXPECT_THAT(said_, ElementsAre("demo-coordinator-0: Pending, no node")) << "it is said once";
-  EXPECT_EQ(Calls().size(), 4u);
-}
-
-TEST_F(SubmissionTest, APodThatCanNeverWorkEndsTheWait) {
-  On("*get pods*",
-     List({Pod("demo-nn-worker-0",
-               R"({"containerStatuses":[{"state":{"waiting":{"reason":"ImagePullBackOff"}}}]})")}));
-  On("*get events*", kNothing);
-  EXPECT_EQ(Submit(RunWith()).AwaitCoordinator(),
-            absl::FailedPreconditionError("demo-nn-worker-0: ImagePullBackOff"));
-}
-
-TEST_F(SubmissionTest, AQuotaThatIsFullIsToldByTheEventsOfTheSet) {
-  On("*get pods*", List({Pod("demo-members-x", R"({"phase":"Pending"})")}));
-  On("*get events*",
-     R"({"items":[{"involvedObject":{"name":"demo-coordinator"},"reason":"FailedCreate",)"
-     R"("message":"exceeded quota"}]})");
-  EXPECT_EQ(Submit(RunWith("start_seconds: 1")).AwaitCoordinator(),
-            absl::DeadlineExceededError(
-                "the coordinator does not serve after 1 s (kubernetes.start_seconds): "
-                "demo-coordinator: no pod can be made, exceeded quota"));
-}
-
-TEST_F(SubmissionTest, ASignalEndsTheWait) {
-  On("*get pods*", List({Pod("demo-coordinator-0", R"({"phase":"Pending"})")}));
-  signal_ = 2;
-  EXPECT_TRUE(absl::IsCancelled(Submit(RunWith()).AwaitCoordinator()));
-  EXPECT_EQ(Calls().size(), 1u);
 }
 
 }  // namespace

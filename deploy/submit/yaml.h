@@ -22,15 +22,16 @@ class Yaml {
   using List = std::vector<Yaml>;
   using Map = std::vector<std::pair<std::string, Yaml>>;
 
-  Yaml(const char* text) : value_(std::string(text)) {}  // NOLINT(google-explicit-constructor)
-  Yaml(std::string text) : value_(std::move(text)) {}    // NOLINT(google-explicit-constructor)
-  Yaml(absl::string_view text)
-      : value_(std::string(text)) {}             // NOLINT(google-explicit-constructor)
-  Yaml(int64_t number) : value_(number) {}       // NOLINT(google-explicit-constructor)
-  Yaml(int number) : value_(int64_t{number}) {}  // NOLINT(google-explicit-constructor)
-  Yaml(bool value) : value_(value) {}            // NOLINT(google-explicit-constructor)
-  Yaml(List list) : value_(std::move(list)) {}   // NOLINT(google-explicit-constructor)
-  Yaml(Map map) : value_(std::move(map)) {}      // NOLINT(google-explicit-constructor)
+  // NOLINTBEGIN(google-explicit-constructor): a value is written as it is, as in JSON.
+  Yaml(const char* text) : value_(std::string(text)) {}
+  Yaml(std::string text) : value_(std::move(text)) {}
+  Yaml(absl::string_view text) : value_(std::string(text)) {}
+  Yaml(int64_t number) : value_(number) {}
+  Yaml(int number) : value_(int64_t{number}) {}
+  Yaml(bool value) : value_(value) {}
+  Yaml(List list) : value_(std::move(list)) {}
+  Yaml(Map map) : value_(std::move(map)) {}
+  // NOLINTEND(google-explicit-constructor)
 
   // The text, with a line feed at its end. A text that YAML would read as something else is quoted.
   std::string Text() const;

@@ -33,7 +33,7 @@ absl::StatusOr<const SavedTable*> FindSavedTable(const LoadOptions& options,
   }
   if (warm) return nullptr;
   return absl::FailedPreconditionError(absl::StrCat("the model in ", options.directory,
-                                                    " has no table ", config.name(), " (id ",
+                                                    " has no table '", config.name(), "' (id ",
                                                     config.id(), ")"));
 }
 
@@ -46,8 +46,8 @@ absl::Status CheckRowCount(const CheckpointManifest& manifest, const SavedTable&
     if (file.table() == saved.id()) rows += file.rows();
   }
   if (rows == saved.rows()) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(directory, "/manifest: table ", table.config().name(),
-                                          " has ", Counted(saved.rows(), "row"),
+  return absl::DataLossError(absl::StrCat(directory, "/manifest: table '", table.config().name(),
+                                          "' has ", Counted(saved.rows(), "row"),
                                           ", but its files have ", rows));
 }
 
@@ -130,7 +130,7 @@ class Load : public std::enable_shared_from_this<Load> {
                            : RowConversion::OfFirstForm(table, fingerprint, steps);
     if (conversion.has_value()) return conversion;
     return absl::FailedPreconditionError(absl::StrCat(
-        "table ", config.name(), " (id ", saved.id(), ") in ", options_.directory,
+        "table '", config.name(), "' (id ", saved.id(), ") in ", options_.directory,
         warm
             ? " has other segments or dims than this job's: leave it out with warm_start.only"
             : " has segments, dims, optimizers, l2_mode or semantics that differ from this job's"));

@@ -22,11 +22,11 @@ struct LoadOptions {
   int threads = 1;        // files read at the same time
   Executor* executor = nullptr;
   FileSystem* file_system = nullptr;
-  // If given, each table whose name it selects gets the rows of the model's table of the same name,
-  // if there is one. All other tables stay unchanged. Rows that were saved with another optimizer
-  // are converted (row_conversion.h). If absent, the model must have all tables, with rows of the
-  // same segments and optimizers; only rows in the form of an older build are converted
-  // (row_form.h).
+  // If given, it selects tables by name. Each of these gets the rows of the model's table of the
+  // same name, unless the model has no such table. All other tables stay unchanged. Rows that were
+  // saved with another optimizer are converted (row_conversion.h). If absent, the model must have
+  // all tables, with rows of the same segments and optimizers; only rows in the form of an older
+  // build are converted (row_form.h).
   absl::optional<WarmStartConfig> warm_start = absl::nullopt;
 };
 

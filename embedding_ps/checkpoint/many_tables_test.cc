@@ -77,7 +77,8 @@ class ManyTablesTest : public testing::Test {
     }
     return tables;
   }
-  // Saves the tables as `num_ps` PSs do. Writes the manifest and returns it.
+  // Saves the tables in the way in which `num_ps` PSs save them. Writes the manifest and returns
+  // it.
   CheckpointManifest Save(int num_ps, const std::string& folder) {
     std::vector<SavedFile> files;
     for (int ps = 0; ps < num_ps; ++ps) {

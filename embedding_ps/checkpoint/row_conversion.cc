@@ -45,7 +45,8 @@ void SetOptimizer(const SegmentConfig& variant, SegmentConfig* segment) {
   segment->set_l2_mode(variant.l2_mode());
 }
 
-// Whether `fingerprint` is that of the table, with rows in today's form or in an older one.
+// Whether `fingerprint` is the table's fingerprint, with rows in the form that this build uses or
+// in that of older builds.
 bool HasFingerprint(const TableConfig& table, uint64_t fingerprint) {
   return TableFingerprint(table) == fingerprint ||
          TableFingerprint(table, RowForm::kFirst) == fingerprint;

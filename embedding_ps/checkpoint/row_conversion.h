@@ -7,8 +7,8 @@
 // other run. If this run's rows keep no last step for such a state, the state is aged to the end of
 // the other run with this run's constants.
 //
-// Rows that an older build has saved are also converted to today's form (row_form.h), whichever run
-// reads them.
+// Rows that an older build has saved are also converted to the form that this build uses
+// (row_form.h), whichever run reads them.
 //
 // Thread-safe: constant after construction.
 
@@ -62,7 +62,7 @@ class RowConversion {
     size_t state, floats;  // in the converted row
   };
 
-  // `layout` is the layout of rows of `saved` in today's form.
+  // `layout` is the layout that this build gives to the rows of the table `saved`.
   void SetFormat(const TableConfig& saved, const RowLayout& layout, uint64_t fingerprint,
                  uint64_t steps);
   // Copies the state of a segment. Both tables keep the same kind of state for it.

@@ -1,5 +1,5 @@
 // The form of rows in cuts of older builds (RowForm::kFirst, common/checkpoint/manifest.h), and the
-// conversion of such a row to today's form:
+// conversion of such a row to the form that this build uses:
 //
 // - For each segment, sgd_l1 kept what each weight had paid and, in one float, the total that every
 //   weight owed: dim + 2 floats. Now it keeps two debts of each weight, one that applies above 0
@@ -34,7 +34,7 @@ StateFloats StateFloatsOf(const SegmentConfig& segment, const RowLayout::Segment
 class RowUpgrade {
  public:
   // Converts rows in the first form that were saved after `steps` steps of their table. `layout` is
-  // their layout in today's form.
+  // their layout after the conversion.
   RowUpgrade(const TableConfig& config, const RowLayout& layout, int64_t steps);
 
   size_t first_floats() const { return first_floats_; }  // of a row in the first form

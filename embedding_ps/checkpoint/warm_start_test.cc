@@ -291,7 +291,7 @@ TEST_F(WarmStartTest, OtherDimsAreAnErrorAndChangeNothing) {
   EXPECT_FALSE(loaded.replaced);
   EXPECT_EQ(users->rows(), 1);
   EXPECT_EQ(loaded.status.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_TRUE(absl::StrContains(loaded.status.message(), "table users (id 3)")) << loaded.status;
+  EXPECT_TRUE(absl::StrContains(loaded.status.message(), "table 'users' (id 3)")) << loaded.status;
   EXPECT_TRUE(absl::StrContains(loaded.status.message(), "other segments or dims"))
       << loaded.status;
 }

@@ -17,9 +17,9 @@ struct RmspropConstants {
   float momentum;
 };
 
-// A single function for all forms would have to test in its loop which state exists. Instead, the
-// functions below go over the row one after another, each in a plain loop. Each leaves its results
-// in `steps` for the next.
+// A single function for all forms of RMSProp would have to test in its loop which state exists.
+// Instead, the functions below go over the row one after another, each in a plain loop. Each leaves
+// its results in `steps` for the next.
 SATRAP_VECTORIZE_SAME_BITS void AddSquares(float rho, const float* __restrict gradient,
                                            float* __restrict squares, float* __restrict steps,
                                            size_t dim) {

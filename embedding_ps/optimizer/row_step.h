@@ -9,7 +9,7 @@
 // In hybrid mode the parts of a step arrive one by one, and a part may arrive after parts of later
 // steps. The row has then already passed the late part's step.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_EMBEDDING_PS_OPTIMIZER_ROW_STEP_H_
 #define SATRAP_EMBEDDING_PS_OPTIMIZER_ROW_STEP_H_
@@ -64,7 +64,7 @@ inline int64_t DecodedStep(float encoded) {
 
 // The number of steps after the row's last one, up to and including `step`. It is step + 1 if the
 // row has no last step, and 0 if its last step is `step` or later. If the last step is further
-// ahead than a late part explains, the row is assumed to come from another run with its own step
+// ahead than a late part can explain, the row is assumed to come from another run with its own step
 // numbers, and the result is 1. This is wrong for a row that was not stepped for more than
 // kRowStepPeriod - kMostStepsAhead = 3,003,121,663 steps.
 inline int64_t StepsPassed(float encoded_last_step, int64_t step) {

@@ -98,7 +98,7 @@ class EmbeddingTable {
 
   // The keys of partitions [first, last], ascending.
   std::vector<uint64_t> Keys(int first_partition, int last_partition) const;
-  // Copies whole rows to `rows`, [keys.size(), num_floats]. REQUIRES: every key is present.
+  // Copies whole rows to `rows`, [keys.size(), num_floats]. REQUIRES: every key is present
   void ReadRows(absl::Span<const uint64_t> keys, absl::Span<float> rows) const;
   // Creates or overwrites the rows of `keys`. REQUIRES: keys are unique, rows.size() == keys.size()
   // * num_floats

@@ -1,4 +1,4 @@
-// Compares tables with semantics GLOBAL with a reference in double. The reference steps every row
+// Compares tables with semantics GLOBAL with a reference in double. The reference updates every row
 // in every step, as PyTorch and Keras do with dense gradients.
 
 #include <algorithm>

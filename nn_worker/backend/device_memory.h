@@ -111,7 +111,7 @@ class DeviceMemory {
   // Calls `enqueue` with a stream of the device, for work that is not an operation, such as a sum
   // over ranks. The work runs after the operations enqueued so far, and at the same time as later
   // ones; `done` happens when it has run. Returns the error of `enqueue`; UNIMPLEMENTED without a
-  // device. Only for the thread of the operations.
+  // device. Only the thread of the operations may call this.
   virtual absl::Status EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                                      BackendEvent* done);
 

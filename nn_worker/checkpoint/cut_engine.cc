@@ -188,7 +188,7 @@ void CutEngine::EndAfterLimit() {
     if (cut_ == nullptr || cut_->plan.number != number) return;
     End(absl::UnavailableError(absl::StrCat(
         "cut ", cut_->outcome.name, ": not written within ", limit_seconds,
-        " s (checkpoint.limit_seconds); does the disk hang? Still missing: ", cut_->Missing())));
+        " s (checkpoint.limit_seconds); is the disk hanging? Still missing: ", cut_->Missing())));
   });
 }
 

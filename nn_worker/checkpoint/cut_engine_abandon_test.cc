@@ -205,10 +205,11 @@ TEST_F(CutEngineAbandonTest, AWriteThatHangsEndsTheGenerationAfterTheLimit) {
   EXPECT_FALSE(result->ended.has_value());
   executor_.AdvanceBy(1);
   ASSERT_TRUE(result->ended.has_value());
-  EXPECT_EQ(result->ended->status(),
-            absl::UnavailableError("cut cut_0003_000001: not written within 60 s "
-                                   "(checkpoint.limit_seconds); does the disk hang? Still missing: "
-                                   "the files of embedding_ps 1"));
+  EXPECT_EQ(
+      result->ended->status(),
+      absl::UnavailableError("cut cut_0003_000001: not written within 60 s "
+                             "(checkpoint.limit_seconds); is the disk hanging? Still missing: "
+                             "the files of embedding_ps 1"));
   EXPECT_TRUE(fs::exists(Folder(1))) << "it is the coordinator's to judge";
   EXPECT_EQ(RunOne()->ended->status().code(), absl::StatusCode::kUnavailable);
 }

@@ -145,7 +145,7 @@ TEST_F(CutEngineTest, TheLedgerCountsFromTheCutThatTheGenerationBeganFrom) {
   EXPECT_EQ(engine_->consumed().rows, 5u);
   const auto result = RunOne();
   EXPECT_EQ(engine_->consumed().rows, 12u);
-  EXPECT_EQ((*result->ended)->ledger_pieces, 1u) << "block 100, behind the released ones";
+  EXPECT_EQ((*result->ended)->ledger_pieces, 1u) << "block 100, after the released ones";
 }
 
 TEST_F(CutEngineTest, LostAndRepeatedMessagesChangeNothing) {

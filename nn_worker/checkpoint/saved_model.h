@@ -1,6 +1,6 @@
 // Reads cuts as models: finds a cut, and reads its dense network. docs/formats.md, "Cut".
 //
-// Thread-safe: functions of their arguments and the disk.
+// Thread-safe: the functions depend only on their arguments and on the disk.
 
 #ifndef SATRAP_NN_WORKER_CHECKPOINT_SAVED_MODEL_H_
 #define SATRAP_NN_WORKER_CHECKPOINT_SAVED_MODEL_H_

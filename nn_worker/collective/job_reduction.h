@@ -1,7 +1,7 @@
 // Decides which jobs sum their dense gradients from device to device, and tells users what they can
 // do if this fails.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_JOB_REDUCTION_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_JOB_REDUCTION_H_

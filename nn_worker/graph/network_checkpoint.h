@@ -1,6 +1,6 @@
 // Copies between the buffers of a Network and the arrays of dense_checkpoint.h.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_CHECKPOINT_H_
 #define SATRAP_NN_WORKER_GRAPH_NETWORK_CHECKPOINT_H_

@@ -1,7 +1,7 @@
 // Saves and loads the values and the training state of a Network, and starts them from a model of
 // another run. The methods of Network say more, and state the errors.
 //
-// Thread-compatible: functions of their arguments.
+// Thread-compatible: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_SAVING_H_
 #define SATRAP_NN_WORKER_GRAPH_NETWORK_SAVING_H_

@@ -1,7 +1,7 @@
 // Finds, for each part of the flat buffer of parameters, the optimizer's rule that applies to it.
 // The rules follow from the settings that a job gives to parameters by name (ParameterSettings).
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_PARAMETER_RANGES_H_
 #define SATRAP_NN_WORKER_GRAPH_PARAMETER_RANGES_H_

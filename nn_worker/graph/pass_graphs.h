@@ -10,7 +10,7 @@
 //
 // If the device refuses a graph, all later passes are enqueued without graphs.
 //
-// Thread-compatible: for the thread of the operations.
+// Thread-compatible: only the thread that enqueues the operations may use this.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_PASS_GRAPHS_H_
 #define SATRAP_NN_WORKER_GRAPH_PASS_GRAPHS_H_

@@ -179,7 +179,7 @@ TEST_F(PassGraphsTest, APartThatIsNotCapturedRunsBetweenTheGraphsOfTheOthers) {
   EXPECT_EQ(graphs.launches(), 4);
 }
 
-TEST_F(PassGraphsTest, NoGraphRunsBehindAPartThatWritesListsOver) {
+TEST_F(PassGraphsTest, NoGraphRunsAfterAPartThatWritesListsOver) {
   PassGraphs graphs(&memory_, true);
   for (int i = 0; i < 2; ++i) RunParts(&graphs);
   parts_[1].enqueue = [this] {
@@ -200,14 +200,14 @@ TEST_F(PassGraphsTest, AfterARefusalTheOtherPartsAreEnqueuedAsTheyAre) {
     return absl::OkStatus();
   };
   parts_.push_back(Part(false, "sum"));
-  parts_.push_back(Part(true, "behind"));
+  parts_.push_back(Part(true, "after"));
   RunParts(&graphs);
   memory_.refusal = absl::OkStatus();
   EXPECT_EQ(RunParts(&graphs),
-            (Log{"capture", "first", "launch", "capture", "last", "last", "sum", "behind"}));
+            (Log{"capture", "first", "launch", "capture", "last", "last", "sum", "after"}));
 }
 
-TEST_F(PassGraphsTest, PartsBehindOneThatFailsAreNotEnqueued) {
+TEST_F(PassGraphsTest, PartsAfterOneThatFailsAreNotEnqueued) {
   PassGraphs graphs(&memory_, true);
   parts_[1].enqueue = [] { return absl::UnavailableError("rank 1 is lost"); };
   for (const Log& expected : {Log{"first"}, Log{"capture", "first", "launch"}, Log{"launch"}}) {

@@ -1,7 +1,7 @@
 // Fields: the vectors of one sample that an interaction layer combines. Each input is one field,
 // [d], or several, [k, d] (a stack of embeddings, the vectors of numerics); all have the same d.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_LAYER_FIELDS_H_
 #define SATRAP_NN_WORKER_LAYER_FIELDS_H_

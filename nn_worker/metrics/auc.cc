@@ -37,7 +37,7 @@ uint64_t EntryOf(uint32_t score_key, float weight) {
   return (static_cast<uint64_t>(score_key) << 32) | KeyOf(weight);
 }
 
-// The end of the entries that have the score and the class of the entry at `begin`.
+// The end of the entries, from `begin` on, that have the same score and the same class.
 const uint64_t* EndOfEqual(const uint64_t* begin, const uint64_t* end) {
   const bool positive = WeightOf(*begin) > 0;
   const uint64_t* at = begin + 1;

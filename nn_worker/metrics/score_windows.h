@@ -7,13 +7,14 @@
 //
 // Windows of samples count the run's samples over all ranks, and end with the first step that
 // reaches a multiple of window_samples. Windows of data time are [k w, (k + 1) w) of the records'
-// own times. A part belongs as a whole to the window of the median of its times, so a record whose
-// time is far from the times of the other records in its part counts in their window. A window ends
-// when a part lies after the window's end. A part that lies before the window's beginning is late.
-// It counts in the open window, however late it is, because a run that catches up alternates
-// between partitions that are hours apart. So one window of each kind is open at a time. Windows go
-// back in two cases: in a new epoch, because data is then read again, and after kOlderInARow late
-// parts in a row, because a part in the far future must not hold a window open for ever.
+// own times. The median of a part's times decides to which window the whole part belongs. So a
+// record whose own time is far from this median counts in the window of the other records. A window
+// ends when the first part that belongs to a later window comes. A part that belongs to an earlier
+// window is late. It counts in the open window, however late it is, because a run that catches up
+// alternates between partitions that are hours apart. So one window of each kind is open at a time.
+// Windows go back in two cases: in a new epoch, because data is then read again, and after
+// kOlderInARow late parts in a row, because a part in the far future must not hold a window open
+// for ever.
 //
 // Windows that no step has ended are not reported. The first window of a generation covers only the
 // samples that this generation has trained. Memory is constant, and no sample costs an allocation.

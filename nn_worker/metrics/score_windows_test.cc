@@ -75,7 +75,7 @@ TEST_F(ScoreWindowsTest, OfSamplesEndWithTheStepThatReachesAMultiple) {
   EXPECT_EQ(ended_[1].samples, 60u);
 }
 
-TEST_F(ScoreWindowsTest, OfDataTimeEndWhenAPartLiesBehindTheirEnd) {
+TEST_F(ScoreWindowsTest, OfDataTimeEndWhenAPartLiesAfterTheirEnd) {
   ScoreWindows windows(Config(0, 3600), 0, Sink());
   Step(&windows, {10 * kHour, 10 * kHour + 1, 10 * kHour + 2});
   Step(&windows, {11 * kHour - 3, 11 * kHour - 2, 11 * kHour - 1, 11 * kHour - 1});

@@ -6,8 +6,8 @@
 // With JoinEntries the entries of a full block are joined, so equal entries take little memory,
 // however many there are.
 //
-// Memory: that of the entries and an eighth more for the open block, but at least that of
-// kLeastEntries entries.
+// Memory: as much as the entries need and an eighth more for the open block, but at least as much
+// as kLeastEntries entries need.
 //
 // Thread-compatible.
 

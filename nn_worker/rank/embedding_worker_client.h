@@ -8,7 +8,7 @@
 // `done` runs on the executor, never inside the call, and only if the call succeeded. An error, the
 // answer OLD and an answer that cannot be parsed go to the FailureSink.
 //
-// Not thread-safe: used on one serial executor. REQUIRES: outlives the answers of its calls.
+// Not thread-safe: used on one serial executor. REQUIRES: outlives the answers of its calls
 
 #ifndef SATRAP_NN_WORKER_RANK_EMBEDDING_WORKER_CLIENT_H_
 #define SATRAP_NN_WORKER_RANK_EMBEDDING_WORKER_CLIENT_H_

@@ -12,7 +12,7 @@
 // pipeline, and no others.
 //
 // Not thread-safe: everything happens on one serial executor. REQUIRES: empty() when destroyed,
-// unless the run has failed.
+// unless the run has failed
 
 #ifndef SATRAP_NN_WORKER_RANK_PART_PIPELINE_H_
 #define SATRAP_NN_WORKER_RANK_PART_PIPELINE_H_

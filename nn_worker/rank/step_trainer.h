@@ -93,7 +93,8 @@ class StepTrainer {
   // Takes a part that a later JoinStep will train, and does beforehand what needs neither the
   // network nor the other ranks. This work may overlap with the running step, and with anything
   // else that the rank waits for. JoinStep reports errors in the part. Not collective. REQUIRES:
-  // parts are joined in the order in which they are prepared; at most kPreparedParts
+  // parts are joined in the order in which they are prepared; at most kPreparedParts are prepared
+  // while their steps have not ended
   virtual std::unique_ptr<PreparedPart> Prepare(PartInput part) = 0;
 
   // Collective. Trains step `step` (from 0): forward and backward of this rank's part, the

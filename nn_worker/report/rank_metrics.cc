@@ -70,7 +70,7 @@ RankMetrics::RankMetrics(MetricsRegistry* registry, const Executor* clock, RankO
       cut_writing_seconds_(registry->AddHistogram(
           "satrap_cut_writing_seconds", "From the mark of a cut to its end", WritingBounds())),
       ledger_pieces_(registry->AddGauge("satrap_ledger_pieces",
-                                        "Stretches of trained records that come behind an "
+                                        "Stretches of trained records that come after an "
                                         "untrained one of their split, at the last cut")),
       cut_age_seconds_(registry->AddGauge(
           "satrap_cut_age_seconds", "Since the last cut was committed, or this process began")),

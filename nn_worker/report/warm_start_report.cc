@@ -9,7 +9,7 @@
 
 namespace satrap {
 
-absl::Status TellOfWarmStart(const WarmStartResult& result, const std::string& run_dir,
+absl::Status ReportWarmStart(const WarmStartResult& result, const std::string& run_dir,
                              const Logger& logger) {
   logger.Info("begins with a model", {{"model", result.model()},
                                       {"step", result.step()},
@@ -41,7 +41,7 @@ absl::Status TellOfWarmStart(const WarmStartResult& result, const std::string& r
   return file->Commit();
 }
 
-void TellOfScoring(const std::string& model, uint64_t step,
+void ReportScoring(const std::string& model, uint64_t step,
                    const std::vector<std::string>& warnings, const Logger& logger) {
   logger.Info("scores with a model", {{"model", model}, {"step", step}});
   for (const std::string& warning : warnings) logger.Warning(warning);

@@ -1,6 +1,6 @@
 // Reports of rank 0 about the model that a run begins with or scores with.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_REPORT_WARM_START_REPORT_H_
 #define SATRAP_NN_WORKER_REPORT_WARM_START_REPORT_H_
@@ -22,11 +22,11 @@ inline constexpr char kWarmStartFile[] = "/warm_start.textproto";
 // Logs what was taken, by table and feature and by parameter, and warns of each difference that
 // makes other keys of the same ids. Writes the result into the run's folder, where the report finds
 // it. Errors are those of DurableFile.
-absl::Status TellOfWarmStart(const WarmStartResult& result, const std::string& run_dir,
+absl::Status ReportWarmStart(const WarmStartResult& result, const std::string& run_dir,
                              const Logger& logger);
 
 // Logs the model that a run scores with, and `warnings`.
-void TellOfScoring(const std::string& model, uint64_t step,
+void ReportScoring(const std::string& model, uint64_t step,
                    const std::vector<std::string>& warnings, const Logger& logger);
 
 }  // namespace satrap

@@ -31,7 +31,7 @@ TEST(WarmStartReport, IsInTheLogByTableAndFeatureAndInTheRunsFolder) {
   result.add_fresh("top.weight");
   result.add_ignored("old.weight");
   result.add_warnings("feature member finds none");
-  ASSERT_TRUE(TellOfWarmStart(result, run, *logger).ok());
+  ASSERT_TRUE(ReportWarmStart(result, run, *logger).ok());
   std::stringstream log;
   log << std::ifstream(run + "/log").rdbuf();
   for (const char* part :
@@ -43,7 +43,7 @@ TEST(WarmStartReport, IsInTheLogByTableAndFeatureAndInTheRunsFolder) {
   WarmStartResult read;
   ASSERT_TRUE(ReadCheckedText(run + kWarmStartFile, DiskFileSystem(), &read).ok());
   EXPECT_EQ(read.SerializeAsString(), result.SerializeAsString());
-  EXPECT_FALSE(TellOfWarmStart(result, run + "/nowhere", *logger).ok());
+  EXPECT_FALSE(ReportWarmStart(result, run + "/nowhere", *logger).ok());
 }
 
 }  // namespace

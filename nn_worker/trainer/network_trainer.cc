@@ -118,11 +118,11 @@ struct NetworkTrainer::Rep {
   satrap::RecentAuc recent GUARDED_BY(recent_mutex){kRecentSamples};
 
   // A step that waits for EndStep: the arguments that Network::Step will get.
-  struct HeldStep {
+  struct WaitingStep {
     DenseStep step;
     StepTotals totals;
   };
-  absl::optional<HeldStep> held;
+  absl::optional<WaitingStep> waiting;
 
   std::shared_ptr<CutWatch> cut;  // rank 0: the one that was begun last
 
@@ -237,7 +237,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, const Rank
   const StepTotals& totals = summed.totals;
   if (options.gradient_clip_norm > 0 && result.weight > 0 && result.finite) {
     result.dense_squares = options.network->GradientSquares(dense, totals);
-    held = HeldStep{dense, totals};
+    waiting = WaitingStep{dense, totals};
   } else {
     RETURN_IF_ERROR(options.network->Step(dense, totals));
   }
@@ -246,11 +246,11 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, const Rank
 }
 
 absl::StatusOr<StepEnd> NetworkTrainer::Rep::EndStep(double squares) {
-  CHECK(held.has_value()) << "no step waits for its end";
+  CHECK(waiting.has_value()) << "no step waits for its end";
   StepEnd end;
   end.clip_factor = ClipFactor(options.gradient_clip_norm, squares);
-  RETURN_IF_ERROR(options.network->Step(held->step, held->totals, end.clip_factor));
-  held.reset();
+  RETURN_IF_ERROR(options.network->Step(waiting->step, waiting->totals, end.clip_factor));
+  waiting.reset();
   end.loss_scale = LossScale();
   return end;
 }
@@ -395,8 +395,8 @@ std::unique_ptr<PreparedPart> NetworkTrainer::Prepare(PartInput part) {
   const int buffer = static_cast<int>(rep_->prepared++ % EmbeddingExchange::kBuffers);
   auto prepared = std::make_unique<Rep::Prepared>();
   prepared->part = std::make_shared<Preparation>(std::move(part), buffer);
-  // If no step is running, the part is joined at once, and it is fastest if the step's own thread
-  // prepares it.
+  // When no step is running, the part is joined at once. Then it is fastest to let the step's own
+  // thread prepare it.
   if (rep_->stepping.load()) {
     // Prepares without the pool, which is busy with the step.
     rep_->preparing.Post([rep = rep_.get(), part = prepared->part] {

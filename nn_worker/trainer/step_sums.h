@@ -1,7 +1,7 @@
 // The second allreduce of a step: sums samples, weight, loss, labels and flags over all ranks. A
 // flag that any rank raises counts for all ranks (docs/consistency.md, "A step").
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_TRAINER_STEP_SUMS_H_
 #define SATRAP_NN_WORKER_TRAINER_STEP_SUMS_H_

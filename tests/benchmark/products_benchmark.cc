@@ -3,20 +3,21 @@
 // batch. The CPU's backend runs them as in the NN worker, in the job's precision, without bias and
 // activation. No training can be faster.
 //
-//   products_benchmark JOB     JOB is a resolved job file, as each run folder has one
+//   products_benchmark --job FILE     FILE is a resolved job file, as each run folder has one
 //
 // Prints one JSON line for one thread and one for all compute threads of the job's NN workers.
 // samples_per_second is the median over the passes that are made in one second; core_us_per_sample
 // is the processor time of all threads. `./satrap bench deepfm` runs this after the training that
 // it measures and reads `threads` and the two figures, so their names and their order are fixed.
 
-#include <cstdio>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
 #include "common/config/job_config.h"
+#include "common/flags/flags.h"
 #include "common/json/json.h"
 #include "common/numeric/random.h"
 #include "common/testing/measure.h"
@@ -128,11 +129,12 @@ void Measure(const std::vector<Product>& products, NnWorkerConfig::Precision pre
 }
 
 int Main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: products_benchmark JOB\n");
-    return 1;
-  }
-  const auto job = LoadResolvedJob(argv[1]);
+  std::string path;
+  const auto code = TakeProgramFlags(
+      argc, argv, "usage: products_benchmark --job FILE",
+      {Required(TextFlag("job", "FILE", "a resolved job, as each run folder has one", &path))});
+  if (code.has_value()) return *code;
+  const auto job = LoadResolvedJob(path);
   CHECK_OK(job.status());
   const auto graph = BuildGraph(job->model(), MakePartLayout(*job).inputs);
   CHECK_OK(graph.status());

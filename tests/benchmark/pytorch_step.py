@@ -218,7 +218,7 @@ def parse():
     if arguments.device == "cuda" and not torch.cuda.is_available():
         parser.error("this PyTorch finds no card; --device=cpu checks this with a small batch")
     if arguments.device == "cpu" and arguments.precision == "TF32":
-        parser.error("TF32 is a precision of cards")
+        parser.error("TF32 needs a card: give --device=cuda")
     return arguments
 
 

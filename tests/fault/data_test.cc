@@ -196,7 +196,7 @@ class PoisonTest : public DataTest {
 // The record has so many ids that their rows do not fit into the memory that the processes may
 // have.
 TEST_F(PoisonTest, ARecordThatKillsARoleEachTimeEndsTheRunWithItsCauses) {
-  constexpr int kIds = 120000;                         // 700 kB of text, 250 MB of rows
+  constexpr int kIds = 150000;                         // 940 kB of text, 310 MB of rows
   constexpr uint64_t kMoreBytes = uint64_t{96} << 20;  // enough for every other record
   const uint64_t bytes = BytesWithoutTheWideRecord() + kMoreBytes;
   const CommandEnd end = TrainWithin(bytes, WriteFilesAndJob(/*wide_record=*/kRecords - 1000, kIds),

@@ -172,6 +172,19 @@ TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileALaterSubmissionHasTheRun) {
   EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 0);
 }
 
+TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItServesItsRefusal) {
+  JobConfig job = SmallJob();
+  job.set_run_dir("/proc/run");
+  ResolveJob(&job);
+  ASSERT_NO_FATAL_FAILURE(
+      StartWithAPipe(WriteFile("job.textproto", ResolvedJobText(job)), {"--submission=1"}));
+  ASSERT_TRUE(WaitForWords(coordinator_, "claims nothing"));
+  TakeOldSigns();
+  EXPECT_TRUE(TakeSigns(3));
+  SendSignal(coordinator_.pid, SIGTERM);
+  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 1);
+}
+
 TEST_F(CoordinatorExitTest, AFileSystemThatCannotHoldARunIsNamedInOneLineBeforeAnythingBegins) {
   JobConfig job = SmallJob();
   job.set_run_dir("/proc/run");

@@ -143,7 +143,7 @@ TEST_P(TerminatedRoleTest, StopsTheRunWithALastCut) {
   EXPECT_TRUE(NobodyIsLeft());
   EXPECT_FALSE(fs::exists(Path("run/failure.txt")));
   EXPECT_THAT(Satrap({"status", Path("run")}).out,
-              AllOf(HasSubstr("is not running: it was stopped"), HasSubstr("goes on from step "),
+              AllOf(HasSubstr(" was stopped: stopped on request"), HasSubstr("goes on from step "),
                     HasSubstr("its logs are in " + Path("run/logs"))));
 }
 

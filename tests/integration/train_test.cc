@@ -401,7 +401,7 @@ TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
   EXPECT_THAT(stopped.err, HasSubstr("no work is lost; `satrap resume "));
   EXPECT_TRUE(RoleProcesses(Path("run")).empty());
   const CommandEnd ended = Satrap({"status", Path("run")});
-  EXPECT_THAT(ended.out, HasSubstr("is not running: it was stopped"));
+  EXPECT_THAT(ended.out, HasSubstr(" was stopped: stopped on request"));
   EXPECT_THAT(ended.out, HasSubstr("`satrap resume " + Path("run") + "` goes on from step "));
 }
 
@@ -417,7 +417,7 @@ TEST_F(TrainTest, CutsOfARunAreTakenListedInspectedAndVerified) {
   EXPECT_EQ(stop.exit_code, 0) << stop.err;
   EXPECT_THAT(stop.out, HasSubstr("has stopped; no work is lost; `satrap resume "));
   EXPECT_EQ(WaitFor(command, 60).exit_code, 0);
-  EXPECT_THAT(Satrap({"checkpoint", "list", Path("run")}).out, HasSubstr("latest\n"));
+  EXPECT_THAT(Satrap({"checkpoint", "list", Path("run")}).out, HasSubstr("latest stop\n"));
   const CommandEnd inspected = Satrap({"checkpoint", "inspect", Path("run/checkpoints/latest")});
   EXPECT_THAT(inspected.out, HasSubstr("embedding dim 4 adagrad, linear dim 1 adagrad"));
   EXPECT_EQ(Satrap({"checkpoint", "verify", Path("run")}).exit_code, 0);

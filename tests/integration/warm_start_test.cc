@@ -122,7 +122,7 @@ TEST_F(WarmStartTest, SaysByTableAndFeatureWhatWasTakenAndWhichFieldJoinsARename
             HasSubstr("{\"name\":\"rows\",\"rows\":"), HasSubstr("\"features\":[\"C2\",\"C3\"]"),
             HasSubstr("\"features_without_rows\":[\"city\"]"),
             HasSubstr("\"deep/linear_0.weight\"")));
-  const auto warning = AllOf(HasSubstr("feature city: table rows of the model has no rows"),
+  const auto warning = AllOf(HasSubstr("feature city: the model's table 'rows' has no rows"),
                              HasSubstr("rows of 'C1'"), HasSubstr("id_space: "));
   EXPECT_THAT(LogOfRank0("second"), AllOf(HasSubstr("takes the rows of a table"),
                                           HasSubstr("features_without_rows=city"), warning));

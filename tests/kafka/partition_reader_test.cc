@@ -107,7 +107,7 @@ TEST_F(PartitionReaderTest, GivesEveryMessageOnceInOrderFromTheWantedOffset) {
   EXPECT_EQ(ReadToEnd(reader.get(), 1).size(), 5u);
 }
 
-TEST_F(PartitionReaderTest, GoesOnWithWhatIsWrittenBehindTheEnd) {
+TEST_F(PartitionReaderTest, GoesOnWithWhatIsWrittenAfterTheEnd) {
   const std::string topic = broker_->NewTopic(1);
   auto reader = Open({{{topic, 0}, 0}});
   EXPECT_EQ(ReadToEnd(reader.get(), 0).size(), 0u);
@@ -206,7 +206,7 @@ TEST_F(PartitionReaderTest, AnOpenTransactionEndsWhatCanBeRead) {
   producer.Begin();
   producer.Send(partition, "open");  // 5
   producer.Flush();
-  broker_->Produce(partition, {"behind"});  // 6
+  broker_->Produce(partition, {"after"});  // 6
 
   auto cluster = KafkaCluster::Connect(broker_->Config(topic));
   ASSERT_TRUE(cluster.ok()) << cluster.status();
@@ -217,8 +217,8 @@ TEST_F(PartitionReaderTest, AnOpenTransactionEndsWhatCanBeRead) {
   EXPECT_EQ(ReadToEnd(reader.get(), 0).size(), 5u);
   EXPECT_EQ(reader->next_offset(0), 5);
   producer.Commit();
-  size_t behind = 0;
-  while (behind < 2) behind += ReadToEnd(reader.get(), 0).size();
+  size_t after = 0;
+  while (after < 2) after += ReadToEnd(reader.get(), 0).size();
   EXPECT_EQ(reader->next_offset(0), 8);
 }
 
@@ -286,7 +286,7 @@ TEST_F(PartitionReaderTest, ExpiredOffsetsAreAnErrorThatNamesWhatWasWantedAndFou
   EXPECT_EQ(ReadToEnd(Open({{partition, 50}}).get(), 0).size(), 50u);
 }
 
-TEST_F(PartitionReaderTest, AnOffsetBehindTheEndIsAnError) {
+TEST_F(PartitionReaderTest, AnOffsetAfterTheEndIsAnError) {
   const std::string topic = broker_->NewTopic(1);
   broker_->Produce({topic, 0}, Numbered(7));
   auto reader = Open({{{topic, 0}, 1000}});

@@ -14,9 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
+#include "common/flags/flags.h"
 #include "gtest/gtest.h"
 #include "tests/kafka/topic_run_fixture.h"
 
@@ -24,9 +23,17 @@ namespace satrap {
 namespace {
 
 struct Flags {
-  int64_t records = 60000;  // messages, the bad ones included
+  int64_t records = 60000;
   int64_t kills = 6;
-  int64_t seed = 1;
+  uint64_t seed = 1;
+
+  std::vector<Flag> Table() {
+    return {
+        NumberFlag("records", "N", "messages, the bad ones included (default: 60000)", &records, 1),
+        NumberFlag("kills", "N", "of processes and of the broker (default: 6)", &kills, 1),
+        NumberFlag("seed", "N", "of the order of kills (default: 1)", &seed, 0),
+    };
+  }
 };
 Flags flags;
 
@@ -40,7 +47,7 @@ struct Victim {
 
 // Draws every process equally often, in rounds that are shuffled by the seed.
 std::vector<Victim> DrawVictims() {
-  std::mt19937_64 random(static_cast<uint64_t>(flags.seed));
+  std::mt19937_64 random(flags.seed);
   std::vector<Victim> round = {{"data_loader", 0},  {"data_loader", 1}, {"embedding_ps", 0},
                                {"embedding_ps", 1}, {"coordinator", 0}, {"", 0}};
   std::vector<Victim> victims;
@@ -131,17 +138,8 @@ TEST_F(TopicChaosTest, EveryGoodMessageIsTrainedOnceAndEveryBadOneIsADeadLetter)
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  for (int i = 1; i < argc; ++i) {
-    absl::string_view arg = argv[i];
-    const bool is_known =
-        (absl::ConsumePrefix(&arg, "--records=") &&
-         absl::SimpleAtoi(arg, &satrap::flags.records)) ||
-        (absl::ConsumePrefix(&arg, "--kills=") && absl::SimpleAtoi(arg, &satrap::flags.kills)) ||
-        (absl::ConsumePrefix(&arg, "--seed=") && absl::SimpleAtoi(arg, &satrap::flags.seed));
-    if (is_known && satrap::flags.records > 0 && satrap::flags.kills > 0) continue;
-    fprintf(stderr, "%s: use --records=N, --kills=N and --seed=N, the first two above 0\n",
-            argv[i]);
-    return 1;
-  }
+  const auto code = satrap::TakeProgramFlags(argc, argv, "usage: topic_chaos_test [FLAGS]",
+                                             satrap::flags.Table());
+  if (code.has_value()) return *code;
   return RUN_ALL_TESTS();
 }

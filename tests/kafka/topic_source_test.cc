@@ -94,7 +94,7 @@ TEST_F(TopicSourceTest, ATimeIsTheFirstMessageNotBeforeIt) {
   EXPECT_THAT(Resolved(), ElementsAre("3..7", "0..0"));
 }
 
-TEST_F(TopicSourceTest, AnOpenTransactionIsBehindTheEnd) {
+TEST_F(TopicSourceTest, AnOpenTransactionIsAfterTheEnd) {
   MakeTopic(1);
   broker_->Produce(Partition(0), {"a", "b", "c"});
   TransactionalProducer transaction(broker_->address(), "of " + topic_);
@@ -103,7 +103,7 @@ TEST_F(TopicSourceTest, AnOpenTransactionIsBehindTheEnd) {
   transaction.Flush();
   broker_->Produce(Partition(0), {"e"});
   stream_.config.mutable_end()->set_at(KafkaEnd::AT_START);
-  EXPECT_THAT(Resolved(), ElementsAre("0..3")) << "nothing behind it can be read yet";
+  EXPECT_THAT(Resolved(), ElementsAre("0..3")) << "nothing after it can be read yet";
   transaction.Commit();
   // The broker writes the mark of the commit a moment after it has answered.
   const int64_t deadline_ms = MonotonicMs() + 60000;

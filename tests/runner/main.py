@@ -22,8 +22,10 @@ from suites import filter_of
 # tests would take their processor.
 WHOLE_RUN = "whole_run"
 WHOLE_RUNS_AT_A_TIME = 2
-# The filter of tests that run under sanitizers.
+# The filters of tests that run under sanitizers, and under ThreadSanitizer: it does not know the threads
+# that librdkafka makes with C's thrd_create, and crashes in them.
 UNSANITIZED = "-no_sanitizer"
+NOT_UNDER_TSAN = UNSANITIZED + ",-no_tsan"
 # Of the seconds of all tests. A program that takes more makes a run with two processors wait for it.
 MOST_SHARE = 0.10
 EVERYTHING = ["//..."]
@@ -104,7 +106,7 @@ class Request:
         # What is tagged manual needs a toolkit or a card; a source may be in such a program alone.
         programs = [program for program in programs if program not in manual] or programs
         if not programs:
-            raise Refused(f"{path} is no source of a test in {folder}/BUILD")
+            raise Refused(f"{path} is not a source of a test in {folder}/BUILD")
         if not name.endswith(".cc"):
             self.targets += programs
             return
@@ -148,7 +150,7 @@ class Run:
             *([f"--test_tag_filters={filters}"] if filters else []),
             *arguments,
         ])
-        self.seconds[phase] = self.seconds.get(phase, 0) + time.monotonic() - begun
+        self.add_seconds(phase, begun)
         with open(os.path.join(self.cache, "test_summary.log"), "a", encoding="utf-8") as log:
             log.write(said)
         none = may_be_none and status == NO_TESTS
@@ -157,6 +159,9 @@ class Run:
         if status != 0 and not none and not unknown:
             self.status = status
         return said
+
+    def add_seconds(self, phase, begun):
+        self.seconds[phase] = self.seconds.get(phase, 0) + time.monotonic() - begun
 
     def count(self, said, config_options, test_filter):
         targets = targets_of(said)
@@ -170,8 +175,11 @@ class Run:
         """One `bazel test` of targets, those that are whole runs after the others."""
         filtered = [f"--test_filter={test_filter}"] if test_filter else []
         arguments = [*options, *filtered, "--", *targets]
+        # A build begins with reading all BUILD files, which the first query does for it.
+        begun = time.monotonic()
         labels, tagged = self.tests_of(targets)
         whole_runs = labels & tagged(WHOLE_RUN)
+        self.add_seconds("build", begun)
         others = labels - whole_runs
         # Then nothing is built any more, so the seconds of the other phases are those of tests.
         # With all tests, the programs that no test starts are built, too.
@@ -185,10 +193,13 @@ class Run:
                 said = self.bazel_run(
                     phase, "test", config_options, tags, [*flags, *arguments], bool(self.tag_filters)
                 )
+                begun = time.monotonic()
                 self.count(said, config_options, test_filter)
+                self.add_seconds(phase, begun)
 
     def tests_of(self, targets):
-        """What Bazel would run of some patterns: (their labels, a function from a tag to those with it)."""
+        """The labels of the tests that `bazel test` would run for these patterns, and a function that
+        takes a tag and returns the labels of the tests that have it."""
         patterns = [pattern for pattern in targets if not pattern.startswith("-")]
         left_out = [pattern[1:] for pattern in targets if pattern.startswith("-")]
         tests = "tests(" + " + ".join(patterns) + "".join(" - " + pattern for pattern in left_out) + ")"
@@ -196,26 +207,27 @@ class Run:
         def tagged(tag):
             return set(self.bazel.query(f"attr(tags, '\\b{tag}\\b', {tests})"))
 
-        # What is tagged manual is run only if it is named.
+        # Bazel runs a test with the tag `manual` only if its own label is given, not for a pattern.
         return set(self.bazel.query(tests)) - (tagged("manual") - set(patterns)), tagged
 
     def test_sanitized(self, options, config_options, targets, test_filter=""):
-        """The same under a sanitizer: tests without the tag no_sanitizer, and none is a whole run."""
+        """The same under a sanitizer: tests without the tag no_sanitizer (under ThreadSanitizer also without
+        no_tsan), and none is a whole run."""
         filtered = [f"--test_filter={test_filter}"] if test_filter else []
         arguments = [*options, *filtered, "--", *targets]
         passes = [(UNSANITIZED, [], True)]
         if "--config=tsan" in config_options:
             labels, tagged = self.tests_of(targets)
-            labels -= tagged("no_sanitizer")
+            labels -= tagged("no_sanitizer") | tagged("no_tsan")
             grpc = labels & tagged("grpc")
             # ThreadSanitizer cannot place its shadow memory where the kernel randomises addresses widely.
             if can_fix_addresses():
                 arguments.insert(0, "--run_under=setarch -R")
             suppressions = os.path.join(self.bazel.root, "tests/sanitizers/tsan.supp")
             passes = [
-                (UNSANITIZED + ",-grpc", [], labels != grpc),
+                (NOT_UNDER_TSAN + ",-grpc", [], labels != grpc),
                 (
-                    UNSANITIZED + ",grpc",
+                    NOT_UNDER_TSAN + ",grpc",
                     [
                         "--test_env=TSAN_OPTIONS=ignore_noninstrumented_modules=1:suppressions="
                         + suppressions
@@ -270,10 +282,15 @@ def kafka_options(cache):
 
 
 def kubernetes_options(root):
-    """Options that name the programs of a Kubernetes cluster, as kafka_options does for the broker."""
-    options = []
-    if os.environ.get("SATRAP_REQUIRE_KUBERNETES"):
-        options.append("--test_env=SATRAP_REQUIRE_KUBERNETES=1")
+    """Options that name the programs of a Kubernetes cluster. Only who asks for it has one started, because it
+    belongs to the whole machine."""
+    if not os.environ.get("SATRAP_REQUIRE_KUBERNETES"):
+        print(
+            "satrap: tests that need Kubernetes are skipped; after ./setup kubernetes,"
+            " SATRAP_REQUIRE_KUBERNETES=1 runs them"
+        )
+        return []
+    options = ["--test_env=SATRAP_REQUIRE_KUBERNETES=1"]
     found = subprocess.run(
         [os.path.join(root, "tests/pods/cluster/build"), "--folder"],
         capture_output=True,
@@ -282,8 +299,6 @@ def kubernetes_options(root):
     )
     if found.returncode == 0:
         options.append(f"--test_env=SATRAP_KUBERNETES={found.stdout.strip()}")
-    else:
-        print("satrap: tests that need Kubernetes are skipped; ./setup kubernetes builds it")
     return options
 
 
@@ -356,7 +371,7 @@ def main(arguments):
         before.passed, before.failed = int(rest[0]), int(rest[1])
         for phase in rest[2:]:
             name, value = phase.split("=")
-            seconds[name] = float(value)
+            seconds[name] = seconds.get(name, 0) + float(value)
         rest = []
     request = Request(bazel, rest)
     options = (cuda_options(cache) if request.cuda else []) + request.options

@@ -21,13 +21,15 @@ class FakeBazel:
         self.manual = []
         self.grpc = []
         self.unsanitized = []
+        self.not_under_tsan = []
         self.whole_runs = ["//common:b_test"] if "--test_tag_filters=whole_run" in said else []
 
     def query(self, expression):
         if expression.startswith("tests("):
             return ["//common:a_test"] + self.whole_runs + self.grpc
         for tag, labels in (("whole_run", self.whole_runs), ("manual", self.manual),
-                            ("grpc", self.grpc), ("no_sanitizer", self.unsanitized)):
+                            ("grpc", self.grpc), ("no_sanitizer", self.unsanitized),
+                            ("no_tsan", self.not_under_tsan)):
             if f"\\b{tag}\\b" in expression:
                 return labels
         if "labels(srcs" in expression:
@@ -69,6 +71,7 @@ class MainTest(unittest.TestCase):
         self.manual = []
         self.grpc = []
         self.unsanitized = []
+        self.not_under_tsan = []
 
     def write_build_of_the_cluster(self, script):
         path = self.root + "/tests/pods/cluster/build"
@@ -94,6 +97,7 @@ class MainTest(unittest.TestCase):
         self.bazel.manual = self.manual
         self.bazel.grpc = self.grpc
         self.bazel.unsanitized = self.unsanitized
+        self.bazel.not_under_tsan = self.not_under_tsan
         out = io.StringIO()
         with mock.patch.object(main, "Bazel", lambda root: self.bazel), contextlib.redirect_stdout(out):
             status = main.main([self.root, self.root, *arguments])
@@ -114,6 +118,30 @@ class MainTest(unittest.TestCase):
         self.assertNotIn("--local_test_jobs=2", self.bazel_tests()[0])
         self.assertTrue(any(line.startswith("seconds: build ") for line in lines))
         self.assertIn("      9.0 s  //common:b_test", lines)
+
+    def test_each_step_is_in_a_phase(self):
+        self.write_xml("b_test", 3)
+        now = 0
+
+        def takes(seconds, real):
+            def call(*arguments):
+                nonlocal now
+                now += seconds
+                return real(*arguments)
+
+            return call
+
+        with mock.patch.object(main.time, "monotonic", lambda: now), \
+                mock.patch.object(FakeBazel, "query", takes(10, FakeBazel.query)), \
+                mock.patch.object(FakeBazel, "info", takes(100, FakeBazel.info)), \
+                mock.patch.object(FakeBazel, "run", takes(1000, FakeBazel.run)):
+            _, lines = self.run_main("test", said={
+                "--test_tag_filters=-whole_run": (0, "//common:a_test PASSED in 1.0s\n"),
+                "--test_tag_filters=whole_run": (0, "//common:b_test PASSED in 9.0s\n"),
+            })
+        # Three queries before the build, and two places of Bazel's outputs after each of the others.
+        self.assertIn("seconds: build 1030, tests 1200, whole runs 1200", lines)
+        self.assertEqual(now, 1030 + 1200 + 1200)
 
     def test_a_source_runs_its_suites_alone(self):
         status, lines = self.run_main("test", "common/x_test.cc")
@@ -158,7 +186,7 @@ class MainTest(unittest.TestCase):
     def test_refuses_what_is_no_test(self):
         for typed, message in (
             ("common/missing_test.cc", "there is no folder, test file or label"),
-            ("common/none_test.cc", "is no source of a test"),
+            ("common/none_test.cc", "is not a source of a test"),
         ):
             with self.assertRaisesRegex(main.Refused, message):
                 self.run_main("test", typed)
@@ -175,6 +203,8 @@ class MainTest(unittest.TestCase):
         status, lines = self.run_main("check", "30", "0", "clang-tidy=12")
         self.assertEqual((status, lines[-1]), (0, "32 passed, 0 failed"))
         self.assertTrue(any(line.startswith("seconds: clang-tidy 12, build") for line in lines))
+        _, lines = self.run_main("check", "30", "0", "setup=7", "clang-tidy=12", "setup=5")
+        self.assertTrue(any(line.startswith("seconds: setup 12, clang-tidy 12, build") for line in lines))
         status, lines = self.run_main("check", "30", "1")
         self.assertEqual((status, lines[-1]), (1, "32 passed, 1 failed"))
 
@@ -182,8 +212,8 @@ class MainTest(unittest.TestCase):
         self.write_xml("b_test", 3)
         self.grpc = ["//common:b_test"]
         status, lines = self.run_main("test", "tsan", "common", said={
-            "--test_tag_filters=-no_sanitizer,-grpc": (0, "//common:a_test PASSED in 1.0s\n"),
-            "--test_tag_filters=-no_sanitizer,grpc": (0, "//common:b_test PASSED in 1.0s\n"),
+            "--test_tag_filters=-no_sanitizer,-no_tsan,-grpc": (0, "//common:a_test PASSED in 1.0s\n"),
+            "--test_tag_filters=-no_sanitizer,-no_tsan,grpc": (0, "//common:b_test PASSED in 1.0s\n"),
         })
         self.assertEqual((status, lines[-1]), (0, "5 passed, 0 failed"))
         self.assertEqual(len(self.bazel_tests()), 2)
@@ -198,7 +228,7 @@ class MainTest(unittest.TestCase):
         passed = (0, "//common:a_test PASSED in 1.0s\n")
         for grpc, tags in (([], "-grpc"), (["//common:a_test"], "grpc")):
             self.grpc = grpc
-            filters = f"--test_tag_filters=-no_sanitizer,{tags}"
+            filters = f"--test_tag_filters=-no_sanitizer,-no_tsan,{tags}"
             status, lines = self.run_main("test", "tsan", "common", said={"": none, filters: passed})
             self.assertEqual((status, lines[-1]), (0, "2 passed, 0 failed"))
             self.assertEqual([filters in call for call in self.bazel_tests()], [True])
@@ -209,6 +239,16 @@ class MainTest(unittest.TestCase):
         status, lines = self.run_main("test", "tsan", "common", said={"": (4, "")})
         self.assertEqual((status, lines[-2:]), (1, ["no test ran", "0 passed, 0 failed"]))
         self.assertEqual(self.bazel_tests(), [])
+
+    def test_what_thread_sanitizer_cannot_run_is_left_out_under_it_alone(self):
+        self.not_under_tsan = ["//common:a_test"]
+        status, lines = self.run_main("test", "tsan", "common", said={"": (4, "")})
+        self.assertEqual((status, lines[-2:]), (1, ["no test ran", "0 passed, 0 failed"]))
+        self.assertEqual(self.bazel_tests(), [])
+        status, lines = self.run_main("test", "asan", "common", said={
+            "--test_tag_filters=-no_sanitizer": (0, "//common:a_test PASSED in 1.0s\n"),
+        })
+        self.assertEqual((status, lines[-1]), (0, "2 passed, 0 failed"))
 
     def test_a_folder_of_whole_runs_and_manual_tests_has_no_other_phase(self):
         self.write_xml("b_test", 3)
@@ -230,26 +270,30 @@ class MainTest(unittest.TestCase):
         self.assertIn("--test_tag_filters=-whole_run,kafka", self.bazel_tests()[0])
         self.assertIn("--test_tag_filters=whole_run,kafka", self.bazel_tests()[1])
 
-    def test_says_where_the_programs_of_a_cluster_are_or_that_they_are_missing(self):
-        said = "satrap: tests that need Kubernetes are skipped; ./setup kubernetes builds it"
-        option = "--test_env=SATRAP_KUBERNETES=/programs"
-        _, lines = self.run_main("test", "common")
-        self.assertIn(said, lines)
-        self.assertNotIn(option, self.bazel_tests()[0])
+    def test_a_cluster_is_started_only_if_it_is_asked_for(self):
+        said = (
+            "satrap: tests that need Kubernetes are skipped; after ./setup kubernetes,"
+            " SATRAP_REQUIRE_KUBERNETES=1 runs them"
+        )
         self.write_build_of_the_cluster("[ $1 = --folder ] && echo /programs\n")
-        _, lines = self.run_main("test", "common")
-        self.assertNotIn(said, lines)
-        self.assertIn(option, self.bazel_tests()[0])
-
-    def test_a_missing_cluster_is_a_failure_where_it_is_required(self):
-        option = "--test_env=SATRAP_REQUIRE_KUBERNETES=1"
-        with mock.patch.dict(os.environ, {"SATRAP_REQUIRE_KUBERNETES": "1"}):
-            self.run_main("test", "common")
-        self.assertIn(option, self.bazel_tests()[0])
         with mock.patch.dict(os.environ):
             os.environ.pop("SATRAP_REQUIRE_KUBERNETES", None)
+            _, lines = self.run_main("test", "common")
+        self.assertIn(said, lines)
+        self.assertNotIn("KUBERNETES", " ".join(self.bazel_tests()[0]))
+        with mock.patch.dict(os.environ, {"SATRAP_REQUIRE_KUBERNETES": "1"}):
+            _, lines = self.run_main("test", "common")
+        self.assertNotIn(said, lines)
+        options = self.bazel_tests()[-1]
+        self.assertIn("--test_env=SATRAP_KUBERNETES=/programs", options)
+        self.assertIn("--test_env=SATRAP_REQUIRE_KUBERNETES=1", options)
+
+    def test_without_its_programs_the_tests_of_a_cluster_that_is_asked_for_fail(self):
+        with mock.patch.dict(os.environ, {"SATRAP_REQUIRE_KUBERNETES": "1"}):
             self.run_main("test", "common")
-        self.assertNotIn(option, self.bazel_tests()[0])
+        options = self.bazel_tests()[0]
+        self.assertIn("--test_env=SATRAP_REQUIRE_KUBERNETES=1", options)
+        self.assertNotIn("SATRAP_KUBERNETES", " ".join(options))
 
     def test_an_option_that_only_tests_have_does_not_fail_the_build(self):
         self.said_of_build = (2, "ERROR: Unrecognized option")

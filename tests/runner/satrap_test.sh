@@ -82,6 +82,21 @@ rm bazel-bin/deploy/satrap_cli
 ./satrap status >out 2>err && fail "the build has made no program"
 grep -q 'bazel .*build' calls || fail "without a program there is something to build"
 
+# What a check does is in its phases, and what its caller has done before.
+# Bazel's folder for tests may lie below a link to the checkout's .git, whose changes are not this checkout's.
+export GIT_DIR=/dev/null
+mkdir -p tests/runner
+echo 'import sys; print("main.py", *sys.argv[3:])' >tests/runner/main.py
+satrap check setup=7
+grep -qE '^main.py check 0 0 setup=7 setup=[0-9]+ protos=[0-9]+ clang-tidy=[0-9]+ setup=[0-9]+$' out ||
+  fail "a step of a check is in no phase"
+! ./satrap check kafka >out 2>err || fail "an argument that is no phase was taken"
+grep -q "check takes no 'kafka'" err || fail "the message does not name the argument"
+printf '#!/bin/sh\n[ "$1" != tidy ]\n' >setup
+satrap check
+grep -qE '^main.py check 0 0 setup=[0-9]+ setup=[0-9]+$' out || fail "the packages were tried for, which takes time"
+printf '#!/bin/sh\n' >setup
+
 # An image is made of the bundle of the programs that pods run, in one line each for packing and making.
 mkdir -p deploy/bundle
 cat >deploy/bundle/pack.sh <<'PACK'

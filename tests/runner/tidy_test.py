@@ -1,5 +1,7 @@
-"""Tests of tidy.py, with stand-ins for clang-tidy and g++."""
+"""Tests of tidy.py, with a stand-in for clang-tidy, and with g++ itself."""
 
+import contextlib
+import io
 import os
 import tempfile
 import unittest
@@ -68,6 +70,57 @@ class TidyTest(unittest.TestCase):
         with mock.patch.object(tidy.subprocess, "run", run):
             _, paths = tidy.Tidy(self.root, self.root, []).check(["a/x.cc"])
         self.assertEqual(paths, {"a/x.cc"})
+
+
+class AloneTest(unittest.TestCase):
+    def setUp(self):
+        self.root = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+        os.makedirs(self.root + "/a")
+        self.write("suffices", "#include <cstdint>\nstd::int64_t suffices;\n")
+        self.write("lacks", "std::int64_t lacks;\n")
+
+    def write(self, name, text):
+        with open(f"{self.root}/a/{name}.cc", "w", encoding="utf-8") as file:
+            file.write(text)
+
+    def run_alone(self, *files):
+        """(exit status, lines printed, counts) of tidy.py --alone."""
+        counts = self.root + "/counts"
+        out = io.StringIO()
+        refused = mock.Mock(side_effect=AssertionError("--alone reads nothing with clang-tidy"))
+        with mock.patch.object(tidy.Tidy, "check", refused), contextlib.redirect_stdout(out):
+            status = tidy.main([self.root, self.root, counts, "--alone", *files])
+        with open(counts, encoding="utf-8") as file:
+            return status, out.getvalue().splitlines(), file.read()
+
+    def test_a_source_whose_includes_suffice_passes(self):
+        status, lines, counts = self.run_alone("a/suffices.cc")
+        self.assertEqual((status, counts), (0, "1 0\n"))
+        self.assertEqual(lines, ["tidy: 1 files, 0 with findings"])
+
+    def test_a_missing_include_is_found_and_named(self):
+        status, lines, counts = self.run_alone("a/suffices.cc", "a/lacks.cc")
+        self.assertEqual((status, counts), (1, "1 1\n"))
+        self.assertIn("a/lacks.cc does not compile by its own includes:", lines)
+        # The quotes of g++'s message depend on the locale.
+        self.assertTrue(any(line.startswith("a/lacks.cc:1:6: error:") for line in lines), lines)
+        self.assertEqual(lines[-2:], ["tidy: a/lacks.cc has findings", "tidy: 2 files, 1 with findings"])
+
+    def test_what_gxx_warns_of_in_optimised_code_is_an_error(self):
+        self.write("warns", "int warns(int i) {\n  int a[2] = {1, 2};\n  return i == 0 ? a[2] : 0;\n}\n")
+        status, lines, _ = self.run_alone("a/warns.cc")
+        self.assertEqual(status, 1)
+        self.assertTrue(any("[-Werror=array-bounds]" in line for line in lines), lines)
+
+    def test_a_source_is_compiled_alone_besides_what_clang_tidy_reads(self):
+        counts = self.root + "/counts"
+        finds_nothing = mock.Mock(return_value=("", set()))
+        out = io.StringIO()
+        with mock.patch.object(tidy.Tidy, "check", finds_nothing), contextlib.redirect_stdout(out):
+            status = tidy.main([self.root, self.root, counts, "a/suffices.cc", "a/lacks.cc"])
+        self.assertEqual(status, 1)
+        self.assertEqual(finds_nothing.call_count, 1)
+        self.assertIn("tidy: a/lacks.cc has findings", out.getvalue().splitlines())
 
 
 if __name__ == "__main__":

@@ -231,8 +231,9 @@ class EndChecks {
   }
 
   // Rows must exist for the keys of trained samples and for no others. In ordered mode their values
-  // must be those of the oracle, in unordered mode those of a replay that applies each push once.
-  // If ranks have restored a model, the values must be those of the model that was restored last.
+  // must be equal to the values of the oracle, and in unordered mode to the values of a replay that
+  // applies each push once. If ranks have restored a model, the values must be those of the model
+  // that was restored last.
   void CheckRows() {
     std::map<uint64_t, SimRow> expected = training().tables().content().rows;
     if (shape().ordered) {

@@ -23,7 +23,7 @@ std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& res
     }
   }
   if (shape.l2 > 0) kinds.push_back("with L2");
-  if (shape.global) kinds.push_back("with every row stepped in every step");
+  if (shape.global) kinds.push_back("with every row updated in every step");
   if (shape.frozen) kinds.push_back("with frozen rows");
   if (shape.gradient_clip_norm > 0) kinds.push_back("with gradient clipping");
   if (shape.step_clip_norm > 0) kinds.push_back("with clipping of whole steps");

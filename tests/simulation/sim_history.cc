@@ -4,7 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "tests/simulation/sim_ledger.h"
 
 namespace satrap::simulation {
@@ -241,6 +241,11 @@ void History::Read(const Known& known) {
     if (entry.dropped().generation() != generation_ || !has_reason) {
       violated_(absl::StrCat("the job of generation ", entry.dropped().generation(),
                              " was dropped without a reason"));
+    }
+  } else if (entry.has_left()) {
+    if (entry.left().generation() != generation_) {
+      violated_(absl::StrCat("generation ", entry.left().generation(),
+                             " was left while generation ", generation_, " was the newest"));
     }
   } else if (entry.has_end()) {
     finished_ = satrap::StateOf(entry.end()) == FINISHED;

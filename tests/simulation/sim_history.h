@@ -47,8 +47,8 @@
 #include "common/checkpoint/run_log.h"
 #include "proto/position.pb.h"
 #include "proto/run_log.pb.h"
+#include "tests/simulation/lives/sim_ends.h"
 #include "tests/simulation/sim_checks.h"
-#include "tests/simulation/sim_ends.h"
 #include "tests/simulation/sim_trainer.h"
 
 namespace satrap::simulation {
@@ -108,6 +108,7 @@ class History {
   bool IsCommitted(const std::string& cut) const { return checked_.count(cut) > 0; }
   // The newest cut in the log; empty if there is none.
   const std::string& newest_cut() const { return newest_cut_; }
+  uint64_t generation() const { return generation_; }          // the newest in the log
   bool finished() const { return finished_; }                  // END is in the log
   int cuts() const { return cuts_; }                           // committed
   size_t abandoned_cuts() const { return abandoned_.size(); }  // by the coordinator

@@ -1,6 +1,6 @@
 #include "tests/simulation/sim_job.h"
 
-#include "tests/simulation/sim_deaths.h"
+#include "tests/simulation/lives/sim_deaths.h"
 
 namespace satrap::simulation {
 

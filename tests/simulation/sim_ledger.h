@@ -1,7 +1,7 @@
 // Interprets a LedgerState (proto/position.proto) from the format alone: it shares no code with
 // common/checkpoint/ledger/ledger.h.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_TESTS_SIMULATION_SIM_LEDGER_H_
 #define SATRAP_TESTS_SIMULATION_SIM_LEDGER_H_

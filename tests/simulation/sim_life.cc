@@ -8,8 +8,8 @@
 #include "common/role/coordinator_client.h"
 #include "common/rpc/hot_methods.h"
 #include "nn_worker/checkpoint/saved_model.h"
+#include "tests/simulation/lives/sim_deaths.h"
 #include "tests/simulation/sim_cut_reader.h"
-#include "tests/simulation/sim_deaths.h"
 
 namespace satrap::simulation {
 namespace {

@@ -76,9 +76,9 @@ class SimTraining {
   uint64_t non_finite_steps() const { return non_finite_steps_; }  // by their gradients
   // The number of counted steps when a rank's request to stop first came into an allreduce.
   absl::optional<uint64_t> stop_step() const { return stop_step_; }
-  // The most counted steps that are allowed if a rank's request to stop ends training
-  // (most_after_stop), or if counted step `step` ends it (most_after). Each part that a rank may
-  // hold at that moment makes one more step.
+  // The most counted steps that are allowed when training is ended by a rank's request to stop
+  // (most_after_stop), or by counted step `step` (most_after). Each part that a rank may hold at
+  // that moment makes one more step.
   uint64_t most_after_stop() const { return most_after_stop_; }
   uint64_t most_after(uint64_t step) const { return most_after_[step - 1]; }
   const Seen& seen() const { return seen_; }

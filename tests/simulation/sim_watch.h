@@ -47,7 +47,8 @@ class UpdateWatch final : public rpc::Handler {
   // `ps` is not owned.
   UpdateWatch(rpc::Handler* ps, Applied applied) : ps_(ps), applied_(std::move(applied)) {}
 
-  // Reports to `applied` each Update that is answered DONE, once for each call.
+  // Calls `applied` when an Update is answered DONE for the first time. Repeats of the call are not
+  // reported again.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
  private:

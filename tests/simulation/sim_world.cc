@@ -9,6 +9,8 @@
 #include "common/base/check.h"
 #include "common/checkpoint/run_log.h"
 #include "deploy/coordinator/claim/generation_claim.h"
+#include "tests/simulation/lives/sim_rival.h"
+#include "tests/simulation/lives/sim_submissions.h"
 #include "tests/simulation/machine/sim_disk.h"
 #include "tests/simulation/sim_crew.h"
 #include "tests/simulation/sim_cut_reader.h"
@@ -17,8 +19,6 @@
 #include "tests/simulation/sim_job.h"
 #include "tests/simulation/sim_life.h"
 #include "tests/simulation/sim_pinning_reader.h"
-#include "tests/simulation/sim_rival.h"
-#include "tests/simulation/sim_submissions.h"
 
 namespace satrap::simulation {
 namespace {
@@ -172,6 +172,9 @@ class World {
       request.job.set_stop_seconds(kCannotBegin);
     }
     request.ended.set_text("a death");
+    TakeUnacknowledgedLog("before a claim");
+    // Whoever tells a coordinator how the one before it ended is in its pod, and goes with it.
+    moved_ = moved_ && history_.generation() == generation_ && coordinator_left_ != generation_;
     if (moved_) request.ended.set_why(Ending::MOVED);
     request.writer = static_cast<uint64_t>(number);
     request.run_id = kRunId;
@@ -186,8 +189,7 @@ class World {
     moved_ = false;
     TakeLog();
     if (over_ = history_.finished(); over_) return;
-    const EndEntry* end = claimer.claimed->log.end();
-    if (end != nullptr) return OnEndFound(end->ending());
+    if (const EndEntry* end = claimer.claimed->log.end()) return OnEndFound(end->ending());
     submissions_.WakeStale(number, request, mount_.get());
     if (number > 1) history_.CheckNewestAgain();
     job_ = claimer.claimed->job;
@@ -212,8 +214,7 @@ class World {
     };
     surroundings.violated = [this](std::string what) { Violate(std::move(what)); };
     life_began_at_event_ = loop_.events();
-    // From here on the life must not end without a reason.
-    is_excused_ = false;
+    is_excused_ = false;  // from here on the life must not end without a reason
     generation_ = start.claimed.generation;
     lives_.push_back(std::make_unique<Life>(surroundings, std::move(start)));
     life().Begin();
@@ -246,7 +247,8 @@ class World {
     told.moved = [this, generation] {
       if (leaving_.count(generation) == 0)
         Violate("a generation has moved, and no process of it goes elsewhere");
-      history_.ends()->OnMoved(generation);
+      history_.ends()->OnMoved(generation,
+                               coordinator_left_ != generation || disk_.counts().failed == 0);
       moved_ = generation == generation_;
     };
     return told;
@@ -295,16 +297,14 @@ class World {
   // Called before each event, so that anything may happen at any event.
   void Drive() {
     if (lives_.empty() || over_) return;
-    // Handle an exit first: a member that exits ends its process, which would otherwise look
-    // killed.
+    // An exit comes first: a member that exits ends its process, which would else look killed.
     if (life().exited().has_value()) return OnExit(*life().exited());
     if (life().has_dead()) return EndLife(/*resume=*/false);
     if (history_.finished()) {
       over_ = life().finished();
       return;
     }
-    // The victim will die at one of its next acts. Until then nothing else is done to the life,
-    // because that would hide the end which the plan has drawn.
+    // Until the victim dies nothing else is done to the life, which would hide the drawn end.
     if (victim_ != nullptr) return;
     const int64_t events = loop_.events() - life_began_at_event_;
     while (!cut_wishes_.empty() && *cut_wishes_.begin() <= loop_.events()) {
@@ -313,7 +313,7 @@ class World {
     }
     while (!moves_.empty() && moves_.front().first <= loop_.events()) {
       is_excused_ = true;
-      if (life().Leave(moves_.front().second)) leaving_.insert(generation_);
+      if (life().Leave(moves_.front().second)) leaving_.insert(coordinator_left_ = generation_);
       moves_.erase(moves_.begin());
       ++result_.moves;
     }
@@ -446,8 +446,7 @@ class World {
     result_.stopped_early = life().results()[0].stopped_early();
     result_.stopped_by_wish = training.stop_step().has_value();
     result_.restored = training.restored();
-    // Counts the samples of all lives, because a life begins with the samples that its cut has
-    // seen.
+    // This counts the samples of all lives: a life begins with those that its cut has seen.
     for (const auto& [pass, seen] : training.seen()) {
       if (pass.first != TRAIN_STREAM) continue;
       for (const auto& [id, times] : seen) result_.trained_samples += times;
@@ -475,10 +474,11 @@ class World {
   uint64_t committed_step_ = 0;     // the greatest of all committed cuts
   JobConfig job_;                   // of the newest life
   int64_t life_began_at_event_ = 0;
-  bool is_excused_ = false;     // the newest life may end by itself
-  std::set<uint64_t> leaving_;  // generations of which a process has said that it goes elsewhere
-  uint64_t generation_ = 0;     // of the newest life
-  bool moved_ = false;          // the life before has told so, and the next one has not begun
+  bool is_excused_ = false;        // the newest life may end by itself
+  std::set<uint64_t> leaving_;     // generations of which a process has said that it goes elsewhere
+  uint64_t generation_ = 0;        // of the newest life
+  uint64_t coordinator_left_ = 0;  // the last generation whose coordinator was asked to go
+  bool moved_ = false;             // the life before has told so, and the next one has not begun
   std::multiset<int64_t> cut_wishes_;
   std::vector<std::pair<int64_t, uint64_t>> moves_;
   size_t ends_used_ = 0;

@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "tests/simulation/data/sim_data.h"
+#include "tests/simulation/lives/sim_deaths.h"
 #include "tests/simulation/machine/sim_network.h"
 #include "tests/simulation/plants/sim_plants.h"
-#include "tests/simulation/sim_deaths.h"
 
 namespace satrap::simulation {
 

@@ -30,7 +30,7 @@ check_format() {
 # source and may include any folder of their role.
 folder_order='
 common: base flags json log numeric file file/testing thread life rpc chunk metrics kafka testing config learning_rate
-common: batch checkpoint/ledger checkpoint role candidates
+common: batch checkpoint/ledger checkpoint role refusal candidates
 data_loader: source transform testing engine parser check synthetic batch candidates kafka .
 embedding_worker: candidates .
 embedding_ps: initializer optimizer table checkpoint . testing

@@ -385,7 +385,7 @@ absl::Status ConsumedSplit::ReadBlock(const BlockLedger& state) {
     return absl::DataLossError("has a block without ranges or with half a range");
   }
   if (state.lines_size() != 0 && state.lines_size() != places) {
-    return absl::DataLossError("has a number of lines that differs from that of its positions");
+    return absl::DataLossError("has more or fewer lines than positions");
   }
   ProvenanceRange range;
   range.set_block(state.block());
@@ -431,9 +431,9 @@ absl::Status ConsumedSplit::CheckRows() const {
   uint64_t fewest_rows = RowsOfRanges();
   for (const auto& [first, last] : done_blocks_) fewest_rows += last - first + 1;
   const bool sums_up = done_blocks_.empty() ? rows_ == fewest_rows : rows_ >= fewest_rows;
-  return sums_up
-             ? absl::OkStatus()
-             : absl::DataLossError("has a number of records that differs from that of its ranges");
+  return sums_up ? absl::OkStatus()
+                 : absl::DataLossError(
+                       "has a number of records that does not match the sum of its ranges");
 }
 
 absl::StatusOr<ConsumedSplit> ConsumedSplit::FromState(const SplitLedger& state) {

@@ -150,7 +150,7 @@ TEST(ConsumedSplit, OfSeveralLastMessagesThatOfTheHighestOffsetCounts) {
   EXPECT_EQ(split.last_message()->offset, 19u) << "a block of before";
 }
 
-TEST(ConsumedSplit, PiecesAreCountedBehindTheFirst) {
+TEST(ConsumedSplit, PiecesAreCountedAfterTheFirst) {
   EXPECT_EQ(ConsumedSplit().PiecesBehind(), 0u);
   EXPECT_EQ(Of({Records(0, 0, 4, 4), Records(1, 0, 2, 4)}).PiecesBehind(), 0u) << "it goes on";
   EXPECT_EQ(Of({Records(0, 0, 4, 4), Records(2, 0, 4, 4)}).PiecesBehind(), 1u);
@@ -222,7 +222,7 @@ TEST(ConsumedSplit, AStateThatContradictsItselfIsDamage) {
   EXPECT_THAT(ReadError(state), HasSubstr("a block without ranges or with half a range"));
   state = good;
   state.mutable_blocks(0)->add_lines(1);
-  EXPECT_THAT(ReadError(state), HasSubstr("a number of lines that differs"));
+  EXPECT_THAT(ReadError(state), HasSubstr("more or fewer lines than positions"));
   state = good;
   state.mutable_blocks(0)->add_from_to(3);
   state.mutable_blocks(0)->add_from_to(5);
@@ -247,7 +247,7 @@ TEST(ConsumedSplit, AStateThatContradictsItselfIsDamage) {
   EXPECT_THAT(ReadError(state), HasSubstr("more records than its recorded end allows"));
   state = good;
   state.set_rows(2);
-  EXPECT_THAT(ReadError(state), HasSubstr("differs from that of its ranges"));
+  EXPECT_THAT(ReadError(state), HasSubstr("does not match the sum of its ranges"));
 }
 
 TEST(ConsumedSplit, TwoJoinUnlessARecordIsInBoth) {

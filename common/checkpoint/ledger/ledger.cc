@@ -231,9 +231,9 @@ absl::Status Ledger::ReadEpoch(const EpochLedger& state, Epoch* epoch) {
   // splits.
   const bool sums_up = epoch->done_splits.empty() && !epoch->is_closed() ? rows == state.rows()
                                                                          : rows <= state.rows();
-  return sums_up
-             ? absl::OkStatus()
-             : absl::DataLossError("has a number of records that differs from that of its splits");
+  return sums_up ? absl::OkStatus()
+                 : absl::DataLossError(
+                       "has a number of records that does not match the sum of its splits");
 }
 
 absl::StatusOr<Ledger> Ledger::FromState(const LedgerState& state) {

@@ -314,7 +314,7 @@ TEST(LedgerTopicsTest, ABoundedPartitionIsDoneWithItsLastOffsetAndItsEnd) {
   EXPECT_TRUE(ledger.IsSplitEndConsumed(0, 0));
   EXPECT_FALSE(ledger.IsSplitDone(0, 0));
   EXPECT_FALSE(ledger.Add(0, EndOf(100, 200)).ok()) << "its end was consumed before";
-  EXPECT_FALSE(ledger.Add(0, WholeBlock(200, 201, 1)).ok()) << "behind its end";
+  EXPECT_FALSE(ledger.Add(0, WholeBlock(200, 201, 1)).ok()) << "after its end";
   EXPECT_FALSE(ledger.Add(0, WholeBlock(99, 101, 1)).ok()) << "before its start";
   AddAll({WholeBlock(100, 150, 0)}, &ledger);
   EXPECT_TRUE(ledger.IsSplitDone(0, 0));
@@ -350,7 +350,7 @@ TEST(LedgerTopicsTest, BlocksWithoutRecordsAreConsumedLikeOthers) {
   EXPECT_EQ(ledger.LastMessageOf(0, 0)->offset, 19u) << "of the last block that has one";
 }
 
-TEST(LedgerTopicsTest, ReadingGoesOnBehindTheWholeBlocksFromTheStart) {
+TEST(LedgerTopicsTest, ReadingGoesOnAfterTheWholeBlocksFromTheStart) {
   Ledger ledger;
   EXPECT_EQ(ledger.ContiguousEnd(0, 0, 70), 70u) << "nothing is consumed";
   AddAll({WholeBlock(100, 150, 50)}, &ledger);

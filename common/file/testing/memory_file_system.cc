@@ -26,6 +26,8 @@ class MemoryReader final : public ReadableFile {
   }
 
  private:
+  // The file's own content: what is appended after Open is read too, and a file that is removed or
+  // replaced can still be read to its end, as on a disk.
   const std::shared_ptr<const std::string> content_;
   size_t offset_ = 0;
 };
@@ -121,6 +123,7 @@ absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::Create(const std
 absl::Status MemoryFileSystem::Rename(const std::string& from, const std::string& to) {
   RETURN_IF_ERROR(Begin(absl::StrCat("rename ", from, " ", to)));
   if (const auto file = files_.extract(from)) {
+    // A path is in one of the maps only, so what was at `to` goes from the other.
     links_.erase(to);
     files_[to] = file.mapped();
     return absl::OkStatus();
@@ -190,6 +193,8 @@ absl::StatusOr<std::unique_ptr<FileLock>> MemoryFileSystem::TryLock(const std::s
                                                                     LockKind kind) {
   const auto file = files_.find(path);
   if (file == files_.end()) return NoSuchFile(path);
+  // Compares contents, not paths, because a lock stays with its file if the file is renamed or
+  // linked.
   for (const std::weak_ptr<const Lock>& held : locks_) {
     const std::shared_ptr<const Lock> other = held.lock();
     if (other == nullptr || other->content != file->second) continue;

@@ -83,8 +83,8 @@ absl::StatusOr<std::vector<ProductsLine>> MeasureProducts(const std::string& run
   const auto quoted = [](const std::string& path) {
     return absl::StrCat("'", absl::StrReplaceAll(path, {{"'", "'\\''"}}), "'");
   };
-  const std::string command = absl::StrCat(quoted(dir + "/tests/benchmark/products_benchmark"), " ",
-                                           quoted(run_dir + "/job.textproto"));
+  const std::string command = absl::StrCat(quoted(dir + "/tests/benchmark/products_benchmark"),
+                                           " --job=", quoted(run_dir + "/job.textproto"));
   FILE* output = popen(command.c_str(), "re");
   if (output == nullptr) return FileError("start", command);
   std::vector<ProductsLine> rates;

@@ -1,6 +1,6 @@
 // The job that the benchmarks of whole runs train.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_CLI_BENCH_BENCH_JOB_H_
 #define SATRAP_DEPLOY_CLI_BENCH_BENCH_JOB_H_

@@ -1,7 +1,7 @@
 // Computes how much cuts slow a training down, from the lines of its metrics.jsonl
 // (docs/formats.md).
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_CLI_BENCH_CUT_FIGURES_H_
 #define SATRAP_DEPLOY_CLI_BENCH_CUT_FIGURES_H_

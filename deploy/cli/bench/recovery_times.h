@@ -1,7 +1,7 @@
 // Finds how the time between the death of a process and the first step of the next generation was
 // spent. The times come from the launcher and from the logs of that generation's processes.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_CLI_BENCH_RECOVERY_TIMES_H_
 #define SATRAP_DEPLOY_CLI_BENCH_RECOVERY_TIMES_H_

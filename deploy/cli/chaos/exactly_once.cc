@@ -70,7 +70,7 @@ absl::Status ReadRows(const std::string& path, const PartOfFile& where, uint64_t
   file.remove_prefix(std::min<size_t>(where.offset, file.size()));
   if (!where.is_last) file = file.substr(0, part_bytes);
   if (file.size() < kHeaderBytes || !absl::StartsWith(file, "SATRROW")) {
-    return absl::DataLossError(absl::StrCat(path, " is no file of rows"));
+    return absl::DataLossError(absl::StrCat(path, " is not a file of rows"));
   }
   const size_t row_bytes = NumberAt<uint32_t>(file, kFloatsAt) * sizeof(float);
   size_t at = kHeaderBytes;
@@ -174,9 +174,10 @@ absl::StatusOr<std::string> CheckTally(const std::string& run_dir) {
                        : absl::StrCat("record ", record, " was trained ", count, " times"));
   }
   if (wrong > 0 || counts.strange_rows > 0) {
-    return absl::DataLossError(absl::StrCat(
-        wrong, " of ", records, " records were not trained ", times, " times, and ",
-        counts.strange_rows, " rows belong to no record\n  ", absl::StrJoin(told, "\n  ")));
+    return absl::DataLossError(
+        absl::StrCat(wrong, " of ", records, " records were not trained exactly ", times,
+                     times == 1 ? " time" : " times", ", and ", counts.strange_rows,
+                     " rows belong to no record\n  ", absl::StrJoin(told, "\n  ")));
   }
   return absl::StrCat("table '", kTallyTable, "' proves that each of ",
                       CountText(static_cast<uint64_t>(records)), " records was trained ", times,

@@ -2,7 +2,7 @@
 // files of the run's last cut by their format (docs/formats.md, "Saved rows") and share no code
 // with the processes that wrote them.
 //
-// Thread-safe: functions of their arguments and of the files.
+// Thread-safe: the functions depend only on their arguments and on the files.
 
 #ifndef SATRAP_DEPLOY_CLI_CHAOS_EXACTLY_ONCE_H_
 #define SATRAP_DEPLOY_CLI_CHAOS_EXACTLY_ONCE_H_

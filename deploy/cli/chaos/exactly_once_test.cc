@@ -95,7 +95,7 @@ TEST_F(ExactlyOnceTest, WhatWasLostOrDoneTwiceIsNamed) {
   WriteRows("b.rows", {{1, 1}, {0, 2}});
   EXPECT_THAT(
       TallyError(),
-      AllOf(HasSubstr("3 of 4 records were not trained 2 times, and 2 rows belong to no "
+      AllOf(HasSubstr("3 of 4 records were not trained exactly 2 times, and 2 rows belong to no "
                       "record"),
             HasSubstr("\n  record 1 was trained 1 times"),
             HasSubstr("\n  record 2 was trained 3 times"), HasSubstr("\n  record 3 has no row")));

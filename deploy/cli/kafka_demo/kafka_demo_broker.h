@@ -6,7 +6,7 @@
 //                                    (tests/kafka/broker RUN/kafka) has the same address
 //   RUN/logs/kafka_broker.log, kafka_tools.log, kafka_producer.log
 //
-// Not thread-safe: for the main thread.
+// Not thread-safe: only the main thread may use it.
 
 #ifndef SATRAP_DEPLOY_CLI_KAFKA_DEMO_KAFKA_DEMO_BROKER_H_
 #define SATRAP_DEPLOY_CLI_KAFKA_DEMO_KAFKA_DEMO_BROKER_H_

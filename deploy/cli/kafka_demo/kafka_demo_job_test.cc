@@ -30,7 +30,7 @@ std::vector<int64_t> Ends(const JobConfig& job) {
   return ends;
 }
 
-TEST(SetDemoTopics, TheTrainStreamEndsBehindTheLastRecordThatIsWritten) {
+TEST(SetDemoTopics, TheTrainStreamEndsAfterTheLastRecordThatIsWritten) {
   JobConfig job = DemoJob();
   ASSERT_TRUE(SetDemoTopics("127.0.0.1:5", 10, &job).ok());
   EXPECT_THAT(Ends(job), ElementsAre(3, 3, 2, 2));

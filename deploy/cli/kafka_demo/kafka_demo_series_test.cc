@@ -22,7 +22,7 @@ KafkaDemoLook Look(int second, uint64_t lag, uint64_t bytes) {
   return look;
 }
 
-TEST(KafkaDemoSeries, ComparesTheHalvesBehindTheWarmUp) {
+TEST(KafkaDemoSeries, ComparesTheHalvesAfterTheWarmUp) {
   KafkaDemoSeries series;
   // Memory and lag grow only in the first 10 of the 30 seconds, which are the warm-up.
   for (int second = 0; second <= 30; ++second) {

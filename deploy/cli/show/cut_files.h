@@ -1,6 +1,6 @@
 // Shows and checks the saved cuts of a run for the command line.
 //
-// Thread-safe: functions of their arguments and of the files.
+// Thread-safe: the functions depend only on their arguments and on the files.
 
 #ifndef SATRAP_DEPLOY_CLI_SHOW_CUT_FILES_H_
 #define SATRAP_DEPLOY_CLI_SHOW_CUT_FILES_H_

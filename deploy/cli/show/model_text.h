@@ -1,6 +1,6 @@
 // What `satrap models` and `satrap model` print.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_CLI_SHOW_MODEL_TEXT_H_
 #define SATRAP_DEPLOY_CLI_SHOW_MODEL_TEXT_H_

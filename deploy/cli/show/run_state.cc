@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/old_phrases.h"
+#include "common/checkpoint/entries/old_phrases.h"
 #include "common/file/file_system.h"
 #include "common/role/ending.h"
 #include "common/role/role_flags.h"
@@ -136,12 +136,17 @@ bool IsFailure(const RunProgress& progress) {
   return progress.end.has_value() && progress.end->state() == FAILED;
 }
 
+// Whether the text of failure.txt is of the run's end. It may be of an earlier submission.
+bool HasFailure(const RunProgress& progress, const absl::StatusOr<std::string>& failure) {
+  return failure.ok() && (!progress.end.has_value() || IsFailure(progress));
+}
+
 // How a run has ended that has not finished. A launcher writes failure.txt, which says more than
 // the log.
 std::string EndText(const std::string& run_dir, const RunProgress& progress,
                     const absl::StatusOr<std::string>& failure) {
   const std::string run = absl::StrCat("run ", run_dir);
-  if (failure.ok()) return absl::StrCat(run, " has failed: ", *failure);
+  if (HasFailure(progress, failure)) return absl::StrCat(run, " has failed: ", *failure);
   if (progress.end.has_value()) {
     return absl::StrCat(run, IsFailure(progress) ? " has failed: " : " was stopped: ",
                         progress.end->ending().text(), "\n");
@@ -163,7 +168,14 @@ std::string RunningRunText(const std::string& run_dir, const StatusAnswer& statu
     absl::StrAppend(&text, "warning: ", warning, "\n");
   }
   absl::StrAppend(&text, TopicsText(status), CutsText(status), RestartsText(status.restarts()));
-  if (status.ending().has_text()) absl::StrAppend(&text, status.ending().text(), "\n");
+  if (status.ending().has_text()) {
+    absl::StrAppend(
+        &text,
+        status.writes_end()
+            ? "the run ends, but its log has not taken its end yet, and is asked again: "
+            : "",
+        status.ending().text(), "\n");
+  }
   for (const RoleStatus& role : status.roles()) absl::StrAppend(&text, RoleText(role));
   return text;
 }
@@ -184,7 +196,7 @@ absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now
   }
   const auto failure = ReadFile(run_dir + "/failure.txt", DiskFileSystem());
   std::string text = EndText(run_dir, progress, failure);
-  const bool has_failed = failure.ok() || IsFailure(progress);
+  const bool has_failed = HasFailure(progress, failure) || IsFailure(progress);
   absl::StrAppend(&text, history);
   if (has_failed &&
       AdviceOf(run_dir, progress, failure.value_or("")) == Ending::RESUME_FROM_ANOTHER_CUT) {

@@ -1,6 +1,6 @@
 // The text that `satrap status` prints about a run.
 //
-// Thread-safe: functions of their arguments and of the run's folder.
+// Thread-safe: the functions depend only on their arguments and on the run's folder.
 
 #ifndef SATRAP_DEPLOY_CLI_SHOW_RUN_STATE_H_
 #define SATRAP_DEPLOY_CLI_SHOW_RUN_STATE_H_

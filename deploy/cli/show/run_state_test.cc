@@ -82,7 +82,7 @@ TEST_F(RunStateTest, TheEndInTheLogIsToldIfNoLauncherHasWrittenOne) {
   EXPECT_THAT(Text(), AllOf(HasSubstr(" was stopped: stopped on request\n"), HasSubstr(kHistory),
                             HasSubstr("` goes on from step 800")));
   Append("generation { generation: 9 began: BEGAN_RESUME submission: 2 cut: 'cut_0001_000001' }");
-  EXPECT_THAT(Text(), AllOf(HasSubstr(" does not run: "), Not(HasSubstr(" was stopped: "))))
+  EXPECT_THAT(Text(), AllOf(HasSubstr(" is not running: "), Not(HasSubstr(" was stopped: "))))
       << "it was resumed since";
   Append(
       "end { state: FAILED submission: 2 ending { text: 'a.rows is damaged' advice: "
@@ -90,6 +90,15 @@ TEST_F(RunStateTest, TheEndInTheLogIsToldIfNoLauncherHasWrittenOne) {
   EXPECT_THAT(Text(), AllOf(HasSubstr(" has failed: a.rows is damaged\n"),
                             HasSubstr("` lists the cuts to go on from\n"),
                             Not(HasSubstr("` goes on from step"))));
+}
+
+TEST_F(RunStateTest, TheFailureOfAnEarlierSubmissionIsNotThatOfARunThatWasStopped) {
+  MakeRun();
+  std::ofstream(dir_ + "/failure.txt") << "a.rows is damaged\n";
+  std::ofstream(dir_ + "/ending.textproto") << "advice: RESUME_FROM_ANOTHER_CUT\n";
+  Append("end { state: STOPPED submission: 2 ending { text: 'stopped on request' } }");
+  EXPECT_THAT(Text(), AllOf(HasSubstr(" was stopped: stopped on request\n"),
+                            HasSubstr("` goes on from step 800"), Not(HasSubstr("damaged"))));
 }
 
 TEST_F(RunStateTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
@@ -171,6 +180,17 @@ TEST_F(RunStateTest, ARunInProgressShowsItsCutsAndWhyGenerationsBegan) {
   status.clear_last_cut();
   EXPECT_THAT(RunningRunText("RUN", status),
               HasSubstr("cuts: none yet\nrestarts after failures: 0\n"));
+}
+
+TEST(RunningRunTextTest, TellsAnEndThatTheLogHasNotTakenYet) {
+  StatusAnswer status;
+  status.set_state(RUNNING);
+  status.set_writes_end(true);
+  status.mutable_ending()->set_text("nn_worker 0: it is wrong");
+  EXPECT_THAT(
+      RunningRunText("RUN", status),
+      HasSubstr("\nthe run ends, but its log has not taken its end yet, and is asked again: "
+                "nn_worker 0: it is wrong\n"));
 }
 
 TEST(RunningRunTextTest, TellsTheWarningsOfARunThatTrains) {

@@ -12,14 +12,16 @@
 #include "common/base/count_text.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_identity.h"
-#include "common/checkpoint/job_of_run.h"
+#include "common/checkpoint/entries/job_of_run.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/checkpoint/ledger/ledger.h"
 #include "common/checkpoint/manifest.h"
-#include "common/checkpoint/run_end.h"
 #include "common/checkpoint/start_cut.h"
 #include "common/config/job_change.h"
 #include "common/config/job_config.h"
 #include "common/config/validate_job.h"
+#include "common/role/cause_table.h"
+#include "common/role/ending.h"
 #include "deploy/coordinator/claim/cut_folders.h"
 #include "deploy/coordinator/claim/start_position.h"
 
@@ -96,10 +98,16 @@ absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const Run
     entry.set_began(BEGAN_SCALED);
     return entry;
   }
-  const bool moved = LeftFor(log.entries(), CutEntry::MOVE) != nullptr;
-  entry.set_began(moved || request.ended.why() == Ending::MOVED ? BEGAN_MOVED : BEGAN_RESTART);
-  *entry.mutable_ended() = request.ended;
-  if (request.ended.text().empty()) {
+  if (request.submission > SubmissionOf(log.entries())) {
+    entry.set_began(BEGAN_RESUME);  // with the earlier job, because that of the resume is dropped
+    return entry;
+  }
+  const bool moved = HasMoved(log.entries()) || request.ended.why() == Ending::MOVED;
+  entry.set_began(moved ? BEGAN_MOVED : BEGAN_RESTART);
+  // A coordinator that has moved left its own ending in its pod, which is gone.
+  const RunLogEntry& newest = log.entries().back();
+  *entry.mutable_ended() = newest.has_left() ? newest.left().ended() : request.ended;
+  if (entry.ended().text().empty()) {
     entry.mutable_ended()->set_text("the coordinator was started again");
   }
   return entry;
@@ -162,7 +170,9 @@ absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& en
 ClaimRequest Effective(ClaimRequest request, const RunLog& log) {
   const uint64_t newest = SubmissionOf(log.entries());
   if (request.submission == 0) {
-    request.submission = std::max<uint64_t>(newest, 1) + (request.next_job && newest > 0 ? 1 : 0);
+    // A resume whose job cannot be started is a resume nevertheless: it goes on without that job.
+    const bool resumes = request.next_job || (request.drops_change && log.end() != nullptr);
+    request.submission = std::max<uint64_t>(newest, 1) + (resumes && newest > 0 ? 1 : 0);
     return request;
   }
   request.next_job = newest > 0 && request.submission > newest;
@@ -241,7 +251,7 @@ absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* 
   const auto run_dir = std::filesystem::absolute(job.run_dir(), error);
   if (error || job.run_dir().empty()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(config, ": run_dir '", job.run_dir(), "' is no folder"));
+        absl::StrCat(config, ": run_dir '", job.run_dir(), "' is not a folder"));
   }
   job.set_run_dir(run_dir.lexically_normal().string());
   ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(job.run_dir(), file_system));
@@ -257,11 +267,15 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& asked,
   const ClaimRequest request = Effective(asked, log);
   if (request.submission < SubmissionOf(log.entries()))
     return WithoutClaim(request, std::move(log));
-  if (request.next_job && HasFinished(log.entries())) {
+  if (HasFinished(log.entries())) {
+    // In pods, whoever asks is told the result.
+    if (asked.submission > 0 || !request.next_job) return WithoutClaim(request, std::move(log));
     return absl::FailedPreconditionError(
         absl::StrCat("the run in ", run_dir, " has finished: there is nothing to resume"));
   }
-  if (!request.next_job && log.end() != nullptr) return WithoutClaim(request, std::move(log));
+  if (log.end() != nullptr && !request.next_job && !request.drops_change) {
+    return WithoutClaim(request, std::move(log));
+  }
   if (request.check_storage) RETURN_IF_ERROR(request.check_storage());
   const CutEntry* last_cut = LeftFor(log.entries(), CutEntry::STOP);
   if (last_cut != nullptr && !request.next_job) {
@@ -280,8 +294,8 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& asked,
                                 : absl::OkStatus();
   if (!left.ok()) {
     if (asked.submission == 0) return left;
-    Ending failed;
-    failed.set_text(std::string(left.message()));
+    Ending failed = entry.generation().ended();
+    failed.set_text(absl::StrCat(failed.text(), "\n  and ", left.message()));
     RETURN_IF_ERROR(AppendEnd(request, FAILED, failed, &log));
     return WithoutClaim(request, std::move(log));
   }
@@ -290,7 +304,16 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& asked,
   claimed.generation = entry.generation().generation();
   claimed.submission = request.submission;
   claimed.job = entry.generation().job();
-  RETURN_IF_ERROR(BeginFromCut(request, entry.generation(), file_system, &claimed));
+  const absl::Status begun = BeginFromCut(request, entry.generation(), file_system, &claimed);
+  if (!begun.ok()) {
+    const Ending failure = FailureOf(COORDINATOR, 0, begun);
+    // The log can say only of a submission that has begun how it has ended.
+    if (asked.submission == 0 || request.next_job || !NoRestartCures(failure, Ending())) {
+      return begun;
+    }
+    RETURN_IF_ERROR(AppendEnd(request, FAILED, failure, &claimed.log));
+    return WithoutClaim(request, std::move(claimed.log));
+  }
   entry.set_unix_ms(static_cast<uint64_t>(request.unix_ms));
   RETURN_IF_ERROR(claimed.log.Append(entry));
   RETURN_IF_ERROR(CompactIfDue(request, &claimed));

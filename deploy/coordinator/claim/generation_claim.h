@@ -3,10 +3,11 @@
 // that the generation begins from, and appends a GENERATION entry. If several coordinators claim at
 // the same time, only one of them gets the generation.
 //
-// A coordinator of a pod belongs to a submission (common/checkpoint/run_end.h), and compares its
-// number with the newest in the log. If its own is less, it claims nothing, ever. If they are
-// equal, it goes on with the log's job, or tells the submission's end. If its own is greater, it
-// claims what it asks for. So a resume counts once, however often its coordinator is started.
+// A coordinator of a pod belongs to a submission (common/checkpoint/entries/run_end.h), and
+// compares its number with the newest in the log. If its own is less, it claims nothing, ever. If
+// they are equal, it goes on with the log's job, or tells the submission's end. If its own is
+// greater, it claims what it asks for. So a resume counts once, however often its coordinator is
+// started.
 //
 // Blocking. Not thread-safe.
 
@@ -92,17 +93,18 @@ absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* 
 
 // Claims the next generation. Claims none and returns the last one if the run has ended (log.end()
 // != null), if the newest entry is the cut of a stop, whose END it then appends, and in pods if no
-// restart is left, which it appends as an END, too. Otherwise removes what earlier generations have
-// left uncommitted (folders of cuts, drafts), and compacts the log if that is due. The job is the
-// request's if a run begins or is resumed, and otherwise the log's (JobOfNext in job_of_run.h).
+// restart is left or the cut is damaged, which it appends as an END, too. Otherwise removes what
+// earlier generations have left uncommitted (folders of cuts, drafts), and compacts the log if that
+// is due. The job is the request's if a run begins or is resumed, and otherwise the log's
+// (JobOfNext in job_of_run.h).
 // Errors, with nothing claimed:
 //   ALREADY_EXISTS, ABORTED  another coordinator has claimed at the same time: start again
 //   FAILED_PRECONDITION   more than max_restarts restarts without a cut between them, if submission
-//                         is 0; a resume of a finished run; the log has no cut `from`
+//                         is 0; a launcher's resume of a finished run; the log has no cut `from`
 //   INVALID_ARGUMENT      next_job changes what must not change (common/config/job_change.h), or
 //                         moves the end of training to where training already is (start_position.h)
 //   DATA_LOSS             the log or the cut is damaged or missing, or the folder does not hold the
-//                         cut that the log names
+//                         cut that the log names; of the cut only for a launcher, and for a resume
 //   errors of check_storage
 //   others as FileSystem  (after one of these the generation may be claimed; if so, it is over)
 absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,

@@ -24,10 +24,10 @@ absl::Status CheckNotPassed(const JobConfig& before, const JobConfig& job,
                             const RunPosition& position) {
   const auto max_steps = static_cast<uint64_t>(job.max_steps());
   if (job.max_steps() != before.max_steps() && max_steps > 0 && max_steps < position.step()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("max_steps: must be at least ", position.step(),
-                     ", the step of the cut that the run goes on from, or 0 (no limit), got ",
-                     max_steps, "; `satrap evaluate` scores the test set with what is trained"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "max_steps: must be at least ", position.step(),
+        ", the step of the cut that the run goes on from, or 0 (no limit), got ", max_steps,
+        "; to score the test set with the model as it is, use `satrap evaluate`"));
   }
   const auto patience = static_cast<uint32_t>(job.evaluation().patience());
   const uint32_t in_vain = position.validations_without_best();

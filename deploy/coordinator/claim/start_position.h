@@ -3,7 +3,7 @@
 // since then `resume --set` and `scale` may have changed epochs, max_steps, patience, or the
 // metric.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_CLAIM_START_POSITION_H_
 #define SATRAP_DEPLOY_COORDINATOR_CLAIM_START_POSITION_H_

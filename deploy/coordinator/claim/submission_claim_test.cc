@@ -103,6 +103,49 @@ TEST_F(SubmissionClaimTest, AResumeAfterTheCutOfAStopNeedsNoEndBefore) {
   EXPECT_EQ(Log().entries().size(), 3u);
 }
 
+// The programs may have been replaced by ones without CUDA since the job was wished.
+TEST_F(SubmissionClaimTest, AResumeWhoseJobCannotBeStartedGoesOnWithTheEarlierJobAfterAnEnd) {
+  for (const RunState state : {STOPPED, FAILED}) {
+    disk_.Remove(kRun).IgnoreError();
+    ASSERT_TRUE(disk_.CreateFolders(kRun).ok());
+    request_.job.mutable_embedding_ps()->set_replicas(2);
+    ASSERT_TRUE(Claim().ok());
+    Commit(1, 1);
+    request_.job.mutable_embedding_ps()->set_replicas(3);
+    ASSERT_TRUE(Resume().ok());
+    RunLogEntry end;
+    end.mutable_end()->set_state(state);
+    end.mutable_end()->set_submission(2);
+    ASSERT_TRUE(Log().Append(end).ok());
+    request_.drops_change = true;
+    auto claimed = Claim("there is no card");
+    ASSERT_TRUE(claimed.ok()) << claimed.status();
+    EXPECT_EQ(claimed->log.end(), nullptr);
+    EXPECT_EQ(claimed->generation, 3u);
+    EXPECT_EQ(claimed->submission, 3u);
+    EXPECT_EQ(claimed->job.embedding_ps().replicas(), 2);
+    EXPECT_EQ(Log().last_generation()->began(), BEGAN_RESUME);
+    ASSERT_TRUE(Log().entries()[Log().entries().size() - 2].has_dropped());
+    request_.drops_change = false;
+    claimed = Claim("x");
+    ASSERT_TRUE(claimed.ok()) << claimed.status();
+    EXPECT_EQ(claimed->submission, 3u);
+    EXPECT_EQ(claimed->job.embedding_ps().replicas(), 2);
+  }
+}
+
+TEST_F(SubmissionClaimTest, AChangeThatIsDroppedWithinASubmissionMakesNoOther) {
+  ASSERT_TRUE(Claim().ok());
+  Commit(1, 1);
+  request_.job.mutable_embedding_ps()->set_replicas(3);
+  ASSERT_TRUE(Resume().ok());
+  request_.drops_change = true;
+  const auto claimed = Claim("there is no card");
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  EXPECT_EQ(claimed->submission, 2u);
+  EXPECT_EQ(Log().last_generation()->began(), BEGAN_RESTART);
+}
+
 TEST_F(SubmissionClaimTest, InPodsARunWithoutARestartLeftHasFailed) {
   request_.submission = 1;
   request_.job.set_max_restarts(0);
@@ -111,8 +154,38 @@ TEST_F(SubmissionClaimTest, InPodsARunWithoutARestartLeftHasFailed) {
   ASSERT_TRUE(claimed.ok()) << claimed.status();
   ASSERT_NE(claimed->log.end(), nullptr);
   EXPECT_EQ(claimed->log.end()->state(), FAILED);
-  EXPECT_THAT(claimed->log.end()->ending().text(), HasSubstr("max_restarts"));
+  EXPECT_THAT(claimed->log.end()->ending().text(),
+              HasSubstr("embedding_ps 1 was killed\n  and the run has restarted 0 times"));
   EXPECT_EQ(claimed->generation, 1u);
+}
+
+// Whoever was started again and again without an end would hold its pods for ever.
+TEST_F(SubmissionClaimTest, InPodsARunWhoseCutIsDamagedHasFailedAndAResumeIsRefused) {
+  request_.submission = 1;
+  ASSERT_TRUE(Claim().ok());
+  Commit(1, 1);
+  disk_.Put("/runs/a/checkpoints/cut_0001_000001/manifest", "x");
+  auto claimed = Claim("embedding_ps 1 was killed");
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  ASSERT_NE(claimed->log.end(), nullptr);
+  EXPECT_EQ(claimed->log.end()->state(), FAILED);
+  EXPECT_EQ(claimed->log.end()->submission(), 1u);
+  EXPECT_THAT(claimed->log.end()->ending().text(),
+              HasSubstr("the run cannot go on from its cut: "));
+  EXPECT_EQ(claimed->log.end()->ending().advice(), Ending::RESUME_FROM_ANOTHER_CUT);
+  EXPECT_EQ(claimed->generation, 1u);
+  const size_t entries = Log().number();
+  request_.submission = 2;
+  EXPECT_EQ(Claim().status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Log().number(), entries) << "the log knows nothing of that submission";
+}
+
+TEST_F(SubmissionClaimTest, ALaunchersRunWhoseCutIsDamagedIsLeftAsItIs) {
+  ASSERT_TRUE(Claim().ok());
+  Commit(1, 1);
+  disk_.Put("/runs/a/checkpoints/cut_0001_000001/manifest", "x");
+  EXPECT_EQ(Claim("x").status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(Log().end(), nullptr);
 }
 
 TEST_F(SubmissionClaimTest, AGenerationThatFollowsAMoveIsNoRestart) {
@@ -124,6 +197,15 @@ TEST_F(SubmissionClaimTest, AGenerationThatFollowsAMoveIsNoRestart) {
   request_.ended.set_why(Ending::MOVED);
   ASSERT_TRUE(Claim("embedding_ps 1 goes elsewhere").ok()) << "without a cut";
   EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
+  request_.ended.Clear();
+  RunLogEntry left;
+  left.mutable_left()->set_generation(3);
+  left.mutable_left()->mutable_ended()->set_why(Ending::MOVED);
+  left.mutable_left()->mutable_ended()->set_text("the coordinator goes elsewhere");
+  ASSERT_TRUE(Log().Append(left).ok());
+  ASSERT_TRUE(Claim("the container was started again").ok()) << "and nobody else is left";
+  EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
+  EXPECT_EQ(Log().last_generation()->ended().text(), "the coordinator goes elsewhere");
   EXPECT_EQ(RecentCauses(Log()), "");
 }
 

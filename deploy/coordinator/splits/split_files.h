@@ -3,7 +3,7 @@
 // time write either the same file or two different ones. The file is text with a checksum, like the
 // log.
 //
-// Blocking. Thread-safe: functions of their arguments.
+// Blocking. Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_SPLITS_SPLIT_FILES_H_
 #define SATRAP_DEPLOY_COORDINATOR_SPLITS_SPLIT_FILES_H_

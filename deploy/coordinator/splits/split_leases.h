@@ -3,7 +3,7 @@
 // consumed according to the ledger of the generation's cut are left out. Repeated calls do not get
 // here, because the engine's AnswerWindow answers them.
 //
-// Not thread-safe: the coordinator's engine locks.
+// Not thread-safe: the lock of the coordinator's engine guards it.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_SPLITS_SPLIT_LEASES_H_
 #define SATRAP_DEPLOY_COORDINATOR_SPLITS_SPLIT_LEASES_H_

@@ -6,7 +6,7 @@
 // and so to that lane's loader. A partition that is added later goes to the loader with the fewest,
 // and stays there.
 //
-// Not thread-safe: the coordinator's engine locks.
+// Not thread-safe: the lock of RunTopics guards it.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_TOPICS_DEALT_TOPICS_H_
 #define SATRAP_DEPLOY_COORDINATOR_TOPICS_DEALT_TOPICS_H_

@@ -179,8 +179,8 @@ absl::Status CheckLanes(const JobConfig& job, const Found& found) {
       job.lanes()));
 }
 
-// All partitions that the stream reads, sorted: those of the topics that it names, and those of the
-// topics that match its pattern, except topics for dead letters.
+// All partitions that the stream reads, sorted: the partitions of the topics that it names and of
+// the topics that match its pattern, except topics for dead letters.
 absl::StatusOr<std::vector<KafkaPartition>> FindPartitions(const TopicInput& stream,
                                                            TopicSource* source) {
   ASSIGN_OR_RETURN(std::vector<KafkaPartition> partitions, source->Partitions(stream.config));

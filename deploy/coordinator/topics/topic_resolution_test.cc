@@ -155,7 +155,7 @@ TEST_F(TopicResolutionTest, TheEndOfAnEvaluationIsWritten) {
   EXPECT_THAT(Ends(), ElementsAre(20, 7));
 }
 
-TEST_F(TopicResolutionTest, AStartThatMovesWhileItIsAskedForIsNotBehindTheEnd) {
+TEST_F(TopicResolutionTest, AStartThatMovesWhileItIsAskedForIsNotAfterTheEnd) {
   // After each question, the group commits and the writers add messages, so later answers have
   // larger offsets.
   source_.after = [this](const std::string&) {
@@ -232,7 +232,7 @@ TEST_F(TopicResolutionTest, AStartThatHasExpiredIsSkippedIfTheJobSaysSo) {
               ElementsAre(AllOf(HasSubstr("offset 4 of clicks/0"), HasSubstr("is 10"))));
 }
 
-TEST_F(TopicResolutionTest, AStartBehindThePartitionsEndIsNamed) {
+TEST_F(TopicResolutionTest, AStartAfterThePartitionsEndIsNamed) {
   config_.set_on_lost_offsets(KafkaConfig::SKIP);
   config_.mutable_start()->set_at(KafkaStart::GROUP);
   source_.committed[{"clicks", 1}] = 8;

@@ -1,7 +1,7 @@
 // Quickly checks whether a saved cut is still as it was when it was committed. Reads the manifest
 // and the sizes of the files, but not their contents; `satrap checkpoint verify` reads everything.
 //
-// Thread-safe: functions of their arguments and of the files.
+// Thread-safe: the functions depend only on their arguments and on the files.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_CUT_CHECK_H_
 #define SATRAP_DEPLOY_LAUNCHER_PROCESS_CUT_CHECK_H_

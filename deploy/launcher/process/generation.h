@@ -1,6 +1,6 @@
 // The processes of one generation of a run: a coordinator and the replicas of each role.
 //
-// Not thread-safe: for the launcher's main thread.
+// Not thread-safe: only the launcher's main thread may use it.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_GENERATION_H_
 #define SATRAP_DEPLOY_LAUNCHER_PROCESS_GENERATION_H_

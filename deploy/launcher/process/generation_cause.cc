@@ -72,8 +72,8 @@ Cause ToldCause(const Generation& generation, const Ending& ending, int64_t over
   const bool is_told = told != processes.end();
   if (first != nullptr && first->ended_ms <= over_ms && !(is_told && first == &*told)) {
     const bool before = !is_told || !told->ended || first->ended_ms < told->ended_ms;
-    // A process that exits with code 0 before the run is over has not ended because of another
-    // failure.
+    // If a process exits with code 0 before the run is over, no failure of another process has made
+    // it exit.
     if (before || first->ended_well()) return CauseOf(*first);
   }
   if (!is_told) {
@@ -143,6 +143,12 @@ Cause FindCause(const Generation& generation, const CoordinatorView& view) {
   if (echo != nullptr) return ToldCause(generation, *HeardBy(*echo), echo->ended_ms, first);
   if (first == nullptr) first = generation.FirstEnded([](const RoleProcess&) { return true; });
   return first == nullptr ? SilentCoordinator(coordinator, nullptr) : CauseOf(*first);
+}
+
+Cause CauseOfEndInLog(const Ending& in_log, const Cause& seen) {
+  const bool role_is_lost =
+      seen.ending.why() == Ending::MEMBER_LOST && !IsOf(seen.ending, COORDINATOR, 0);
+  return role_is_lost ? seen : Cause{in_log, in_log.text()};
 }
 
 std::string RestartText(const Cause& cause, bool is_scaled, int64_t pause_ms,

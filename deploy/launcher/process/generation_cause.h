@@ -1,7 +1,8 @@
 // Finds out why a generation ended, from the signals, exit codes and endings (common/role/ending.h)
 // of its processes, and from its coordinator's answers. Logs are only shown to people.
 //
-// Thread-safe: functions of their arguments and of the files that the processes have left.
+// Thread-safe: the functions depend only on their arguments and on the files that the processes
+// have left.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_GENERATION_CAUSE_H_
 #define SATRAP_DEPLOY_LAUNCHER_PROCESS_GENERATION_CAUSE_H_
@@ -21,10 +22,11 @@ struct Cause {
   std::string full;  // the text with the path of the process's log and its last error
 };
 
-// The cause if `process`, which has ended, is what failed.
+// The cause to report when the end of `process` is what ended the generation. REQUIRES: `process`
+// has ended
 Cause CauseOf(const RoleProcess& process);
 
-// The cause if not all processes of a generation could be started.
+// The cause to report when a process of a generation could not be started. `not_started` says why.
 Cause CauseOf(const absl::Status& not_started);
 
 // What the launcher knows about a generation's coordinator.
@@ -32,7 +34,8 @@ struct CoordinatorView {
   StatusAnswer status;     // its last answer
   bool answers = false;    // it answered the last call
   bool is_silent = false;  // it has not answered for longer than the limit
-  int64_t over_ms = 0;     // MonotonicMs when the state first was FAILED or RESTARTING
+  // MonotonicMs when the state first was FAILED or RESTARTING, or the run's end was decided.
+  int64_t over_ms = 0;
 };
 
 // Finds what went wrong first. Returns the first of these causes that applies: the loss of the
@@ -40,6 +43,11 @@ struct CoordinatorView {
 // runs but does not answer; the first failure that was reported to the coordinator; the first
 // process that ended. REQUIRES: the generation is over
 Cause FindCause(const Generation& generation, const CoordinatorView& view);
+
+// Why a run has failed whose log says so by `in_log`, while the launcher has `seen` its last
+// generation end. A role that was killed has told nobody, so the log then has only what another
+// process saw of its death, and `seen` is returned.
+Cause CauseOfEndInLog(const Ending& in_log, const Cause& seen);
 
 // The message about a restart: its reason, and where the run continues. REQUIRES: `progress` was
 // read after the end of the generation

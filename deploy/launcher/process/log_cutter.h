@@ -3,7 +3,7 @@
 // copying a log takes a while. On a disk that hangs the copying never ends, and the logs continue
 // to grow.
 //
-// Not thread-safe: for the launcher's main thread.
+// Not thread-safe: only the launcher's main thread may use it.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_LOG_CUTTER_H_
 #define SATRAP_DEPLOY_LAUNCHER_PROCESS_LOG_CUTTER_H_

@@ -43,9 +43,10 @@ class ProcessStarter {
   ProcessStarter(const ProcessStarter&) = delete;
   ProcessStarter& operator=(const ProcessStarter&) = delete;
 
-  // Runs args[0] with `args`; stdout and stderr are appended to the file `log_path`. Errors are
-  // those of ChildProcess::Start, and keep its mark if the machine lacks something
-  // (common/base/shortage.h). ABORTED if the starter is gone or does not answer.
+  // Runs args[0] with `args`; stdout and stderr are appended to the file `log_path`. Returns
+  // the errors of ChildProcess::Start; if the machine lacked memory, processes or descriptors, the
+  // error is still marked as such (common/base/shortage.h). ABORTED if the starter is gone or does
+  // not answer.
   absl::StatusOr<pid_t> Start(const std::vector<std::string>& args, const std::string& log_path);
   // Sends `signal` to each of `pids` that has not ended. ABORTED under the same conditions as
   // Start.

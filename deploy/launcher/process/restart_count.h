@@ -1,7 +1,7 @@
 // Decides whether a run may be restarted after a failure, and after which pause, given its earlier
 // restarts.
 //
-// Not thread-safe: for the launcher's main thread.
+// Not thread-safe: only the launcher's main thread may use it.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_RESTART_COUNT_H_
 #define SATRAP_DEPLOY_LAUNCHER_PROCESS_RESTART_COUNT_H_

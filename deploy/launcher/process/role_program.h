@@ -1,6 +1,6 @@
 // The path of a role's program, and the names of its files.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_ROLE_PROGRAM_H_
 #define SATRAP_DEPLOY_LAUNCHER_PROCESS_ROLE_PROGRAM_H_

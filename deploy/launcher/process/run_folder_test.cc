@@ -145,7 +145,7 @@ TEST_F(RunFolderTest, AFileThatAStreamGoesToIsNotCutShort) {
 }
 
 TEST_F(RunFolderTest, AReaderThatHasSeenEnoughIsNoError) {
-  signal(SIGPIPE, SIG_IGN);
+  const sighandler_t handler = signal(SIGPIPE, SIG_IGN);
   int pipe_of[2];
   ASSERT_EQ(pipe(pipe_of), 0);
   close(pipe_of[0]);
@@ -159,6 +159,7 @@ TEST_F(RunFolderTest, AReaderThatHasSeenEnoughIsNoError) {
   const absl::Status written = WriteFileAtomically("/dev/stdout", "short");
   dup2(before, STDOUT_FILENO);
   close(before);
+  signal(SIGPIPE, handler);
   EXPECT_TRUE(copied.ok()) << copied;
   EXPECT_TRUE(written.ok()) << written;
 }

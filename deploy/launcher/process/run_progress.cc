@@ -5,9 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/job_of_run.h"
+#include "common/checkpoint/entries/job_of_run.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/checkpoint/manifest.h"
-#include "common/checkpoint/run_end.h"
 #include "common/config/job_change.h"
 #include "deploy/launcher/process/cut_check.h"
 #include "deploy/report/run_report.h"

@@ -1,7 +1,7 @@
 // What the log of a run says about continuing the run. The launcher uses this between two
 // generations; `satrap resume`, `status` and `checkpoint list` use it before the first.
 //
-// Thread-safe: functions of their arguments and of the run's folder.
+// Thread-safe: the functions depend only on their arguments and on the run's folder.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_RUN_PROGRESS_H_
 #define SATRAP_DEPLOY_LAUNCHER_PROCESS_RUN_PROGRESS_H_

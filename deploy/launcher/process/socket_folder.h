@@ -27,9 +27,9 @@ class SocketFolder {
   // are those of FileError (common/file/file_error.h).
   static absl::StatusOr<std::unique_ptr<SocketFolder>> Make(const std::string& parent,
                                                             const std::string& link);
-  // Like Make, with the temporary folder as `parent`. Errors mention TMPDIR, which names that
-  // folder: those of FileError if TMPDIR does not name a folder, INVALID_ARGUMENT if its path is
-  // too long for sockets in it.
+  // Like Make, with the temporary folder as `parent`. Two errors are added: one of FileError if
+  // TMPDIR does not name a folder, and INVALID_ARGUMENT if the folder's path is too long for
+  // sockets in it. All errors mention TMPDIR.
   static absl::StatusOr<std::unique_ptr<SocketFolder>> MakeInTemporaryFolder(
       const std::string& link);
   ~SocketFolder();

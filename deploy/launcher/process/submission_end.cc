@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/checkpoint/run_log.h"
 #include "common/file/file_system.h"
 
@@ -13,8 +13,11 @@ absl::optional<SubmissionEnd> EndOfSubmission(const std::string& run_dir, uint64
   if (!log.ok()) return absl::nullopt;
   if (SubmissionOf(log->entries()) > submission) return SubmissionEnd();
   const EndEntry* const end = EndOf(log->entries());
-  // The end of an earlier submission says nothing of this one, which may not have begun yet.
-  if (end == nullptr || std::max<uint64_t>(end->submission(), 1) < submission) return absl::nullopt;
+  if (end == nullptr) return absl::nullopt;
+  // A run that has finished has no later submission. Any other end of an earlier submission says
+  // nothing of this one, which may not have begun yet.
+  const bool is_earlier = std::max<uint64_t>(end->submission(), 1) < submission;
+  if (is_earlier && StateOf(*end) != FINISHED) return absl::nullopt;
   return SubmissionEnd{*end};
 }
 

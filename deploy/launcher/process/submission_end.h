@@ -17,8 +17,8 @@ struct SubmissionEnd {
   absl::optional<EndEntry> end;  // absent: a later submission goes on with the run
 };
 
-// How the submission has ended. Nothing as long as it has not; also if the log is not there yet, or
-// cannot be read now.
+// How the submission has ended. A run that has finished has ended for every submission. Nothing as
+// long as it has not; also if the log is not there yet, or cannot be read now.
 absl::optional<SubmissionEnd> EndOfSubmission(const std::string& run_dir, uint64_t submission);
 
 }  // namespace satrap

@@ -42,5 +42,14 @@ TEST_F(SubmissionEndTest, TheLogOfAnOlderBuildHasOneSubmission) {
   EXPECT_EQ(end->end->result().steps(), 7u);
 }
 
+TEST_F(SubmissionEndTest, ARunThatHasFinishedIsTheEndOfEachSubmission) {
+  Append("generation { generation: 1 submission: 1 }");
+  Append("end { state: FINISHED submission: 1 result { steps: 7 } }");
+  const auto end = EndOfSubmission(dir_, 2);
+  ASSERT_TRUE(end.has_value()) << "no coordinator of it can begin";
+  ASSERT_TRUE(end->end.has_value());
+  EXPECT_EQ(end->end->result().steps(), 7u);
+}
+
 }  // namespace
 }  // namespace satrap

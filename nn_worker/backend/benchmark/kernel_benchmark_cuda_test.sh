@@ -4,7 +4,7 @@
 set -euo pipefail
 program=nn_worker/backend/benchmark/kernel_benchmark_cuda
 if said="$("./$program" --batch=4096 --only=Activate --precision=F32 2>&1)"; then
-  grep -q '"device": "card 0 .*"operation": "Activate"' <<<"$said" || { echo "says: $said"; exit 1; }
+  grep -q '"device":"card 0 .*"operation":"Activate"' <<<"$said" || { echo "says: $said"; exit 1; }
 else
   grep -q '^kernel_benchmark: ' <<<"$said" || { echo "says: $said"; exit 1; }
   [[ "$(wc -l <<<"$said")" -eq 1 ]] || { echo "says more than one line: $said"; exit 1; }

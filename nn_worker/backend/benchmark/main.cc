@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/json/json.h"
 #include "nn_worker/backend/benchmark/kernel_benchmark.h"
 #include "nn_worker/backend/benchmark/report.h"
 
@@ -15,9 +16,7 @@ int Main(const BenchmarkFlags& flags) {
   std::vector<BenchmarkRow> rows;
   const absl::Status status =
       RunKernelBenchmark(flags, [&](const BenchmarkPlace& place, const BenchmarkRow& row) {
-        std::printf("%s\n", JsonOf(place, row).c_str());
-        // Flush, so that this row is printed even if the run is killed later.
-        std::fflush(stdout);
+        PrintJson(LineOf(place, row));
         rows.push_back(row);
       });
   if (!rows.empty()) std::printf("\n%s", TableOf(rows).c_str());

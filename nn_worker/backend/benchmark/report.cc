@@ -22,23 +22,28 @@ std::string BenchmarkRow::note() const {
   return note;
 }
 
-std::string JsonOf(const BenchmarkPlace& place, const BenchmarkRow& row) {
-  std::string json = absl::StrFormat(
-      "{\"benchmark\": \"kernel\", \"device\": \"%s\", \"cpu\": \"%s\", "
-      "\"operation\": \"%s\", \"what\": \"%s\", \"precision\": \"%s\", \"batch\": %d, "
-      "\"us\": %.2f, \"host_us\": %.2f, ",
-      place.device, place.cpu, row.operation, row.what, row.precision, place.batch,
-      1e6 * row.timing.seconds, 1e6 * row.timing.host_seconds);
+KernelLine LineOf(const BenchmarkPlace& place, const BenchmarkRow& row) {
+  KernelLine line;
+  line.set_benchmark("kernel");
+  line.set_device(place.device);
+  line.set_cpu(place.cpu);
+  line.set_operation(row.operation);
+  line.set_what(row.what);
+  line.set_precision(row.precision);
+  line.set_batch(place.batch);
+  line.set_us(1e6 * row.timing.seconds);
+  line.set_host_us(1e6 * row.timing.host_seconds);
   if (row.flops > 0) {
-    absl::StrAppendFormat(&json, "\"flop\": %.0f, \"tflop_per_s\": %.4g, ", row.flops,
-                          1e-12 * row.rate());
+    line.set_flop(row.flops);
+    line.set_tflop_per_s(1e-12 * row.rate());
   } else {
-    absl::StrAppendFormat(&json, "\"bytes\": %d, \"gb_per_s\": %.4g, ", row.bytes,
-                          1e-9 * row.rate());
+    line.set_bytes(row.bytes);
+    line.set_gb_per_s(1e-9 * row.rate());
   }
-  absl::StrAppendFormat(&json, "\"ceiling\": \"%s\", \"share\": %.4g, \"note\": \"%s\"}",
-                        row.flops > 0 ? "product" : "copy", row.share(), row.note());
-  return json;
+  line.set_ceiling(row.flops > 0 ? "product" : "copy");
+  line.set_share(row.share());
+  line.set_note(row.note());
+  return line;
 }
 
 std::string TableOf(std::vector<BenchmarkRow> rows) {

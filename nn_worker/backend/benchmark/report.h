@@ -1,7 +1,7 @@
 // Formats the output of kernel_benchmark: a JSON line for each measurement when it is made, and a
 // table of all measurements at the end.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BENCHMARK_REPORT_H_
 #define SATRAP_NN_WORKER_BACKEND_BENCHMARK_REPORT_H_
@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "nn_worker/backend/benchmark/timing.h"
+#include "proto/benchmark.pb.h"
 
 namespace satrap {
 
@@ -41,8 +42,8 @@ struct BenchmarkPlace {
   int64_t batch = 0;
 };
 
-// One JSON line, without a line break at the end.
-std::string JsonOf(const BenchmarkPlace& place, const BenchmarkRow& row);
+// The row as the JSON line that the benchmark prints.
+KernelLine LineOf(const BenchmarkPlace& place, const BenchmarkRow& row);
 // A line for each row: first the ceilings, then the others with the lowest share first.
 std::string TableOf(std::vector<BenchmarkRow> rows);
 

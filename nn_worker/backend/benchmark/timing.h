@@ -2,7 +2,7 @@
 // back, and the host waits only once, for an event at the end. So the host's time for a launch
 // shows only where it is longer than the operation's own time.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BENCHMARK_TIMING_H_
 #define SATRAP_NN_WORKER_BACKEND_BENCHMARK_TIMING_H_

@@ -2,7 +2,7 @@
 // it is asked for. Where it has no fast implementation, it uses a reference implementation ("ref"),
 // whose loops take a thousand times as long, and only the implementation's name shows that.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_ONEDNN_CHOICE_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_ONEDNN_CHOICE_H_

@@ -118,7 +118,7 @@ struct Tower {
     second.input_relu = before.get();
     made = backend->PrepareLinear(second);
     CHECK_OK(made.status());
-    behind = *std::move(made);
+    after = *std::move(made);
   }
   void Step(int64_t samples) const {
     LinearGradArgs a = first.args, b = second.args;
@@ -128,8 +128,8 @@ struct Tower {
       }
     }
     backend->LinearForward(before.get(), a.x, a.w, first.bias, a.y);
-    backend->LinearForward(behind.get(), b.x, b.w, second.bias, b.y);
-    backend->LinearBackward(behind.get(), b);
+    backend->LinearForward(after.get(), b.x, b.w, second.bias, b.y);
+    backend->LinearBackward(after.get(), b);
     backend->LinearBackward(before.get(), a);
   }
   // All values that two steps compute, in one list. The second step has fewer samples.
@@ -150,7 +150,7 @@ struct Tower {
 
   Backend* const backend;
   LinearSpec first, second;
-  std::unique_ptr<PreparedLinear> before, behind;
+  std::unique_ptr<PreparedLinear> before, after;
 };
 
 TEST(DeviceLinearTest, EveryPatternOfRefusalsGivesTheBitsOfOwnKernels) {

@@ -41,7 +41,7 @@ class DeviceTransfers {
   // Waits until everything enqueued has run.
   ~DeviceTransfers();
 
-  // Only for the thread that uses the queue.
+  // Only the thread that uses the queue may call this.
   DeviceStream* stream(DeviceQueue queue = DeviceQueue::kOperations) {
     // Captured operations use only memory that earlier operations have used. So this queue has
     // already waited until that memory was zeroed.

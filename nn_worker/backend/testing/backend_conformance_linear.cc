@@ -126,8 +126,8 @@ TEST_P(LinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
     auto before = backend_->PrepareLinear(first);
     CHECK_OK(before.status());
     second.input_relu = before->get();
-    auto behind = backend_->PrepareLinear(second);
-    CHECK_OK(behind.status());
+    auto after = backend_->PrepareLinear(second);
+    CHECK_OK(after.status());
     for (const int64_t samples : {kMost, int64_t{33}, int64_t{0}}) {
       for (const bool add : {false, true}) {
         LinearGradArgs a = FirstRows(first.args, samples);
@@ -139,11 +139,11 @@ TEST_P(LinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
         want_b.x = want_a.y;
         want_b.dx.tensor = want_a.dy;
         backend_->LinearForward(before->get(), a.x, a.w, first.bias, a.y);
-        backend_->LinearForward(behind->get(), b.x, b.w, second.bias, b.y);
+        backend_->LinearForward(after->get(), b.x, b.w, second.bias, b.y);
         reference_->Linear(want_a.x, want_a.w, Reference(first.bias), a.activation, want_a.y);
         reference_->Linear(want_b.x, want_b.w, Reference(second.bias), b.activation, want_b.y);
         ExpectNear(b.y, want_b.y, 1e-4);
-        backend_->LinearBackward(behind->get(), b);
+        backend_->LinearBackward(after->get(), b);
         backend_->LinearBackward(before->get(), a);
         reference_->LinearGrad(want_b);
         reference_->LinearGrad(want_a);
@@ -415,11 +415,11 @@ TEST_P(HalfLinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
     auto before = backend_->PrepareLinear(first);
     CHECK_OK(before.status());
     second.input_relu = before->get();
-    auto behind = backend_->PrepareLinear(second);
-    CHECK_OK(behind.status());
+    auto after = backend_->PrepareLinear(second);
+    CHECK_OK(after.status());
     backend_->LinearForward(before->get(), x.half, w1.half, first.bias, hidden);
-    backend_->LinearForward(behind->get(), hidden, w2.half, Tensor(), y);
-    backend_->LinearBackward(behind->get(), second.args);
+    backend_->LinearForward(after->get(), hidden, w2.half, Tensor(), y);
+    backend_->LinearBackward(after->get(), second.args);
     backend_->LinearBackward(before->get(), first.args);
     // The reference uses the backend's activations and rounded gradient, so that only sums differ.
     const Tensor z = NewReference(kSamples, kHidden), dz = NewReference(kSamples, kHidden);

@@ -103,7 +103,7 @@ TEST_P(BackendConformance, QueuesRunInTheOrderThatEventsGiveThem) {
   }
 }
 
-TEST_P(BackendConformance, ACopyOutIsThereWhenAnEventBehindItHasHappened) {
+TEST_P(BackendConformance, ACopyOutIsThereWhenAnEventAfterItHasHappened) {
   const Tensor x = Of({{1, 2}});
   std::vector<float> out(2);
   CopyOut(backend_.get(), x, absl::MakeSpan(out));

@@ -317,8 +317,8 @@ class CudaDevice final : public Device {
     return card_.failure();
   }
 
-  // Returns the error of a capture. A card does not fail when it refuses a capture, so CUDA's
-  // record of the error is cleared.
+  // Returns the error with which CUDA refused a step of a capture; OK if there is none. A refusal
+  // does not mean that the card has failed, so CUDA's record of the error is cleared.
   absl::Status Refusal(cudaError_t error, absl::string_view operation) {
     if (error == cudaSuccess) return absl::OkStatus();
     cudaGetLastError();

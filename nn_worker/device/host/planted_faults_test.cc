@@ -78,7 +78,7 @@ SATRAP_KERNEL void TouchKernel(float* y) { y[0] += 1; }
 
 // An allocation that a kernel has accessed must be closed again after the kernel, and one that it
 // has not accessed must stay closed.
-TEST(PlantedFaultDeathTest, DeviceMemoryOnTheHostBehindAKernel) {
+TEST(PlantedFaultDeathTest, DeviceMemoryOnTheHostAfterAKernel) {
   TestDevice device;
   float* const touched = device.Put(std::vector<float>(100, 1));
   float* const other = device.Put(std::vector<float>(50, 1));

@@ -31,8 +31,8 @@ struct GraphTensor {
   // The type of its values and their gradients. A tensor with one value per sample (logits, terms
   // of logits, lengths of sequences) is always F32.
   DType dtype = DType::kF32;
-  // If this tensor lies within the output of a concatenation: that output, and the first column of
-  // this tensor there. -1 if this tensor has memory of its own.
+  // A tensor may lie within the output of a concatenation. Then these are that output and the first
+  // column of this tensor in it. `within` is -1 if this tensor has memory of its own.
   int within = -1;
   int64_t within_column = 0;
 };

@@ -1,7 +1,7 @@
 // Describes a model for people: its layers with shapes, parameters and operations, and its graph as
 // a drawing.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_MODEL_MODEL_DESCRIPTION_H_
 #define SATRAP_NN_WORKER_GRAPH_MODEL_MODEL_DESCRIPTION_H_

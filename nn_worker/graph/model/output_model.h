@@ -1,7 +1,7 @@
 // Reduces a model to the layers that are needed to compute some of its values. This serves
 // predictions that are vectors, and models whose heads can only be computed in training.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_MODEL_OUTPUT_MODEL_H_
 #define SATRAP_NN_WORKER_GRAPH_MODEL_OUTPUT_MODEL_H_

@@ -1,7 +1,7 @@
 // What a run takes from the dense network of the model that it starts from (WarmStartConfig in
 // proto/job.proto), and the form in which the run's own cuts save its DenseStart.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_SAVED_DENSE_START_H_
 #define SATRAP_NN_WORKER_GRAPH_SAVED_DENSE_START_H_

@@ -27,8 +27,8 @@ namespace satrap {
 
 class GradientSums {
  public:
-  // Ends a sum in progress: waits for the end of the sum if a collective makes it, and aborts the
-  // DeviceReduction if that makes it.
+  // Ends a sum in progress. If a collective makes the sum, waits for its end; if a DeviceReduction
+  // makes it, aborts the DeviceReduction.
   virtual ~GradientSums() = default;
 
   // Begins to add up the gradients, in place, once the operations enqueued so far have run. Until

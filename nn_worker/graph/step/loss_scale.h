@@ -7,7 +7,7 @@
 // is rounded, and for any B the result is S times the gradients of the mean, within a factor of
 // sqrt(2). A factor of S would make a batch of some thousand samples overflow F16 at once.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_STEP_LOSS_SCALE_H_
 #define SATRAP_NN_WORKER_GRAPH_STEP_LOSS_SCALE_H_

@@ -1,6 +1,6 @@
 // Picks one metric's value from the metrics of a validation.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_RANK_SCHEDULE_METRIC_VALUE_H_
 #define SATRAP_NN_WORKER_RANK_SCHEDULE_METRIC_VALUE_H_

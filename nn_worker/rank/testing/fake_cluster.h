@@ -28,7 +28,7 @@ namespace satrap {
 
 class FakeCluster : public FakeOrders, public FakeRecord {
  public:
-  // `options` are those of rank 0; those of other ranks differ only in `rank`.
+  // `options` are the options of rank 0. The other ranks have the same, except for `rank`.
   FakeCluster(RankOptions options, int num_workers, FakeNetwork network = FakeNetwork(),
               KillPoints* kill_points = nullptr);
   ~FakeCluster();

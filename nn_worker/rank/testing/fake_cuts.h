@@ -30,7 +30,8 @@ class FakeCuts {
   // Call when rank `rank` has reached the next cut. The cut is marked when all ranks have reached
   // it.
   void Begin(int rank, CutPlan plan, Marked marked, Ended ended);
-  // Waits until the last cut that was begun has ended. `done` gets whether it is committed.
+  // Waits until the last cut that was begun has ended. `done` gets true if that cut is committed,
+  // and false if it was abandoned.
   void Await(absl::AnyInvocable<void(absl::StatusOr<bool>)> done);
 
  private:

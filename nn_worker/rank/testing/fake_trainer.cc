@@ -25,7 +25,7 @@ std::unique_ptr<PreparedPart> FakeTrainer::Prepare(PartInput part) {
 
 void FakeTrainer::JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, StepFlags flags,
                            absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done) {
-  CHECK(!held_) << "a step is joined before the last one was ended";
+  CHECK(!waits_) << "a step is joined before the last one was ended";
   auto joiner = std::make_shared<FakeAllreduce::Joiner>();
   joiner->step = step;
   joiner->flags = flags;
@@ -38,7 +38,7 @@ void FakeTrainer::JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, St
     joiner->done = [this,
                     done = std::move(joiner->done)](absl::StatusOr<StepResult> result) mutable {
       ++ended_;
-      held_ = result.ok() && result->dense_squares.has_value();
+      waits_ = result.ok() && result->dense_squares.has_value();
       done(std::move(result));
     };
   }
@@ -48,7 +48,7 @@ void FakeTrainer::JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, St
 }
 
 void FakeTrainer::EndStep(double squares, absl::AnyInvocable<void(absl::StatusOr<StepEnd>)> done) {
-  CHECK(std::exchange(held_, false)) << "no step waits for its end";
+  CHECK(std::exchange(waits_, false)) << "no step waits for its end";
   cluster_.record->ended_steps.push_back(squares);
   cluster_.allreduce->Barrier(rank_, "end", [done = std::move(done)]() mutable {
     StepEnd end;

@@ -56,7 +56,7 @@ class FakeTrainer final : public StepTrainer {
   uint64_t prepared_ = 0;  // parts, so far
   uint64_t joined_ = 0;
   uint64_t ended_ = 0;
-  bool held_ = false;  // a step waits for EndStep
+  bool waits_ = false;  // a step waits for EndStep
 };
 
 }  // namespace satrap

@@ -3,7 +3,7 @@
 // common/numeric/random.h, data_loader/batch/block.h): otherwise an engine that consistently
 // computes a wrong key or a wrong shuffle would agree with itself.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_TESTS_SIMULATION_DATA_SIM_FORMATS_H_
 #define SATRAP_TESTS_SIMULATION_DATA_SIM_FORMATS_H_

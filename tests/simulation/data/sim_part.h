@@ -1,7 +1,7 @@
 // A part as a simulated rank sees it: its samples and the vectors that came with them. The samples
 // are checked against the description in the answer (samples, provenance).
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_TESTS_SIMULATION_DATA_SIM_PART_H_
 #define SATRAP_TESTS_SIMULATION_DATA_SIM_PART_H_

@@ -1,7 +1,7 @@
 // Steps one row of table "rows" in double precision, one value after another, by the formulas of
 // proto/table.proto. For each segment a step consists of division by the step's weight, L2 of mode
-// TOUCHED or DENSE, clipping, the optimizer and the weight bound. StepTable steps all rows of a
-// step, whose gradients may be clipped together. Shares no code with embedding_ps.
+// TOUCHED or DENSE, clipping, the optimizer and the weight bound. StepTable makes this step for a
+// whole table; the gradients of its rows may be clipped together. Shares no code with embedding_ps.
 //
 // Not thread-safe.
 
@@ -51,8 +51,8 @@ struct StepOfRows {
   double rate = 1;
 };
 
-// Makes an ordered step of the rows of a table. It steps the rows whose keys `sums` holds, and
-// creates them if they are absent; with semantics GLOBAL, it steps all other rows, too. With
+// Makes an ordered step of the rows of a table. It updates the rows whose keys `sums` holds, and
+// creates them if they are absent; with semantics GLOBAL, it updates all other rows, too. With
 // shape.step_clip_norm the rows' gradients are clipped together with those of the dense network.
 // Returns the sum of the squares of all gradients before clipping.
 double StepTable(const WorldShape& shape, const std::map<uint64_t, RowGradient>& sums,

@@ -129,10 +129,10 @@ void SimMember::Fail(absl::Status status) {
   if (exit_.has_value() || !failure_.ok()) return;
   failure_ = std::move(status);
   if (rpc::IsOfAnotherRun(failure_)) return End(Exit::kStartAgain, failure_.ToString());
-  TellFailure();
+  ReportFailure();
 }
 
-void SimMember::TellFailure() {
+void SimMember::ReportFailure() {
   FailRequest request;
   *request.mutable_envelope() = envelope();
   request.set_role(options_.registration.member().role());
@@ -142,7 +142,7 @@ void SimMember::TellFailure() {
   Call(kFail, request.SerializeAsString(), [this](const absl::StatusOr<rpc::Message>& answer) {
     if (IsLost(answer.status())) {
       CheckSilence();
-      if (!exit_.has_value()) TellFailure();
+      if (!exit_.has_value()) ReportFailure();
       return;
     }
     FailAnswer told;

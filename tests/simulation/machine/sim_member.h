@@ -86,7 +86,7 @@ class SimMember {
   void Heartbeat();
   void HeartbeatLater();
   void OnHeartbeat(const absl::StatusOr<rpc::Message>& answer);
-  void TellFailure();
+  void ReportFailure();
   void CheckSilence();
   void End(Exit exit, const std::string& why);
   void EndAs(RunState state, const std::string& why);

@@ -6,8 +6,9 @@
 
 #include "absl/strings/match.h"
 #include "common/base/check.h"
+#include "common/base/status_macros.h"
 #include "common/checkpoint/checked_text.h"
-#include "common/checkpoint/run_end.h"
+#include "common/checkpoint/entries/run_end.h"
 #include "common/checkpoint/run_log.h"
 #include "common/config/text_format.h"
 #include "common/file/testing/forwarding_file_system.h"
@@ -54,6 +55,10 @@ void TakeRunBack(const RunLog& log, bool is_stale, ClaimRequest* request) {
 
 void CallMoveRestart(const RunLog&, bool, ClaimRequest* request) {
   if (request->ended.why() == Ending::MOVED) request->ended.clear_why();
+}
+
+void CallFailureMove(const RunLog&, bool, ClaimRequest* request) {
+  request->ended.set_why(Ending::MOVED);
 }
 
 // Tells members that the run has stopped as soon as rank 0 commits the cut with which it leaves.
@@ -119,34 +124,52 @@ class MovesOfAnybody final : public PlantedHandler {
   std::map<std::pair<Role, uint32_t>, uint64_t> members_;  // incarnations
 };
 
-// Does not write what a cut was left for.
-class ForgottenReasons final : public ForwardingFileSystem {
+// Changes what the coordinator writes into the log, or refuses to take it.
+class EditedLog final : public ForwardingFileSystem {
  public:
-  using ForwardingFileSystem::ForwardingFileSystem;
+  using Edit = absl::Status (*)(RunLogEntry* entry);
+
+  EditedLog(std::unique_ptr<FileSystem> disk, Edit edit)
+      : ForwardingFileSystem(std::move(disk)), edit_(edit) {}
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
     auto file = disk()->Create(path);
     if (!file.ok() || !absl::StrContains(path, "/log/")) return file;
-    return std::make_unique<Draft>(*std::move(file));
+    return std::make_unique<Draft>(*std::move(file), edit_);
   }
 
  private:
   class Draft final : public ForwardingFile {
    public:
-    using ForwardingFile::ForwardingFile;
+    Draft(std::unique_ptr<WritableFile> file, Edit edit)
+        : ForwardingFile(std::move(file)), edit_(edit) {}
     absl::Status Append(absl::string_view text) override {
       RunLogEntry entry;
       CHECK_OK(ParseText(text.substr(0, text.rfind("# crc32c")), "an entry", &entry));
-      if (!entry.has_cut()) return ForwardingFile::Append(text);
-      entry.mutable_cut()->clear_left_for();
+      RETURN_IF_ERROR(edit_(&entry));
       return ForwardingFile::Append(CheckedText(entry));
     }
+
+   private:
+    const Edit edit_;
   };
+
+  const Edit edit_;
 };
 
-std::unique_ptr<FileSystem> WithForgottenReasons(const Site& site,
-                                                 std::unique_ptr<FileSystem> disk) {
-  if (site.role != COORDINATOR) return disk;
-  return std::make_unique<ForgottenReasons>(std::move(disk));
+DiskHook Editing(EditedLog::Edit edit) {
+  return [edit](const Site& site, std::unique_ptr<FileSystem> disk) -> std::unique_ptr<FileSystem> {
+    if (site.role != COORDINATOR) return disk;
+    return std::make_unique<EditedLog>(std::move(disk), edit);
+  };
+}
+
+absl::Status ForgetWhatCutsAreLeftFor(RunLogEntry* entry) {
+  if (entry->has_cut()) entry->mutable_cut()->clear_left_for();
+  return absl::OkStatus();
+}
+
+absl::Status RefuseMoves(RunLogEntry* entry) {
+  return entry->has_left() ? absl::ResourceExhaustedError("planted") : absl::OkStatus();
 }
 
 }  // namespace
@@ -167,8 +190,11 @@ std::vector<Fault> EndFaults() {
       {.says = "a process that went elsewhere ends the next generation, too",
        .before_coordinator = Before<MovesOfAnybody>()},
       {.says = "a generation that follows a move counts as a restart",
-       .disk = WithForgottenReasons,
+       .disk = Editing(ForgetWhatCutsAreLeftFor),
        .claim = CallMoveRestart},
+      {.says = "a coordinator that goes elsewhere without a cut does not say so in the log",
+       .disk = Editing(RefuseMoves)},
+      {.says = "a failure is taken for a move", .claim = CallFailureMove},
   };
   for (Fault& fault : faults) fault.with_deaths = true;
   return faults;

@@ -14,7 +14,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/checked_text.h"
-#include "common/checkpoint/job_of_run.h"
+#include "common/checkpoint/entries/job_of_run.h"
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/order_fingerprint.h"
 #include "common/checkpoint/run_log.h"

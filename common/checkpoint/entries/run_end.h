@@ -1,0 +1,52 @@
+// How a run has ended, and which of its submissions its log is at.
+//
+// `satrap train` is submission 1 of a run, and each `satrap resume` is one more. A submission ends
+// with an entry END: the run has finished, was stopped or has failed. Nobody is told of that before
+// the entry is linked (but a launcher is, after 10 s, if the log does not take it), and no
+// generation of that submission follows it.
+//
+// Functions that take the entries of a run's log (RunLog::entries) return pointers into them.
+// Thread-safe: functions of their arguments.
+
+#ifndef SATRAP_COMMON_CHECKPOINT_ENTRIES_RUN_END_H_
+#define SATRAP_COMMON_CHECKPOINT_ENTRIES_RUN_END_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/control.pb.h"
+#include "proto/run_log.pb.h"
+
+namespace satrap {
+
+// FINISHED, STOPPED or FAILED. Older builds wrote an END without a state for FINISHED alone.
+RunState StateOf(const EndEntry& end);
+
+// The newest END; null if there is none, or if a generation was claimed since.
+const EndEntry* EndOf(const std::vector<RunLogEntry>& entries);
+// Whether the run has finished: nothing follows any more.
+bool HasFinished(const std::vector<RunLogEntry>& entries);
+
+// The submission of the newest GENERATION; 0: there is none. Entries of older builds count as 1.
+uint64_t SubmissionOf(const std::vector<RunLogEntry>& entries);
+
+// The newest entry if it is a cut with which a generation left for `what`; else null. After one for
+// STOP the submission's END is all that may follow.
+const CutEntry* LeftFor(const std::vector<RunLogEntry>& entries, CutEntry::LeftFor what);
+
+// Whether the newest generation has ended because a process of it went elsewhere, as the newest
+// entry says: LEFT, or a cut with which it left for that. What follows is no restart after a
+// failure.
+bool HasMoved(const std::vector<RunLogEntry>& entries);
+
+// The end of a run that was stopped with a last cut, `cut`.
+Ending StoppedAfter(const CutEntry& cut);
+
+// For people: why a generation began, such as "resume" or "moved: PROCESS goes elsewhere", or how
+// the one before it ended.
+std::string CauseText(const GenerationEntry& entry);
+
+}  // namespace satrap
+
+#endif  // SATRAP_COMMON_CHECKPOINT_ENTRIES_RUN_END_H_

@@ -1,0 +1,54 @@
+// The objects of a run in a cluster, found by their labels or names, and how messages call the run.
+//
+// Not thread-safe if they ask kubectl; else functions of their arguments.
+
+#ifndef SATRAP_DEPLOY_SUBMIT_RUN_OBJECTS_H_
+#define SATRAP_DEPLOY_SUBMIT_RUN_OBJECTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "deploy/submit/kubectl.h"
+#include "deploy/submit/pod_notes.h"
+#include "proto/kubectl.pb.h"
+
+namespace satrap {
+
+// The kinds of all objects that a submission makes.
+inline constexpr char kKindsOfRun[] = "jobs.batch,services,configmaps,statefulsets.apps";
+
+// "--selector=..." of the run's objects; `part` is the value of kPartLabel, empty: of any.
+std::string SelectorOf(absl::string_view run, absl::string_view part = "");
+
+// "namespace ml", or "the namespace of your context".
+std::string SpaceText(absl::string_view space);
+// The run as an argument of a command: "demo --namespace ml", or "demo".
+std::string RunArgument(absl::string_view run, absl::string_view space);
+// NOT_FOUND: there is no such run.
+absl::Status NoRun(absl::string_view run, const Kubectl& kubectl);
+
+// Null if it is not among them.
+const KubectlObject* FindObject(const KubectlList& objects, absl::string_view kind,
+                                absl::string_view name);
+// The newest of the pods of that part; null if there is none.
+const KubectlObject* NewestPod(const KubectlList& objects, absl::string_view part);
+
+bool IsBeingDeleted(const KubectlObject& object);
+// Whether a Job has ended.
+bool HasEnded(const KubectlObject& job);
+// The last words of a container of the pod that has ended; empty: none.
+std::string LastWordsOf(const KubectlObject& pod);
+
+// The Jobs, StatefulSets and pods of the run. Errors as Kubectl::Ask.
+absl::StatusOr<KubectlList> PartsOf(absl::string_view run, Kubectl* kubectl);
+
+// Why those of `parts` that lack a pod cannot make it, by the events of the namespace, for which it
+// asks only if one lacks a pod. Empty also if kubectl fails.
+std::vector<PodNote> NotesOfMissing(const KubectlList& parts, Kubectl* kubectl);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_SUBMIT_RUN_OBJECTS_H_

@@ -1,0 +1,65 @@
+#include "deploy/submit/submission_fixture.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/check.h"
+#include "common/config/job_config.h"
+#include "common/config/validation_check.h"
+
+namespace satrap {
+
+RunInCluster RunWith(absl::string_view more) {
+  RunInCluster run;
+  run.job = SmallJob();
+  CHECK_OK(ParseText(absl::StrCat("volumes { claim: 'runs' mount_path: '/runs' } ", more),
+                     "kubernetes", run.job.mutable_kubernetes()));
+  ResolveJob(&run.job);
+  CHECK_OK(ValidateJob(run.job));
+  run.name = "demo";
+  run.space = "ml";
+  run.image = "satrap:1";
+  return run;
+}
+
+void SubmissionTest::SetUp() {
+  FakeKubectlTest::SetUp();
+  kubectl_ = std::make_unique<Kubectl>("ml", program());
+}
+
+Submission SubmissionTest::Submit(const RunInCluster& run, const std::string& patch) {
+  return Submission(
+      run, patch, kubectl_.get(), [this](const std::string& line) { said_.push_back(line); },
+      [this](int64_t) { return signal_; });
+}
+
+std::string SubmissionTest::Shown(const std::string& kind, const std::string& name,
+                                  const std::string& more, const std::string& command) {
+  const std::string identity = Submit(RunWith()).run().identity;
+  const std::string owner = kind == "Job" ? "" : R"(,"ownerReferences":[{"uid":"u-1"}])";
+  return absl::StrCat(R"({"kind":")", kind, R"(","metadata":{"name":")", name,
+                      R"(","uid":"u-1","labels":{"app.kubernetes.io/name":"satrap",)",
+                      R"("app.kubernetes.io/instance":"demo"},"annotations":{"satrap/identity":")",
+                      identity, R"(","satrap/command":")", command, "\"}", owner, more, "}}");
+}
+
+std::string SubmissionTest::List(const std::vector<std::string>& objects) {
+  return absl::StrCat(R"({"kind":"List","items":[)", absl::StrJoin(objects, ","), "]}");
+}
+
+std::vector<std::string> SubmissionTest::Created() {
+  std::vector<std::string> created;
+  const std::vector<std::string> calls = Calls();
+  for (size_t i = 0; i < calls.size(); ++i) {
+    if (!absl::StrContains(calls[i], " create ")) continue;
+    const std::string text = Input(i);
+    const auto after = [&](const std::string& key) {
+      const size_t at = text.find(key) + key.size();
+      return text.substr(at, text.find('\n', at) - at);
+    };
+    created.push_back(absl::StrCat(after("kind: "), " ", after("metadata:\n  name: ")));
+  }
+  return created;
+}
+
+}  // namespace satrap

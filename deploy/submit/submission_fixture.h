@@ -1,0 +1,46 @@
+// Test support: submissions of a small run, demo, to a scripted kubectl.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_DEPLOY_SUBMIT_SUBMISSION_FIXTURE_H_
+#define SATRAP_DEPLOY_SUBMIT_SUBMISSION_FIXTURE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "deploy/submit/fake_kubectl.h"
+#include "deploy/submit/kubectl.h"
+#include "deploy/submit/manifests.h"
+#include "deploy/submit/submission.h"
+
+namespace satrap {
+
+inline constexpr char kNothing[] = R"({"kind":"List","items":[]})";
+
+// The run demo of namespace ml, with more fields of its section `kubernetes`.
+RunInCluster RunWith(absl::string_view more = "");
+
+class SubmissionTest : public FakeKubectlTest {
+ protected:
+  void SetUp() override;
+
+  // Its lines are in said_, and its waits return signal_ at once.
+  Submission Submit(const RunInCluster& run, const std::string& patch = "");
+  // An object as kubectl shows it, of the submission of RunWith(). `more` are fields of its
+  // metadata. `command`: of the one that has made it.
+  std::string Shown(const std::string& kind, const std::string& name, const std::string& more = "",
+                    const std::string& command = "another");
+  static std::string List(const std::vector<std::string>& objects);
+  // Kind and name of what was created, in order.
+  std::vector<std::string> Created();
+
+  std::unique_ptr<Kubectl> kubectl_;
+  std::vector<std::string> said_;
+  int signal_ = 0;  // that comes while it waits; 0: none
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_SUBMIT_SUBMISSION_FIXTURE_H_

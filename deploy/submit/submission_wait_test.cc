@@ -1,0 +1,152 @@
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "deploy/submit/submission.h"
+#include "deploy/submit/submission_fixture.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kGetParts[] = "*get jobs.batch,statefulsets.apps,pods --selector=*";
+
+using SubmissionWaitTest = SubmissionTest;
+
+std::string Pod(const std::string& name, const std::string& status, const std::string& more = "") {
+  return absl::StrCat(R"({"kind":"Pod","metadata":{"name":")", name, "\"", more, R"(},"status":)",
+                      status, "}");
+}
+
+constexpr char kPending[] =
+    R"({"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","message":"no node"}]})";
+constexpr char kReady[] = R"({"phase":"Running","conditions":[{"type":"Ready","status":"True"}]})";
+constexpr char kStory[] = R"({"kind":"Job","metadata":{"name":"demo","uid":"u-9",
+    "labels":{"app.kubernetes.io/component":"story"}}})";
+
+// As kubectl shows a part of the run in its labels.
+std::string LabelsOf(const std::string& part) {
+  return absl::StrCat(R"(,"labels":{"app.kubernetes.io/component":")", part, "\"}");
+}
+
+std::string StoryPod() { return Pod("demo-x", R"({"phase":"Running"})", LabelsOf("story")); }
+
+TEST_F(SubmissionWaitTest, WaitsUntilTheCoordinatorServes) {
+  const std::string pending = Pod("demo-coordinator-0", kPending);
+  // That of a run before, on its way out.
+  const std::string old = Pod("demo-coordinator-0", kReady, R"(,"deletionTimestamp":"x")");
+  On(kGetParts, {List({kStory, StoryPod(), pending}), 0, "", true});
+  On(kGetParts, {List({kStory, StoryPod(), pending}), 0, "", true});
+  On(kGetParts, {"", 1, "the server is away\n", true});
+  On(kGetParts, {List({kStory, StoryPod(), old}), 0, "", true});
+  On(kGetParts, List({kStory, StoryPod(), Pod("demo-coordinator-0", kReady),
+                      Pod("demo-nn-worker-0", kPending)}));
+  EXPECT_EQ(Submit(RunWith()).AwaitCoordinator(), absl::OkStatus());
+  EXPECT_THAT(said_, ElementsAre("demo-coordinator-0: Pending, no node",
+                                 "demo-nn-worker-0: Pending, no node"))
+      << "each is said once, those of the other pods, too";
+  EXPECT_EQ(Calls().size(), 5u);
+}
+
+TEST_F(SubmissionWaitTest, APodThatCanNeverWorkEndsTheWait) {
+  On(kGetParts,
+     List({kStory, StoryPod(),
+           Pod("demo-nn-worker-0",
+               R"({"containerStatuses":[{"state":{"waiting":{"reason":"InvalidImageName"}}}]})")}));
+  EXPECT_EQ(Submit(RunWith()).AwaitCoordinator(),
+            absl::FailedPreconditionError("demo-nn-worker-0: InvalidImageName"));
+}
+
+TEST_F(SubmissionWaitTest, APullThatFailsOnceEndsNothing) {
+  const std::string fails = Pod(
+      "demo-nn-worker-0",
+      R"({"containerStatuses":[{"state":{"waiting":{"reason":"ImagePullBackOff","message":"429"}}}]})");
+  On(kGetParts, {List({kStory, StoryPod(), fails}), 0, "", true});
+  On(kGetParts, List({kStory, StoryPod(), Pod("demo-coordinator-0", kReady)}));
+  EXPECT_EQ(Submit(RunWith()).AwaitCoordinator(), absl::OkStatus());
+  EXPECT_THAT(said_, ElementsAre("demo-nn-worker-0: ImagePullBackOff, 429"));
+}
+
+TEST_F(SubmissionWaitTest, AQuotaThatIsFullIsToldByTheEventsOfWhatLacksAPod) {
+  On(kGetParts,
+     List({kStory, StoryPod(),
+           absl::StrCat(R"({"kind":"StatefulSet","metadata":{"name":"demo-coordinator","uid":"s")",
+                        LabelsOf("coordinator"), R"(},"spec":{"replicas":1}})")}));
+  On("*get events*", R"({"items":[{"involvedObject":{"uid":"s"},"reason":"FailedCreate",)"
+                     R"("message":"exceeded quota"}]})");
+  On("*logs demo-coordinator-0*", {"", 1, "not found\n", false});
+  EXPECT_EQ(Submit(RunWith("start_seconds: 1")).AwaitCoordinator(),
+            absl::DeadlineExceededError(
+                "the coordinator does not serve after 1 s (kubernetes.start_seconds): StatefulSet "
+                "demo-coordinator: cannot make a pod, exceeded quota"));
+}
+
+TEST_F(SubmissionWaitTest, ACoordinatorThatSaysNothingElseHasItsLogQuoted) {
+  On(kGetParts, List({kStory, StoryPod(), Pod("demo-coordinator-0", R"({"phase":"Running"})")}));
+  On("*logs demo-coordinator-0 --container=satrap --tail=3", "begins\nerror: no hard links\n");
+  EXPECT_EQ(Submit(RunWith("start_seconds: 1")).AwaitCoordinator(),
+            absl::DeadlineExceededError(
+                "the coordinator does not serve after 1 s (kubernetes.start_seconds): its log "
+                "ends with begins error: no hard links"));
+}
+
+TEST_F(SubmissionWaitTest, ACoordinatorThatRefusesToBeginIsToldByTheJobOfTheRun) {
+  const std::string failed =
+      R"({"kind":"Job","metadata":{"name":"demo"},"status":{"conditions":[{"type":"Failed","status":"True"}]}})";
+  const std::string last_words = Pod(
+      "demo-x",
+      R"({"phase":"Failed","containerStatuses":[{"state":{"terminated":{"message":"/runs has no hard links\n"}}}]})",
+      LabelsOf("story"));
+  On(kGetParts, List({failed, last_words, Pod("demo-coordinator-0", R"({"phase":"Running"})")}));
+  EXPECT_EQ(
+      Submit(RunWith()).AwaitCoordinator(),
+      absl::FailedPreconditionError("the coordinator does not begin: /runs has no hard links"));
+}
+
+TEST_F(SubmissionWaitTest, WithoutAnAnswerOfTheClusterNothingIsKnown) {
+  On(kGetParts, {"", 1, "the network is away\n", false});
+  EXPECT_TRUE(absl::IsUnavailable(Submit(RunWith("start_seconds: 1")).AwaitCoordinator()));
+}
+
+TEST_F(SubmissionWaitTest, ARunThatIsDeletedMeanwhileEndsTheWait) {
+  On(kGetParts, kNothing);
+  EXPECT_EQ(Submit(RunWith()).AwaitCoordinator(), absl::NotFoundError("the run demo was deleted"));
+}
+
+TEST_F(SubmissionWaitTest, WaitsUntilAllPodsRunOrTheRunHasEnded) {
+  const std::string set =
+      absl::StrCat(R"({"kind":"StatefulSet","metadata":{"name":"demo-nn-worker","uid":"s")",
+                   LabelsOf("nn-worker"), R"(},"spec":{"replicas":1}})");
+  const auto worker = [](const std::string& status) {
+    return Pod("demo-nn-worker-0", status, LabelsOf("nn-worker"));
+  };
+  On("*get events*", kNothing);
+  On(kGetParts, {List({kStory, StoryPod(), set}), 0, "", true});
+  On(kGetParts, {List({kStory, StoryPod(), set, worker(kPending)}), 0, "", true});
+  On(kGetParts, {List({kStory, set, worker(kReady)}), 0, "", true});
+  On(kGetParts, {List({kStory, StoryPod(), set, worker(R"({"phase":"Running"})")}), 0, "", true});
+  Submission submission = Submit(RunWith());
+  EXPECT_EQ(submission.AwaitPods(), absl::OkStatus());
+  EXPECT_THAT(said_, ElementsAre("demo-nn-worker-0: Pending, no node"));
+  EXPECT_THAT(Calls(), Contains(HasSubstr("get jobs.batch,statefulsets.apps,pods")).Times(4));
+  const std::string complete =
+      R"({"kind":"Job","metadata":{"name":"demo"},"status":{"conditions":[{"type":"Complete","status":"True"}]}})";
+  On(kGetParts, {List({complete, set}), 0, "", true});
+  EXPECT_EQ(submission.AwaitPods(), absl::OkStatus());
+  // The run itself ends if it has not all its pods in time.
+  On(kGetParts, List({kStory, StoryPod(), set}));
+  EXPECT_EQ(Submit(RunWith("start_seconds: 1")).AwaitPods(), absl::OkStatus());
+}
+
+TEST_F(SubmissionWaitTest, ASignalEndsTheWait) {
+  On(kGetParts, List({kStory, StoryPod(), Pod("demo-coordinator-0", R"({"phase":"Pending"})")}));
+  signal_ = 2;
+  EXPECT_TRUE(absl::IsCancelled(Submit(RunWith()).AwaitCoordinator()));
+  EXPECT_EQ(Calls().size(), 1u);
+}
+
+}  // namespace
+}  // namespace satrap

@@ -1,0 +1,32 @@
+// Training in 16 bits on the CPU.
+
+#include <string>
+
+#include "absl/strings/match.h"
+#include "gmock/gmock.h"
+#include "tests/integration/run_fixture.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+class PrecisionTest : public RunFixture {};
+
+// Which CPU the test runs on is not known, so the log may name any of the ways. With AMX, oneDNN is
+// asked for each product, and each answer is logged.
+TEST_F(PrecisionTest, ARunInBf16LearnsAndSaysHowItMultiplies) {
+  const CommandEnd end = Satrap(
+      {"train", WriteJob(20000), "--run_dir", Path("run"), "--set", "nn_worker.precision=BF16"});
+  ASSERT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_GT(JsonNumber(ReadFile(Path("run/report.json")), "test.auc"), 0.6);
+  const std::string log = ReadFile(Path("run/logs/nn_worker_0.log"));
+  EXPECT_THAT(log, AnyOf(HasSubstr("multiplies BF16 values with A"),
+                         HasSubstr("rounds values to 16 bits and multiplies them in f32")));
+  const bool has_amx = absl::StrContains(log, "multiplies BF16 values with AMX");
+  EXPECT_EQ(absl::StrContains(log, "multiplies BF16 values product="), has_amx) << log;
+}
+
+}  // namespace
+}  // namespace satrap

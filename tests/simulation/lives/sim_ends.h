@@ -1,0 +1,69 @@
+// What the log of a run must say about its submissions, its ends, and processes that go elsewhere:
+//
+//   - an END is of the submission that it ends, and no generation of that submission follows it;
+//   - the same holds after a cut with which a generation left for a stop, but for its END;
+//   - a submission begins with a resume, one resume for each, and only if somebody has made it;
+//   - the run is stopped only if somebody has asked for that;
+//   - whoever was told that the run has ended finds that in the log;
+//   - a generation that follows one that has moved is no restart after a failure, and no other
+//     generation is called one that follows a move.
+//
+// Not thread-safe: it lives on the SimLoop's thread.
+
+#ifndef SATRAP_TESTS_SIMULATION_LIVES_SIM_ENDS_H_
+#define SATRAP_TESTS_SIMULATION_LIVES_SIM_ENDS_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+
+#include "absl/types/optional.h"
+#include "proto/control.pb.h"
+#include "proto/run_log.pb.h"
+
+namespace satrap::simulation {
+
+class SimEnds {
+ public:
+  // `violated` is called for each broken promise.
+  explicit SimEnds(std::function<void(std::string)> violated) : violated_(std::move(violated)) {}
+
+  // Somebody has made submission number `submission` of the run. Unless this is called, submissions
+  // are counted by who makes them, as by launchers.
+  void OnSubmission(uint64_t submission) { made_ = submission; }
+  void OnStopWish() { stop_wished_ = true; }
+  // A member was told that its generation is over since a process has moved. `is_known`: the next
+  // coordinator learns of it. It may not if the coordinator itself goes, and the log does not take
+  // that.
+  void OnMoved(uint64_t generation, bool is_known = true);
+  // A member of the generation was told that the run has ended so. Call when the log was read.
+  void OnEndTold(uint64_t generation, RunState state);
+
+  bool left_for_stop() const { return left_for_stop_; }
+  // Reads the log anew, entry by entry.
+  void Begin();
+  void Read(const RunLogEntry& entry);
+
+ private:
+  void ReadGeneration(const GenerationEntry& entry);
+
+  const std::function<void(std::string)> violated_;
+  uint64_t made_ = 0;  // 0: not known
+  bool stop_wished_ = false;
+  std::set<uint64_t> moved_;           // generations, if the next one must know of it
+  std::set<uint64_t> may_have_moved_;  // generations, as members or the log said
+  // State of the reading.
+  uint64_t generation_ = 0;
+  uint64_t submission_ = 0;
+  absl::optional<RunState> end_;        // of the newest submission
+  std::map<uint64_t, RunState> ended_;  // generations that were the last of a submission
+  bool left_for_stop_ = false;          // the newest entry is such a cut
+  bool left_for_move_ = false;          // the newest entry is such a cut, or LEFT
+  bool just_began_ = false;             // the newest entry begins a generation
+};
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_LIVES_SIM_ENDS_H_

@@ -1,0 +1,58 @@
+#include "tests/simulation/lives/sim_submissions.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/run_log.h"
+
+namespace satrap::simulation {
+
+SimSubmissions::SimSubmissions(const DeathPlan& deaths, const Fault* fault, SimEnds* ends,
+                               std::function<void(std::string)> violated)
+    : deaths_(deaths), fault_(fault), ends_(ends), violated_(std::move(violated)) {
+  if (deaths_.in_pods) ends_->OnSubmission(submission_);
+}
+
+void SimSubmissions::Fill(FileSystem* disk, ClaimRequest* request) {
+  if (deaths_.in_pods) {
+    if (request->next_job && !failed_) ends_->OnSubmission(++submission_);
+    request->submission = submission_;
+  }
+  Plant(disk, /*is_stale=*/false, request);
+}
+
+void SimSubmissions::Plant(FileSystem* disk, bool is_stale, ClaimRequest* request) const {
+  if (fault_ == nullptr || fault_->claim == nullptr) return;
+  const auto log = RunLog::Open(request->job.run_dir(), disk);
+  if (log.ok()) fault_->claim(*log, is_stale, request);
+}
+
+void SimSubmissions::WakeStale(int life, ClaimRequest request, FileSystem* disk) {
+  if (submission_ == 1 || !deaths_.HasStaleCoordinator(life)) return;
+  request.submission = submission_ - 1;
+  request.writer = ~request.writer - 1;
+  Plant(disk, /*is_stale=*/true, &request);
+  const auto claimed = ClaimGeneration(request, disk);
+  // A disk that fails gives errors.
+  if (!claimed.ok() || claimed->superseded) return;
+  violated_(absl::StrCat("a coordinator of submission ", submission_ - 1, " has generation ",
+                         claimed->generation, " of submission ", claimed->submission));
+}
+
+void SimSubmissions::CheckRestarts(const std::vector<RunLogEntry>& entries) {
+  int without_cut = 0;
+  for (const RunLogEntry& entry : entries) {
+    // The count begins anew in two cases: when the run is resumed, because a person has looked at
+    // the run, and when a job that could not begin is dropped, because that loses no work. A move
+    // loses no work either, so it does not count.
+    const bool is_resumed = entry.generation().began() == BEGAN_RESUME;
+    if (entry.has_cut() || is_resumed || entry.has_dropped()) without_cut = 0;
+    if (entry.has_generation() && entry.generation().began() != BEGAN_MOVED) ++without_cut;
+  }
+  if (without_cut > deaths_.max_restarts + 2) {  // "scale" and "scaled" are two entries
+    violated_(absl::StrCat(without_cut, " generations without a cut, with max_restarts ",
+                           deaths_.max_restarts));
+  }
+}
+
+}  // namespace satrap::simulation

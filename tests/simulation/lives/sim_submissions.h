@@ -1,0 +1,53 @@
+// Which submission of the run the coordinators of a world belong to, and how often the run may
+// begin without progress.
+//
+// Not thread-safe: it lives on the SimLoop's thread.
+
+#ifndef SATRAP_TESTS_SIMULATION_LIVES_SIM_SUBMISSIONS_H_
+#define SATRAP_TESTS_SIMULATION_LIVES_SIM_SUBMISSIONS_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "common/file/file_system.h"
+#include "deploy/coordinator/claim/generation_claim.h"
+#include "proto/run_log.pb.h"
+#include "tests/simulation/lives/sim_deaths.h"
+#include "tests/simulation/lives/sim_ends.h"
+#include "tests/simulation/plants/sim_fault.h"
+
+namespace satrap::simulation {
+
+class SimSubmissions {
+ public:
+  // Nothing is owned; `fault` may be null. `violated` is called for each broken promise.
+  SimSubmissions(const DeathPlan& deaths, const Fault* fault, SimEnds* ends,
+                 std::function<void(std::string)> violated);
+
+  // Fills in the submission of a coordinator that is about to claim, and lets the fault change what
+  // it asks for. A claim that follows a failed one belongs to the same submission.
+  void Fill(FileSystem* disk, ClaimRequest* request);
+  void OnClaimed() { failed_ = false; }
+  void OnClaimFailed() { failed_ = true; }
+  // A coordinator of the submission before wakes up beside life `life`: it must claim nothing.
+  void WakeStale(int life, ClaimRequest request, FileSystem* disk);
+
+  // Checks that a run that makes no cuts does not go on for ever.
+  void CheckRestarts(const std::vector<RunLogEntry>& entries);
+
+ private:
+  void Plant(FileSystem* disk, bool is_stale, ClaimRequest* request) const;
+
+  const DeathPlan deaths_;
+  const Fault* const fault_;
+  SimEnds* const ends_;
+  const std::function<void(std::string)> violated_;
+  uint64_t submission_ = 1;
+  bool failed_ = false;
+};
+
+}  // namespace satrap::simulation
+
+#endif  // SATRAP_TESTS_SIMULATION_LIVES_SIM_SUBMISSIONS_H_
