@@ -146,7 +146,8 @@ bool RoleRuntime::Rep::ReportFailure(absl::Status status) {
   return true;
 }
 
-// How long the control thread may wait for a signal or a Wake; -1 if it has nothing else to do.
+// How long the control thread may wait for a signal or a Wake; -1 if it has nothing else to do but
+// to give signs of life.
 int64_t RoleRuntime::Rep::WaitMs(int64_t now_ms) {
   MutexLock lock(&mutex);
   if (state == FINISHED) {
@@ -161,9 +162,12 @@ int64_t RoleRuntime::Rep::WaitMs(int64_t now_ms) {
 void RoleRuntime::Rep::Control() {
   int64_t before_ms = MonotonicMs();
   while (true) {
+    // Here, and by no thread of its own: if this one hangs, the process is of no use.
+    life.Give();
     const int64_t wait_ms = WaitMs(before_ms);
     pollfd fds[] = {{signal_fd, POLLIN, 0}, {wake_fd, POLLIN, 0}};
-    poll(fds, 2, static_cast<int>(wait_ms));
+    const bool waits_long = wait_ms < 0 || wait_ms > kLifeSignPeriodMs;
+    poll(fds, 2, static_cast<int>(waits_long ? kLifeSignPeriodMs : wait_ms));
     const int64_t now_ms = MonotonicMs();
     if (wait_ms < 0) {
       last_answer_ms = now_ms;  // no answer was due

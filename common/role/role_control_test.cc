@@ -1,16 +1,25 @@
 // Tests how a role's control thread handles wrong answers, and missing ones. role_runtime_test.cc
 // tests the ends of a role, role_signals_test.cc signals.
 
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
+#include <string>
+#include <thread>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
+#include "common/life/life_sign.h"
 #include "common/role/testing/role_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
 namespace {
+
+constexpr int kSignPatienceMs = 60000;
 
 TEST_F(RoleRuntimeTest, AWishToStopThatIsLostIsMadeAgain) {
   EXPECT_EXIT(RunCase(
@@ -46,6 +55,79 @@ TEST_F(RoleRuntimeTest, AWishToStopThatIsRefusedIsMadeOnceAndLogged) {
                 100, absl::FailedPreconditionError("a change of size is under way already"));
           }),
       ::testing::ExitedWithCode(kExitEchoStartAgain), "a change of size is under way already");
+}
+
+// A pipe for signs of life, and the flag that names it.
+struct LifePipe {
+  LifePipe() {
+    if (pipe2(ends, O_CLOEXEC) != 0) abort();
+  }
+  std::string Flag() const { return absl::StrCat("--alive=", ends[1]); }
+  // Takes what is in the pipe, and waits up to `timeout_ms` for it; false if nothing comes.
+  bool Take(int timeout_ms) const {
+    pollfd waited = {ends[0], POLLIN, 0};
+    char bytes[4096];
+    return poll(&waited, 1, timeout_ms) == 1 && read(ends[0], bytes, sizeof(bytes)) > 0;
+  }
+  int ends[2];
+};
+
+// A role that looks for its coordinator; exits with 4 after some signs of life.
+void LookForACoordinatorAndCountSigns() {
+  const LifePipe life;
+  std::thread([&life] {
+    for (int i = 0; i < 3; ++i) {
+      if (!life.Take(kSignPatienceMs)) abort();
+    }
+    _exit(4);
+  }).detach();
+  std::vector<std::string> args = {"nn_worker", "--coordinator=unix:nobody", life.Flag()};
+  std::vector<char*> argv;
+  for (std::string& arg : args) argv.push_back(arg.data());
+  RunRole(NN_WORKER, static_cast<int>(argv.size()), argv.data(),
+          [](RoleRuntime&) { return absl::OkStatus(); });
+}
+
+TEST_F(RoleRuntimeTest, ARoleThatFindsNoCoordinatorGivesSignsOfLife) {
+  EXPECT_EXIT(LookForACoordinatorAndCountSigns(), ::testing::ExitedWithCode(4), "");
+}
+
+TEST_F(RoleRuntimeTest, ARoleGivesSignsOfLifeBeforeAndAfterItJoins) {
+  EXPECT_EXIT(
+      {
+        const LifePipe life;
+        RunCase(
+            [&life](RoleRuntime& runtime, FakeCoordinator&) {
+              for (int i = 0; i < 2; ++i) {
+                if (!life.Take(kSignPatienceMs)) abort();
+              }
+              RETURN_IF_ERROR(runtime.Join());
+              for (int i = 0; i < 3; ++i) {
+                if (!life.Take(kSignPatienceMs)) abort();
+              }
+              return FinishRole(runtime);
+            },
+            nullptr, {life.Flag()});
+      },
+      ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(RoleRuntimeTest, ARoleWhoseHeartbeatsHangGivesNoSignOfLife) {
+  EXPECT_EXIT(
+      {
+        const LifePipe life;
+        RunCase(
+            [&life](RoleRuntime& runtime, FakeCoordinator&) -> absl::Status {
+              const auto progress = runtime.SetProgressSource([&life](HeartbeatRequest*) {
+                // On the thread of the heartbeats, so what comes now is another thread's.
+                life.Take(0);
+                _exit(life.Take(2 * kLifeSignPeriodMs) ? 3 : 4);
+              });
+              while (true) pause();
+            },
+            nullptr, {life.Flag()});
+      },
+      ::testing::ExitedWithCode(4), "");
 }
 
 TEST_F(RoleRuntimeTest, AFailureOfWhichNobodyHearsExits75AndIsLeft) {

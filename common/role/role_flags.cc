@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/config/text_format.h"
+#include "common/life/life_sign.h"
 
 namespace satrap {
 
@@ -17,6 +18,7 @@ std::vector<Flag> RoleFlags::Table() {
       TextFlag("listen", "ADDRESS", "where this role serves", &listen),
       TextFlag("advertise", "ADDRESS", "where peers reach it (default: --listen)", &advertise),
       TextFlag("ending", "PATH", "the file in which it leaves its Ending", &ending),
+      AliveFlag(&alive),
       TextFlag("metrics", "IP:PORT", "where it serves metrics (default: a port of this machine)",
                &metrics),
   };
@@ -42,6 +44,7 @@ std::vector<Flag> CoordinatorFlags::Table() {
       MayBeEmpty(std::move(how)),
       MayBeEmpty(TextFlag("cause", "TEXT", "the text of that Ending", &cause)),
       TextFlag("ending", "PATH", "the file in which it leaves its Ending", &ending),
+      AliveFlag(&alive),
       TextFlag("metrics", "IP:PORT", "where it serves metrics (default: nowhere)", &metrics),
   };
 }

@@ -29,6 +29,7 @@ struct RoleFlags {
   // for it this is the host name or IP address that collectives bind to.
   std::string advertise;
   std::string ending;  // the file in which this process leaves its Ending (ending.h); empty: none
+  int alive = -1;      // the pipe into which it gives signs of life (life_sign.h); -1: none
   // Where it serves its metrics, IP:PORT; empty: at a port of this machine that no other reaches.
   std::string metrics;
   std::vector<Flag> Table();
@@ -58,6 +59,7 @@ struct CoordinatorFlags {
   Ending ended;
   std::string cause;
   std::string ending;   // as in RoleFlags
+  int alive = -1;       // as in RoleFlags
   std::string metrics;  // where it serves its metrics, IP:PORT; empty: nowhere
   int role_index = 0;   // not used: there is one coordinator
   std::vector<Flag> Table();

@@ -17,6 +17,7 @@
 #include "common/chunk/chunk.h"
 #include "common/chunk/chunk_memory.h"
 #include "common/chunk/chunked_handler.h"
+#include "common/life/life_sign.h"
 #include "common/role/ending.h"
 #include "common/role/random_id.h"
 #include "common/role/role_runtime.h"
@@ -35,6 +36,7 @@ struct RoleRuntime::Rep {
         flags(flags),
         name(MemberName(role, flags.role_index)),
         logger(std::move(logger)),
+        life(flags.alive),
         metrics(std::string(RoleName(role)), flags.role_index) {}
   ~Rep();
 
@@ -68,6 +70,7 @@ struct RoleRuntime::Rep {
   const RoleFlags flags;
   const std::string name;
   const Logger logger;
+  const LifeSign life;
   MetricsRegistry metrics;
   std::unique_ptr<MetricsServer> metrics_server;
   const uint64_t incarnation = RandomId();

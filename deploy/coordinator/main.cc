@@ -50,6 +50,7 @@
 #include "common/checkpoint/storage_check.h"
 #include "common/file/file_system.h"
 #include "common/file/mount_name.h"
+#include "common/life/life_sign.h"
 #include "common/log/log.h"
 #include "common/metrics/metrics.h"
 #include "common/refusal/refusal.h"
@@ -148,7 +149,8 @@ void AskToLeave(CoordinatorEngine* engine, bool in_pods, const Logger& logger) {
 
 // Serves until the generation is over and all members know it, or until a signal ends it. Returns
 // the last state.
-RunState ServeGeneration(CoordinatorEngine* engine, bool in_pods, const Logger& logger) {
+RunState ServeGeneration(CoordinatorEngine* engine, bool in_pods, const LifeSign& life,
+                         const Logger& logger) {
   const sigset_t signals = StopSignals();
   bool asked_to_leave = false;
   RunState state = STARTING;
@@ -156,7 +158,9 @@ RunState ServeGeneration(CoordinatorEngine* engine, bool in_pods, const Logger& 
   int64_t known_ms = 0;
   while (true) {
     const int signal = NextSignal(signals);
+    // After a call of the engine: if that hangs, the process is of no use.
     const StatusAnswer status = engine->Status();
+    life.Give();
     if (status.state() != state) {
       logger.Info("the run has changed its state",
                   {{"state", RunState_Name(status.state())}, {"reason", status.ending().text()}});
@@ -197,22 +201,23 @@ struct Exit {
 
 // Serves what a later submission has taken over.
 absl::StatusOr<Exit> ServeWaiting(const ClaimedGeneration& last, const CoordinatorFlags& flags,
-                                  const Logger& logger) {
+                                  const LifeSign& life, const Logger& logger) {
   WaitingCoordinator waiting(last);
   ASSIGN_OR_RETURN(auto server,
                    rpc::GrpcServer::Start(flags.listen, rpc::EndpointOptions(),
                                           {rpc::GrpcServer::Service{kMethods, &waiting}}));
   logger.Info(waiting.why().text());
   const sigset_t signals = StopSignals();
-  while (NextSignal(signals) == 0) {
-  }
+  while (NextSignal(signals) == 0) life.Give();
   server->Shutdown(/*deadline_ms=*/200);
   return Exit{0, waiting.why()};
 }
 
 // Serves that no generation of this submission can begin.
 absl::StatusOr<Exit> ServeRefusal(const Ending& why, const CoordinatorFlags& flags,
-                                  const Logger& logger) {
+                                  const LifeSign& life, const Logger& logger) {
+  // Nothing here may hang but the run's folder, without which the refusal is served all the same.
+  const LifeSignThread meanwhile(&life);
   RefusingCoordinator refusing(static_cast<uint64_t>(flags.submission), why);
   ASSIGN_OR_RETURN(auto server,
                    rpc::GrpcServer::Start(flags.listen, rpc::EndpointOptions(),
@@ -275,7 +280,12 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   CoordinatorOptions options;
   options.writer = RandomId();
   options.in_pods = flags.submission > 0;
-  absl::StatusOr<ClaimedGeneration> claimed = Claim(flags, options.writer);
+  const LifeSign life(flags.alive);
+  absl::StatusOr<ClaimedGeneration> claimed = [&] {
+    // Reading a log and its cuts may take long.
+    const LifeSignThread meanwhile(&life);
+    return Claim(flags, options.writer);
+  }();
   if (absl::IsAlreadyExists(claimed.status()) || absl::IsAborted(claimed.status())) {
     const std::string text = absl::StrCat("another coordinator has claimed the generation: ",
                                           claimed.status().message());
@@ -284,10 +294,10 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   }
   if (!claimed.ok() && options.in_pods) {
     const Ending refusal = FailureOf(COORDINATOR, 0, claimed.status());
-    if (NoRestartCures(refusal, Ending())) return ServeRefusal(refusal, flags, logger);
+    if (NoRestartCures(refusal, Ending())) return ServeRefusal(refusal, flags, life, logger);
   }
   RETURN_IF_ERROR(claimed.status());
-  if (claimed->superseded) return ServeWaiting(*claimed, flags, logger);
+  if (claimed->superseded) return ServeWaiting(*claimed, flags, life, logger);
   for (const std::string& warning : claimed->warnings) logger.Warning(warning);
   if (!claimed->judged_anew.empty()) logger.Info(claimed->judged_anew);
 
@@ -330,7 +340,7 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
     metrics_server->ShowReady();
   }
   logger.Info("waiting for members", {{"address", server->address()}});
-  const RunState state = ServeGeneration(&engine, options.in_pods, logger);
+  const RunState state = ServeGeneration(&engine, options.in_pods, life, logger);
   const Exit exit = ExitOf(state, engine);
   const bool disk_is_idle = WaitForFileWork(engine, logger);
   if (!disk_is_idle) {

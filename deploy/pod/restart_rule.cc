@@ -31,15 +31,16 @@ bool AsksForRestart(const RoleEnd& end) {
 }  // namespace
 
 RoleEnd EndOf(Role role, int index, int wait_status, const std::string& ending_path,
-              int64_t lived_ms) {
+              int64_t lived_ms, const std::string& how) {
   RoleEnd end;
   end.wait_status = wait_status;
+  end.how = how.empty() ? DescribeExit(wait_status) : how;
   end.lived_ms = lived_ms;
   const absl::optional<Ending> left = ReadEnding(ending_path);
   end.has_left = left.has_value();
-  end.ending = left.value_or(
-      EndingOf(WIFSIGNALED(wait_status) ? Ending::MEMBER_LOST : Ending::MEMBER_FAILED, role, index,
-               absl::StrCat(MemberName(role, index), " ", DescribeExit(wait_status))));
+  end.ending =
+      left.value_or(EndingOf(WIFSIGNALED(wait_status) ? Ending::MEMBER_LOST : Ending::MEMBER_FAILED,
+                             role, index, absl::StrCat(MemberName(role, index), " ", end.how)));
   if (!end.ending.has_before_ready()) end.ending.set_before_ready(lived_ms < kReadyMs);
   return end;
 }

@@ -30,15 +30,16 @@ namespace satrap {
 // How a process of a role has ended.
 struct RoleEnd {
   int wait_status = 0;  // waitpid's
+  std::string how;      // "was killed by signal 9 (Killed)"
   Ending ending;        // the Ending it wrote, or one made from its exit
   bool has_left = false;
   int64_t lived_ms = 0;
 };
 
 // The end of process `index` of `role`, with the ending that it has written to `ending_path`, if
-// any.
+// any. `how` says more of its exit than the status does; empty: DescribeExit's.
 RoleEnd EndOf(Role role, int index, int wait_status, const std::string& ending_path,
-              int64_t lived_ms);
+              int64_t lived_ms, const std::string& how = "");
 
 class RoleRestarts {
  public:

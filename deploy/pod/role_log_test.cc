@@ -1,6 +1,8 @@
 #include "deploy/pod/role_log.h"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,9 +10,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <string>
 
+#include "common/thread/clock.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -43,6 +47,14 @@ class RoleLogTest : public testing::Test {
     auto log = RoleLog::Open(At("logs/role.log"), limits, echo_);
     ASSERT_TRUE(log.ok()) << log.status();
     log_ = *std::move(log);
+  }
+  static bool Await(const std::function<bool()>& is_so) {
+    const int64_t deadline_ms = MonotonicMs() + kDrainMs;
+    while (!is_so()) {
+      if (MonotonicMs() > deadline_ms) return false;
+      poll(nullptr, 0, 10);
+    }
+    return true;
   }
   void Print(const std::string& text) {
     ASSERT_EQ(write(log_->input(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -115,7 +127,9 @@ TEST_F(RoleLogTest, TheLastErrorIsThatOfTheRoleWhichPrintedSinceItBegan) {
   EXPECT_EQ(log_->LastError(), "error: no such table");
 }
 
-TEST_F(RoleLogTest, AStdoutThatNobodyReadsStopsNeitherSayNorTheEnd) {
+// The thread takes what is printed, and then waits for stdout for ever. All that follows happens
+// before the reader of stdout goes: otherwise the file would have the line.
+TEST_F(RoleLogTest, AStdoutThatNobodyReadsStopsNeitherSayNorDrainNorTheEnd) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
   const std::string page(4096, 'x');
@@ -126,15 +140,20 @@ TEST_F(RoleLogTest, AStdoutThatNobodyReadsStopsNeitherSayNorTheEnd) {
   close(echo_);
   echo_ = ends[1];
   Open();
+  Print("printed\n");
+  ASSERT_TRUE(Await([&] {
+    int waiting = 1;
+    return ioctl(log_->input(), FIONREAD, &waiting) == 0 && waiting == 0;
+  })) << "the thread takes the line";
   for (int i = 0; i < 1000; ++i) log_->Say("said");
   log_->Drain(1);
-  // Unblock the thread, so that it no longer uses the descriptor when the test closes it.
+  log_.reset();
+  EXPECT_EQ(Read("logs/role.log"), "") << "the thread still waits for stdout";
+  // A write to the pipe now fails, and the thread goes on to the file and ends.
   const sighandler_t before = signal(SIGPIPE, SIG_IGN);
   close(ends[0]);
-  log_->Drain(kDrainMs);
-  log_.reset();
+  EXPECT_TRUE(Await([&] { return Read("logs/role.log") == "printed\n"; }));
   signal(SIGPIPE, before);
-  EXPECT_NE(Read("logs/role.log"), "");
 }
 
 }  // namespace

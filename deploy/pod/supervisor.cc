@@ -18,6 +18,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/types/optional.h"
 #include "common/base/check.h"
+#include "common/file/file_error.h"
 #include "common/refusal/refusal.h"
 #include "common/role/cause_table.h"
 #include "common/role/ending.h"
@@ -27,6 +28,8 @@
 #include "deploy/launcher/process/generation_cause.h"
 #include "deploy/launcher/process/run_progress.h"
 #include "deploy/launcher/process/submission_end.h"
+#include "deploy/pod/life_watch.h"
+#include "deploy/pod/memory_kills.h"
 
 namespace satrap {
 namespace {
@@ -37,6 +40,10 @@ constexpr int64_t kDrainMs = 1000;
 constexpr size_t kMostMessageBytes = 4096;
 constexpr int kSignalExit = 128;
 constexpr int kNotStarted = 127 << 8;  // the status of a shell that finds no program
+
+std::string Seconds(int64_t ms) {
+  return absl::StrFormat("%.1f s", static_cast<double>(ms) / 1000);
+}
 
 sigset_t SupervisorSignals() {
   sigset_t signals;
@@ -51,6 +58,7 @@ class Supervisor {
       : options_(options),
         name_(MemberName(options.role, options.index)),
         log_(log),
+        memory_kills_(options.proc_folder),
         coordinator_restarts_(options.max_restarts) {
     const sigset_t signals = SupervisorSignals();
     signal_fd_ = signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -84,23 +92,68 @@ class Supervisor {
     if (options_.role == COORDINATOR) RemoveRefusal(options_.run_dir, options_.submission);
     std::vector<std::string> command = options_.command;
     command.insert(command.end(), more_flags_.begin(), more_flags_.end());
+    // Each start has a pipe of its own: nothing that is left of the process before can give signs
+    // for this one.
+    int life[2];
+    if (pipe2(life, O_CLOEXEC | O_NONBLOCK) != 0) return NotStarted(FileError("start", command[0]));
+    command.push_back(absl::StrCat("--alive=", life[1]));
+    const int64_t kills_before = memory_kills_.Count();
     const int64_t started_ms = MonotonicMs();
-    const absl::StatusOr<ChildProcess> child = ChildProcess::Start(command, log_->input());
+    const absl::StatusOr<ChildProcess> child =
+        ChildProcess::Start(command, log_->input(), /*inherited=*/life[1]);
+    close(life[1]);
     if (!child.ok()) {
-      RoleEnd end;
-      end.wait_status = kNotStarted;
-      end.ending = FailureOf(options_.role, options_.index, child.status());
-      end.ending.set_before_ready(true);
-      end.has_left = true;
-      return end;
+      close(life[0]);
+      return NotStarted(child.status());
     }
     pid_ = child->pid();
     wait_status_.reset();
-    while (!wait_status_.has_value()) TakeSignals(/*timeout_ms=*/-1);
+    const absl::optional<int64_t> silent_ms = AwaitEnd(life[0], started_ms);
+    close(life[0]);
     pid_ = 0;
     log_->Drain(kDrainMs);
     return EndOf(options_.role, options_.index, *wait_status_, options_.ending_path,
-                 MonotonicMs() - started_ms);
+                 MonotonicMs() - started_ms, HowItEnded(silent_ms, kills_before));
+  }
+
+  RoleEnd NotStarted(const absl::Status& error) const {
+    RoleEnd end;
+    end.wait_status = kNotStarted;
+    end.ending = FailureOf(options_.role, options_.index, error);
+    end.ending.set_before_ready(true);
+    end.has_left = true;
+    return end;
+  }
+
+  // Waits until the role has ended, and kills it if it shows no life: then returns for how long it
+  // had shown none. `life` is the end of its pipe that is read.
+  absl::optional<int64_t> AwaitEnd(int life, int64_t started_ms) {
+    LifeWatch watch(options_.life, started_ms);
+    absl::optional<int64_t> silent_ms;
+    while (!wait_status_.has_value()) {
+      TakeSignals(LifeWatch::kTickMs);
+      watch.OnWake(MonotonicMs());
+      char signs[256];
+      while (read(life, signs, sizeof(signs)) > 0) watch.OnSign();
+      if (wait_status_.has_value() || silent_ms.has_value() || !watch.IsSilent()) continue;
+      silent_ms = watch.LimitMs();
+      log_->Say(
+          absl::StrCat(name_, " has shown no life for ", Seconds(*silent_ms), "; it is killed"));
+      kill(pid_, SIGKILL);
+    }
+    return silent_ms;
+  }
+
+  // What the status alone does not say of a SIGKILL; empty if there is nothing to add.
+  std::string HowItEnded(absl::optional<int64_t> silent_ms, int64_t kills_before) const {
+    if (!WIFSIGNALED(*wait_status_) || WTERMSIG(*wait_status_) != SIGKILL) return "";
+    if (silent_ms.has_value()) {
+      return absl::StrCat("showed no life for ", Seconds(*silent_ms), " and was killed");
+    }
+    if (memory_kills_.Count() == kills_before) return "";
+    const absl::optional<int64_t> limit = memory_kills_.LimitBytes();
+    return absl::StrCat(DescribeExit(*wait_status_), " because the container's memory was used up",
+                        limit.has_value() ? absl::StrCat(" (limit: ", *limit, " bytes)") : "");
   }
 
   // Waits for `pause_ms`, but only until a signal asks for the end.
@@ -138,16 +191,16 @@ class Supervisor {
   int64_t PauseAfter(const RoleEnd& end) {
     std::string text = end.ending.text();
     if (end.has_left && end.wait_status != kNotStarted) {
-      text = absl::StrCat(name_, " ", DescribeExit(end.wait_status), ": ", text);
+      text = absl::StrCat(name_, " ", end.how, ": ", text);
     }
-    const int64_t pause_ms =
+    const int64_t pause_of_rule_ms =
         options_.role == COORDINATOR ? PauseOfCoordinator(end) : role_restarts_.PauseMs(end);
+    const int64_t pause_ms = std::max(pause_of_rule_ms, options_.least_pause_ms);
     // A process cannot log its own SIGKILL, so its last line is unrelated.
     const bool killed = WIFSIGNALED(end.wait_status) && WTERMSIG(end.wait_status) == SIGKILL;
     const std::string last = killed || end.has_left ? "" : log_->LastError();
     const std::string says = last.empty() ? "" : absl::StrCat("\nit says: ", last);
-    const std::string when =
-        pause_ms == 0 ? "" : absl::StrFormat(" in %.1f s", static_cast<double>(pause_ms) / 1e3);
+    const std::string when = pause_ms == 0 ? "" : absl::StrCat(" in ", Seconds(pause_ms));
     Leave(absl::StrCat(text, "; it is started again", when, says));
     return pause_ms;
   }
@@ -194,6 +247,7 @@ class Supervisor {
   const SupervisorOptions options_;
   const std::string name_;
   RoleLog* const log_;
+  const MemoryKills memory_kills_;
   int signal_fd_ = -1;
   pid_t pid_ = 0;  // the pid of the running role; 0: none runs
   absl::optional<int> wait_status_;

@@ -4,7 +4,9 @@
 // It is process 1 of its container, so it also reaps processes whose parents have ended. It passes
 // SIGTERM and SIGINT on to the role, which continues to serve until it may end. Then the supervisor
 // ends, too, with the exit code 128 plus the signal's number. If the supervisor is killed, so is
-// the role. If a role cannot be started, that is treated as an end of the role.
+// the role. If a role cannot be started, that is treated as an end of the role. A role that shows
+// no sign of life any more (life_watch.h) is killed. The log says so if a role was killed because
+// the container's memory was used up (memory_kills.h).
 //
 // A coordinator that refuses to begin twice in a row, with a cause that no restart cures, is still
 // started again, but its supervisor leaves the cause for the run's Jobs (refusal.h).
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "deploy/pod/life_watch.h"
 #include "deploy/pod/restart_rule.h"
 #include "deploy/pod/role_log.h"
 #include "proto/control.pb.h"
@@ -34,6 +37,10 @@ struct SupervisorOptions {
   std::string run_dir;
   uint64_t submission = 1;
   int max_restarts = 0;
+
+  LifeLimits life;
+  std::string proc_folder = "/proc/self";  // where the container's cgroup is looked up
+  int64_t least_pause_ms = 0;  // before each start but the first, whatever the rule says
 };
 
 // Supervises until a signal asks for the end; returns the exit code. `log` is not owned. Blocks

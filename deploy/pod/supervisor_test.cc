@@ -59,9 +59,12 @@ class SupervisorTest : public testing::Test {
     text << file.rdbuf();
     return text.str();
   }
-  // Each start of the script adds a line with its arguments to the file "starts".
+  // Each start of the script adds a line with its arguments to the file "starts". A script can call
+  // `sign`, which gives a sign of life.
   void Start(const std::string& script) {
     std::ofstream(At("role")) << "#!/bin/sh\ncd '" << root_ << "'\necho \"$*\" >>starts\n"
+                              << "for last; do :; done\n"
+                              << "sign() { echo >/proc/self/fd/${last#--alive=}; }\n"
                               << script << "\n";
     ASSERT_EQ(chmod(At("role").c_str(), 0755), 0);
     options_.command = {At("role"), "--flag"};
@@ -143,8 +146,10 @@ TEST_F(SupervisorTest, TheRoleGetsTheSignalAndServesAsLongAsItLikes) {
 }
 
 TEST_F(SupervisorTest, ASignalDuringAPauseEndsItAtOnce) {
+  // Longer than the test may take.
+  options_.least_pause_ms = 3600000;
   Start("exit 1");
-  ASSERT_TRUE(AwaitText("message", "in 5.0 s"));
+  ASSERT_TRUE(AwaitText("message", "in 3600.0 s"));
   EXPECT_EQ(End(SIGINT), 130);
   EXPECT_EQ(Starts(), 1);
   EXPECT_THAT(Read("log"), HasSubstr("gets signal 2"));
@@ -157,6 +162,63 @@ TEST_F(SupervisorTest, TheContainersMessageSaysWhatTheRoleSaidLast) {
   EXPECT_EQ(Read("message"),
             "embedding_ps 1 exited with code 1; it is started again in 5.0 s\n"
             "it says: error: no such table");
+}
+
+// A process cannot log its own SIGKILL.
+TEST_F(SupervisorTest, TheLastLineOfARoleThatWasKilledHasNothingToDoWithIt) {
+  Start("[ $(wc -l <starts) -eq 2 ] && exec sleep 1000\necho 'error: of long ago'\nkill -KILL $$");
+  ASSERT_TRUE(AwaitText("log", "---- start 2"));
+  EXPECT_EQ(Read("message"), "embedding_ps 1 was killed by signal 9 (Killed); it is started again");
+}
+
+TEST_F(SupervisorTest, ARoleThatIsStoppedForGoodIsKilledAndStartedAgain) {
+  options_.life.silence_ms = 100;
+  Start("[ $(wc -l <starts) -eq 2 ] && exec sleep 1000\nsign\nkill -STOP $$");
+  ASSERT_TRUE(AwaitText("log", "---- start 2"));
+  EXPECT_THAT(Read("log"), HasSubstr("embedding_ps 1 has shown no life for 0.1 s; it is killed\n"));
+  EXPECT_EQ(Read("message"),
+            "embedding_ps 1 showed no life for 0.1 s and was killed; it is started again");
+}
+
+TEST_F(SupervisorTest, ARoleThatIsStoppedBeforeItsFirstSignIsKilledLater) {
+  options_.life.silence_ms = 100;
+  options_.life.first_sign_ms = 1100;
+  Start("[ $(wc -l <starts) -eq 2 ] && sign && exec sleep 1000\nkill -STOP $$");
+  ASSERT_TRUE(AwaitText("log", "---- start 2"));
+  EXPECT_THAT(Read("message"), HasSubstr("showed no life for 1.1 s and was killed"));
+}
+
+TEST_F(SupervisorTest, WhatIsLeftOfTheProcessBeforeGivesNoSigns) {
+  options_.life.silence_ms = 100;
+  Start(
+      "case $(wc -l <starts) in\n"
+      "1) while sign 2>>errors; do sleep 0.02; done &\nexit 75 ;;\n"
+      "2) sign\nkill -STOP $$ ;;\n"
+      "esac\nexec sleep 1000");
+  ASSERT_TRUE(AwaitText("log", "---- start 3"));
+  EXPECT_THAT(Read("message"), HasSubstr("showed no life"));
+}
+
+TEST_F(SupervisorTest, ARoleThatWasKilledForWantOfMemoryIsToldFromOthers) {
+  std::filesystem::create_directory(At("proc"));
+  std::ofstream(At("proc/mountinfo"))
+      << "31 25 0:27 / " << root_ << "/cgroup ro - cgroup cgroup rw,memory\n";
+  std::ofstream(At("proc/cgroup")) << "5:memory:/\n";
+  std::filesystem::create_directory(At("cgroup"));
+  std::ofstream(At("cgroup/memory.oom_control")) << "oom_kill 3\n";
+  std::ofstream(At("cgroup/memory.limit_in_bytes")) << "1048576\n";
+  options_.proc_folder = At("proc");
+  Start(
+      "case $(wc -l <starts) in\n"
+      "1) echo 'oom_kill 4' >cgroup/memory.oom_control\nkill -KILL $$ ;;\n"
+      "2) kill -KILL $$ ;;\n"
+      "esac\nexec sleep 1000");
+  ASSERT_TRUE(AwaitText("log", "---- start 3"));
+  EXPECT_THAT(
+      Read("log"),
+      AllOf(HasSubstr("embedding_ps 1 was killed by signal 9 (Killed) because the container's "
+                      "memory was used up (limit: 1048576 bytes); it is started again\n"),
+            HasSubstr("embedding_ps 1 was killed by signal 9 (Killed); it is started again in")));
 }
 
 TEST_F(SupervisorTest, AnEndingSaysMoreThanTheExit) {
@@ -208,7 +270,7 @@ TEST_F(SupervisorTest, TheNextCoordinatorIsToldWhyTheGenerationEnded) {
   LeaveEnding(At("left"), EndingOf(Ending::MEMBER_LOST, NN_WORKER, 1, "nn_worker 1 is silent"));
   Start("[ $(wc -l <starts) -eq 1 ] && cp left ending && exit 75\necho is up\nexec sleep 1000");
   ASSERT_TRUE(AwaitText("log", "is up"));
-  EXPECT_THAT(Read("starts"), AllOf(HasSubstr("--flag\n--flag --ended="), HasSubstr("MEMBER_LOST"),
+  EXPECT_THAT(Read("starts"), AllOf(HasSubstr("\n--flag --ended="), HasSubstr("MEMBER_LOST"),
                                     HasSubstr("--cause=nn_worker 1 is silent")));
 }
 

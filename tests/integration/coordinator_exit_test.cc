@@ -1,4 +1,5 @@
-// How the coordinator's process exits during one of its file operations.
+// How the coordinator's process exits during one of its file operations, and its signs of life
+// (common/life/life_sign.h).
 
 #include <fcntl.h>
 #include <poll.h>
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -34,14 +36,10 @@ class CoordinatorExitTest : public RunFixture {
   // of files. The next file that it opens there is `list_`, a pipe that nobody writes to, so
   // opening this file hangs.
   void StartWithAFileThatHangs() {
-    JobConfig job = SmallJob();
-    job.set_run_dir(Path("run"));
-    ResolveJob(&job);
     const std::string address = absl::StrCat("unix:", Path("coordinator"));
     coordinator_ =
         Start("deploy/coordinator/coordinator",
-              {absl::StrCat("--config=", WriteFile("job.textproto", ResolvedJobText(job))),
-               absl::StrCat("--listen=", address)});
+              {absl::StrCat("--config=", WriteSmallJob()), absl::StrCat("--listen=", address)});
     auto channel = rpc::GrpcChannel::Create(address, rpc::EndpointOptions());
     ASSERT_TRUE(channel.ok()) << channel.status();
     channel_ = *std::move(channel);
@@ -70,6 +68,49 @@ class CoordinatorExitTest : public RunFixture {
     list_ = Path("run/splits/0000000000000000");
   }
 
+  // The file of a job whose run is in Path("run").
+  std::string WriteSmallJob() {
+    JobConfig job = SmallJob();
+    job.set_run_dir(Path("run"));
+    ResolveJob(&job);
+    return WriteFile("job.textproto", ResolvedJobText(job));
+  }
+  // Starts a coordinator with the job of that file and a pipe for signs of life.
+  void StartWithAPipe(const std::string& config, const std::vector<std::string>& more = {}) {
+    int ends[2];
+    ASSERT_EQ(pipe(ends), 0);
+    std::vector<std::string> args = {absl::StrCat("--config=", config),
+                                     absl::StrCat("--alive=", ends[1]),
+                                     absl::StrCat("--listen=unix:", Path("coordinator"))};
+    args.insert(args.end(), more.begin(), more.end());
+    coordinator_ = Start("deploy/coordinator/coordinator", args);
+    close(ends[1]);
+    signs_ = ends[0];
+  }
+  // Waits until a coordinator has logged these words.
+  bool WaitForWords(const Command& coordinator, const std::string& words) const {
+    return WaitUntil([&] { return absl::StrContains(ReadFile(coordinator.err_path), words); }, 30);
+  }
+  // Takes the signs that are in the pipe.
+  void TakeOldSigns() const {
+    pollfd waited = {signs_, POLLIN, 0};
+    while (poll(&waited, 1, 0) == 1) ASSERT_TRUE(TakeSigns(1));
+  }
+  // Waits for so many signs.
+  bool TakeSigns(int count) const {
+    for (int i = 0; i < count; ++i) {
+      pollfd waited = {signs_, POLLIN, 0};
+      char sign;
+      if (poll(&waited, 1, 30000) != 1 || read(signs_, &sign, 1) != 1) return false;
+    }
+    return true;
+  }
+  void TearDown() override {
+    if (signs_ >= 0) close(signs_);
+    RunFixture::TearDown();
+  }
+
+  int signs_ = -1;
   Command coordinator_;
   std::unique_ptr<rpc::GrpcChannel> channel_;
   std::string list_;
@@ -95,6 +136,53 @@ TEST_F(CoordinatorExitTest, ItWaitsAMomentForOneThatDoes) {
   const CommandEnd end = WaitFor(coordinator_, 30);
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_THAT(end.err, Not(HasSubstr("still under way")));
+}
+
+TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItClaimsAGeneration) {
+  // Opening it waits for somebody who writes.
+  ASSERT_EQ(mkfifo(Path("job.textproto").c_str(), 0600), 0);
+  ASSERT_NO_FATAL_FAILURE(StartWithAPipe(Path("job.textproto")));
+  EXPECT_TRUE(TakeSigns(3)) << ReadFile(coordinator_.err_path);
+  SendSignal(coordinator_.pid, SIGKILL);
+  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, -1) << "nothing else has ended it";
+}
+
+TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItServes) {
+  ASSERT_NO_FATAL_FAILURE(StartWithAPipe(WriteSmallJob()));
+  ASSERT_TRUE(WaitForWords(coordinator_, "waiting for members"));
+  TakeOldSigns();
+  EXPECT_TRUE(TakeSigns(3));
+  SendSignal(coordinator_.pid, SIGINT);
+  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 0);
+}
+
+TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileALaterSubmissionHasTheRun) {
+  const std::string config = WriteSmallJob();
+  const Command later =
+      Start("deploy/coordinator/coordinator", {absl::StrCat("--config=", config), "--submission=2",
+                                               absl::StrCat("--listen=unix:", Path("later"))});
+  ASSERT_TRUE(WaitForWords(later, "waiting for members"));
+  SendSignal(later.pid, SIGKILL);
+  EXPECT_EQ(WaitFor(later, 30).exit_code, -1);
+  ASSERT_NO_FATAL_FAILURE(StartWithAPipe(config, {"--submission=1"}));
+  ASSERT_TRUE(WaitForWords(coordinator_, "submission 2 has the run"));
+  TakeOldSigns();
+  EXPECT_TRUE(TakeSigns(3));
+  SendSignal(coordinator_.pid, SIGTERM);
+  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 0);
+}
+
+TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItServesItsRefusal) {
+  JobConfig job = SmallJob();
+  job.set_run_dir("/proc/run");
+  ResolveJob(&job);
+  ASSERT_NO_FATAL_FAILURE(
+      StartWithAPipe(WriteFile("job.textproto", ResolvedJobText(job)), {"--submission=1"}));
+  ASSERT_TRUE(WaitForWords(coordinator_, "claims nothing"));
+  TakeOldSigns();
+  EXPECT_TRUE(TakeSigns(3));
+  SendSignal(coordinator_.pid, SIGTERM);
+  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 1);
 }
 
 TEST_F(CoordinatorExitTest, AFileSystemThatCannotHoldARunIsNamedInOneLineBeforeAnythingBegins) {

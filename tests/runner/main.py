@@ -281,6 +281,27 @@ def kafka_options(cache):
     return options
 
 
+def kubernetes_options(root):
+    """Options that name the programs of a Kubernetes cluster. Only who asks for it has one started, because it
+    belongs to the whole machine."""
+    if not os.environ.get("SATRAP_REQUIRE_KUBERNETES"):
+        print(
+            "satrap: tests that need Kubernetes are skipped; after ./setup kubernetes,"
+            " SATRAP_REQUIRE_KUBERNETES=1 runs them"
+        )
+        return []
+    options = ["--test_env=SATRAP_REQUIRE_KUBERNETES=1"]
+    found = subprocess.run(
+        [os.path.join(root, "tests/pods/cluster/build"), "--folder"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if found.returncode == 0:
+        options.append(f"--test_env=SATRAP_KUBERNETES={found.stdout.strip()}")
+    return options
+
+
 def cuda_options(cache):
     with open(os.path.join(cache, "cuda/bazelrc"), encoding="utf-8") as file:
         toolkit = file.read().split(":toolkit=")[1].split()[0]
@@ -353,7 +374,8 @@ def main(arguments):
             seconds[name] = seconds.get(name, 0) + float(value)
         rest = []
     request = Request(bazel, rest)
-    options = (cuda_options(cache) if request.cuda else []) + request.options + kafka_options(cache)
+    options = (cuda_options(cache) if request.cuda else []) + request.options
+    options += kafka_options(cache) + kubernetes_options(root)
     open(os.path.join(cache, "test_summary.log"), "w", encoding="utf-8").close()
     runs = []
     for config in request.configs:

@@ -64,12 +64,21 @@ class MainTest(unittest.TestCase):
                 file.write(text)
         with open(f"{self.root}/common/script_test.sh", "w", encoding="utf-8") as file:
             file.write("exit 0\n")
+        # Says whether the programs of a cluster are there.
+        self.write_build_of_the_cluster("echo /programs; exit 3\n")
         self.write_xml("a_test", 2)
         self.said_of_build = (0, "")
         self.manual = []
         self.grpc = []
         self.unsanitized = []
         self.not_under_tsan = []
+
+    def write_build_of_the_cluster(self, script):
+        path = self.root + "/tests/pods/cluster/build"
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\n" + script)
+        os.chmod(path, 0o755)
 
     def write_xml(self, program, cases):
         folder = f"{self.root}/bazel-testlogs/common/{program}"
@@ -260,6 +269,31 @@ class MainTest(unittest.TestCase):
         })
         self.assertIn("--test_tag_filters=-whole_run,kafka", self.bazel_tests()[0])
         self.assertIn("--test_tag_filters=whole_run,kafka", self.bazel_tests()[1])
+
+    def test_a_cluster_is_started_only_if_it_is_asked_for(self):
+        said = (
+            "satrap: tests that need Kubernetes are skipped; after ./setup kubernetes,"
+            " SATRAP_REQUIRE_KUBERNETES=1 runs them"
+        )
+        self.write_build_of_the_cluster("[ $1 = --folder ] && echo /programs\n")
+        with mock.patch.dict(os.environ):
+            os.environ.pop("SATRAP_REQUIRE_KUBERNETES", None)
+            _, lines = self.run_main("test", "common")
+        self.assertIn(said, lines)
+        self.assertNotIn("KUBERNETES", " ".join(self.bazel_tests()[0]))
+        with mock.patch.dict(os.environ, {"SATRAP_REQUIRE_KUBERNETES": "1"}):
+            _, lines = self.run_main("test", "common")
+        self.assertNotIn(said, lines)
+        options = self.bazel_tests()[-1]
+        self.assertIn("--test_env=SATRAP_KUBERNETES=/programs", options)
+        self.assertIn("--test_env=SATRAP_REQUIRE_KUBERNETES=1", options)
+
+    def test_without_its_programs_the_tests_of_a_cluster_that_is_asked_for_fail(self):
+        with mock.patch.dict(os.environ, {"SATRAP_REQUIRE_KUBERNETES": "1"}):
+            self.run_main("test", "common")
+        options = self.bazel_tests()[0]
+        self.assertIn("--test_env=SATRAP_REQUIRE_KUBERNETES=1", options)
+        self.assertNotIn("SATRAP_KUBERNETES", " ".join(options))
 
     def test_an_option_that_only_tests_have_does_not_fail_the_build(self):
         self.said_of_build = (2, "ERROR: Unrecognized option")

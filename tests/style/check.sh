@@ -29,7 +29,7 @@ check_format() {
 # A folder that is not named counts as the one that it is in. Tests and benchmarks stand beside their
 # source and may include any folder of their role.
 folder_order='
-common: base flags json log numeric file file/testing thread rpc chunk metrics kafka testing config learning_rate
+common: base flags json log numeric file file/testing thread life rpc chunk metrics kafka testing config learning_rate
 common: batch checkpoint/ledger checkpoint role refusal candidates
 data_loader: source transform engine parser check synthetic batch candidates kafka . testing
 embedding_worker: candidates .

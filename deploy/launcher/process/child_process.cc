@@ -23,7 +23,8 @@ namespace {
 
 // Runs in the child between fork and exec, so it makes only async-signal-safe calls. On failure it
 // writes errno to `report`; on success exec closes that descriptor.
-[[noreturn]] void BecomeProgram(char* const argv[], int log, int report, pid_t parent) {
+[[noreturn]] void BecomeProgram(char* const argv[], int log, int inherited, int report,
+                                pid_t parent) {
   setpgid(0, 0);
   sigset_t none;
   sigemptyset(&none);
@@ -32,6 +33,7 @@ namespace {
   // If the parent died before prctl, the kernel will never send the signal; getppid shows that.
   const bool bound = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent;
   const int input = open("/dev/null", O_RDONLY);
+  if (inherited >= 0) fcntl(inherited, F_SETFD, 0);
   if (bound && input >= 0 && dup2(input, 0) == 0 && dup2(log, 1) == 1 && dup2(log, 2) == 2) {
     execv(argv[0], argv);
   }
@@ -51,7 +53,8 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>&
   return child;
 }
 
-absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>& args, int output) {
+absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>& args, int output,
+                                                 int inherited) {
   std::vector<char*> argv;
   for (const std::string& arg : args) argv.push_back(const_cast<char*>(arg.c_str()));
   argv.push_back(nullptr);
@@ -59,7 +62,7 @@ absl::StatusOr<ChildProcess> ChildProcess::Start(const std::vector<std::string>&
   if (pipe2(report, O_CLOEXEC) != 0) return FileError("start", args[0]);
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) BecomeProgram(argv.data(), output, report[1], parent);
+  if (pid == 0) BecomeProgram(argv.data(), output, inherited, report[1], parent);
   const int fork_error = errno;
   close(report[1]);
   int error = 0;

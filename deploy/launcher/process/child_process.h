@@ -27,8 +27,11 @@ class ChildProcess {
   // started. REQUIRES: the main thread; no gRPC has been used in this process yet
   static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args,
                                             const std::string& log_path);
-  // As above, but stdout and stderr go to the descriptor `output`, which the caller keeps.
-  static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args, int output);
+  // As above, but stdout and stderr go to the descriptor `output`, which the caller keeps. The
+  // child inherits the descriptor `inherited` under the same number, even if exec would close it;
+  // -1: none.
+  static absl::StatusOr<ChildProcess> Start(const std::vector<std::string>& args, int output,
+                                            int inherited = -1);
 
   pid_t pid() const { return pid_; }
   // Whether the process has ended; if so, wait_status() says how. Never blocks.

@@ -1,5 +1,6 @@
 #include "deploy/launcher/process/child_process.h"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -43,6 +44,26 @@ TEST_F(ChildProcessTest, WritesItsOutputToItsLog) {
   std::ifstream file(log_);
   std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
   EXPECT_EQ(text, "out\nerr\n");
+}
+
+TEST_F(ChildProcessTest, HasTheDescriptorThatItIsToInheritAndNoOther) {
+  int pipes[2][2];
+  for (auto& ends : pipes) ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const int inherited = pipes[0][1];
+  const std::string other = "/proc/self/fd/" + std::to_string(pipes[1][1]);
+  auto child = ChildProcess::Start(
+      {"/bin/sh", "-c",
+       "echo x >/proc/self/fd/" + std::to_string(inherited) + " && [ ! -e " + other + " ]"},
+      /*output=*/2, inherited);
+  ASSERT_TRUE(child.ok()) << child.status();
+  EXPECT_EQ(DescribeExit(WaitForEnd(&*child)), "exited with code 0");
+  char text[3];
+  EXPECT_EQ(read(pipes[0][0], text, sizeof(text)), 2);
+  EXPECT_EQ(fcntl(inherited, F_GETFD), FD_CLOEXEC) << "this process keeps it as it was";
+  for (auto& ends : pipes) {
+    close(ends[0]);
+    close(ends[1]);
+  }
 }
 
 TEST_F(ChildProcessTest, SaysWhichSignalKilledIt) {

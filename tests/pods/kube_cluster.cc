@@ -1,0 +1,135 @@
+#include "tests/pods/kube_cluster.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/substitute.h"
+#include "common/base/check.h"
+
+namespace satrap {
+namespace {
+
+constexpr char kScripts[] = "tests/pods/cluster/";
+constexpr int kSeconds = 120;  // that a command may take
+// What the image of ./satrap image has.
+const std::vector<std::string> kPrograms = {
+    "deploy/satrap_cli",         "deploy/coordinator/coordinator",
+    "data_loader/data_loader",   "embedding_worker/embedding_worker",
+    "embedding_ps/embedding_ps", "nn_worker/nn_worker",
+    "deploy/satrap_pod"};
+
+// $0: the server; $1: its certificate; $2: namespace; $3: token
+constexpr char kUserConfig[] = R"(apiVersion: v1
+kind: Config
+current-context: user
+contexts: [{name: user, context: {cluster: tests, user: user, namespace: $2}}]
+clusters: [{name: tests, cluster: {server: "$0", certificate-authority: "$1"}}]
+users: [{name: user, user: {token: "$3"}}]
+)";
+
+struct Output {
+  int exit_code = -1;
+  std::string text;  // stdout; stderr is the test's own
+};
+
+Output RunCommand(std::vector<std::string> args) {
+  args.insert(args.begin(), {"timeout", absl::StrCat(kSeconds)});
+  for (std::string& arg : args) {
+    CHECK(arg.find('\'') == std::string::npos) << arg;
+    arg = absl::StrCat("'", arg, "'");
+  }
+  Output output;
+  FILE* const pipe = popen(absl::StrJoin(args, " ").c_str(), "re");
+  CHECK(pipe != nullptr) << args[2];
+  char buffer[4096];
+  for (size_t n; (n = fread(buffer, 1, sizeof(buffer), pipe)) > 0;) output.text.append(buffer, n);
+  const int status = pclose(pipe);
+  if (WIFEXITED(status)) output.exit_code = WEXITSTATUS(status);
+  while (!output.text.empty() && output.text.back() == '\n') output.text.pop_back();
+  return output;
+}
+
+std::string MustRun(const std::vector<std::string>& args) {
+  const Output output = RunCommand(args);
+  CHECK(output.exit_code == 0) << absl::StrJoin(args, " ") << "\n" << output.text;
+  return output.text;
+}
+
+}  // namespace
+
+std::unique_ptr<KubeCluster> KubeCluster::Start() {
+  const char* const programs = std::getenv("SATRAP_KUBERNETES");
+  if (programs == nullptr || geteuid() != 0) {
+    const char* const why =
+        programs == nullptr ? "./setup kubernetes was not run" : "it needs root";
+    CHECK(std::getenv("SATRAP_REQUIRE_KUBERNETES") == nullptr) << "no Kubernetes: " << why;
+    std::fprintf(stderr, "skipped: no Kubernetes: %s\n", why);
+    return nullptr;
+  }
+  std::unique_ptr<KubeCluster> self(new KubeCluster());
+  self->programs_ = programs;
+  // Short, because sockets lie in it.
+  self->state_ = (std::filesystem::temp_directory_path() / "satrap_pods.XXXXXX").string();
+  CHECK(mkdtemp(self->state_.data()) != nullptr) << self->state_;
+  self->kubeconfig_ = MustRun(
+      {absl::StrCat(kScripts, "up"), self->state_, self->programs_, absl::StrCat(getpid())});
+  CHECK(setenv("PATH", absl::StrCat(programs, ":", std::getenv("PATH")).c_str(), 1) == 0);
+  // What kubectl keeps of its answers, otherwise in the user's home.
+  CHECK(setenv("KUBECACHEDIR", (self->state_ + "/kubectl").c_str(), 1) == 0);
+  self->LoadImage();
+  return self;
+}
+
+KubeCluster::~KubeCluster() {
+  RunCommand({absl::StrCat(kScripts, "down"), state_});
+  std::error_code ignored;
+  std::filesystem::remove_all(state_, ignored);
+}
+
+void KubeCluster::LoadImage() {
+  const std::string bundle = state_ + "/bundle.tar";
+  const std::string archive = state_ + "/satrap.tar";
+  std::vector<std::string> pack = {"deploy/bundle/pack.sh", bundle, ".", "."};
+  pack.insert(pack.end(), kPrograms.begin(), kPrograms.end());
+  MustRun(pack);
+  MustRun({"python3", "-B", "deploy/bundle/image.py", archive, bundle});
+  image_ = MustRun({absl::StrCat(kScripts, "load"), state_, archive});
+  CHECK(!image_.empty());
+  std::filesystem::remove(bundle);
+  std::filesystem::remove(archive);
+}
+
+std::string KubeCluster::Kubectl(const std::vector<std::string>& args) const {
+  std::vector<std::string> all = {programs_ + "/kubectl", "--kubeconfig", kubeconfig_};
+  all.insert(all.end(), args.begin(), args.end());
+  const Output output = RunCommand(all);
+  EXPECT_EQ(output.exit_code, 0) << "kubectl " << absl::StrJoin(args, " ");
+  return output.text;
+}
+
+void KubeCluster::Create(const std::string& name, const std::string& yaml) const {
+  const std::string path = absl::StrCat(state_, "/", name, ".yaml");
+  std::ofstream(path) << yaml;
+  Kubectl({"create", "-f", path});
+}
+
+void KubeCluster::BecomeUser(const std::string& user, const std::string& space,
+                             const std::string& path) const {
+  const std::string cluster = "jsonpath={.clusters[0].cluster.";
+  std::ofstream(path) << absl::Substitute(
+      kUserConfig, Kubectl({"config", "view", "-o", cluster + "server}"}),
+      Kubectl({"config", "view", "-o", cluster + "certificate-authority}"}), space,
+      Kubectl({"create", "token", user, "--namespace", space}));
+  CHECK(setenv("KUBECONFIG", path.c_str(), 1) == 0);
+}
+
+}  // namespace satrap

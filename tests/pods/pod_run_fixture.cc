@@ -1,0 +1,290 @@
+#include "tests/pods/pod_run_fixture.h"
+
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/substitute.h"
+#include "common/role/role_flags.h"
+#include "common/thread/clock.h"
+#include "deploy/submit/manifests.h"
+
+namespace satrap {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kUser = 65532;  // the image's
+constexpr double kSecondsToBegin = 60;
+constexpr double kSecondsToEnd = 180;
+constexpr int64_t kPatienceMs = 60000;
+constexpr char kMemoryCgroups[] = "/sys/fs/cgroup/memory";  // of v1
+constexpr char kRun[] = "counting";  // the name of the job, and so of the run
+
+// $0: namespace; $1: folder
+constexpr char kNamespace[] = R"(apiVersion: v1
+kind: Namespace
+metadata: {name: $0, labels: {pod-security.kubernetes.io/enforce: restricted}}
+---
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: quota, namespace: $0}
+spec: {hard: {pods: "14", requests.cpu: "2", requests.memory: 4Gi, persistentvolumeclaims: "1"}}
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: $0}
+spec:
+  capacity: {storage: 1Gi}
+  accessModes: [ReadWriteMany]
+  storageClassName: ""
+  hostPath: {path: $1, type: Directory}
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: runs, namespace: $0}
+spec:
+  accessModes: [ReadWriteMany]
+  storageClassName: ""
+  volumeName: $0
+  resources: {requests: {storage: 1Gi}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: user, namespace: $0}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: user, namespace: $0}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{kind: ServiceAccount, name: user, namespace: $0}]
+)";
+
+// Less than by default, because the node is a small machine.
+constexpr char kInPods[] = R"(
+kubernetes {
+  volumes { claim: "runs" mount_path: "/runs" }
+  coordinator { cpu: "100m" memory: "256Mi" }
+  data_loader { cpu: "100m" memory: "256Mi" }
+  embedding_worker { cpu: "100m" memory: "256Mi" }
+  embedding_ps { cpu: "100m" memory: "256Mi" }
+  nn_worker { cpu: "100m" memory: "256Mi" }
+}
+)";
+
+int CountOf(const std::string& words, const std::string& text) {
+  int count = 0;
+  for (size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1))
+    ++count;
+  return count;
+}
+
+// The first word of its command line.
+std::string ProgramOf(pid_t pid) {
+  const std::string line = ReadFile(absl::StrCat("/proc/", pid, "/cmdline"));
+  return line.substr(0, line.find('\0'));
+}
+
+// The folder of the cgroup (v1) that limits the memory of a process.
+std::string MemoryCgroupOf(pid_t pid) {
+  const std::string cgroups = ReadFile(absl::StrCat("/proc/", pid, "/cgroup"));
+  for (const absl::string_view line : absl::StrSplit(cgroups, '\n')) {
+    const std::vector<std::string> fields = absl::StrSplit(line, absl::MaxSplits(':', 2));
+    if (fields.size() == 3 && fields[1] == "memory") return kMemoryCgroups + fields[2];
+  }
+  return "";
+}
+
+// The name of the run's folder, by what `submit` says; empty if it has not said so yet.
+std::string FolderIn(const std::string& said) {
+  const std::string words = "its folder is /runs/";
+  const size_t at = said.find(words);
+  const size_t end = said.find('\n', at);
+  if (at == std::string::npos || end == std::string::npos) return "";
+  return said.substr(at + words.size(), end - at - words.size());
+}
+
+}  // namespace
+
+std::unique_ptr<KubeCluster> PodRunFixture::cluster_;
+
+void PodRunFixture::SetUp() {
+  if (cluster_ == nullptr) GTEST_SKIP() << "there is no Kubernetes";
+  FaultFixture::SetUp();
+  space_ = absl::StrCat("run-", getpid(), "-",
+                        ::testing::UnitTest::GetInstance()->current_test_info()->line());
+  const std::string volume = Path("volume");
+  fs::create_directory(volume);
+  ASSERT_EQ(chown(volume.c_str(), kUser, kUser), 0);
+  cluster_->Create("namespace", absl::Substitute(kNamespace, space_, volume));
+  // A controller gathers the rules of `edit` when the cluster starts.
+  cluster_->Kubectl(
+      {"wait", "clusterrole/edit", "--for=jsonpath={.rules[0].verbs[0]}", "--timeout=60s"});
+  cluster_->BecomeUser("user", space_, Path("kubeconfig"));
+}
+
+void PodRunFixture::TearDown() {
+  if (cluster_ == nullptr) return;
+  if (HasFailure()) {
+    Kubectl({"get", "all,events", "-o", "wide"});
+    std::error_code error;
+    for (const auto& log : fs::directory_iterator(RunDir() + "/logs", error)) {
+      const std::string text = ReadFile(log.path());
+      std::fprintf(stderr, "==== %s\n%s\n", log.path().c_str(),
+                   text.substr(text.size() - std::min<size_t>(text.size(), 4000)).c_str());
+    }
+  }
+  Kubectl({"delete", "jobs,statefulsets", "--all", "--wait=false"});
+  Kubectl({"delete", "pods", "--all", "--grace-period=1", "--timeout=60s"});
+  cluster_->Kubectl({"delete", "namespace", space_, "--wait=false"});
+  cluster_->Kubectl({"delete", "persistentvolume", space_, "--wait=false"});
+  FaultFixture::TearDown();
+}
+
+std::string PodRunFixture::Kubectl(const std::vector<std::string>& args) const {
+  std::vector<std::string> all = {"--namespace", space_};
+  all.insert(all.end(), args.begin(), args.end());
+  return cluster_->Kubectl(all);
+}
+
+std::string PodRunFixture::WriteJobInPods(int64_t records) {
+  return WriteCountingJob(records, kInPods);
+}
+
+void PodRunFixture::Submit(int64_t records) {
+  submit_ = StartSatrap({"submit", WriteJobInPods(records), "--image", cluster_->image()});
+  const auto folder = [this] { return FolderIn(ReadFile(submit_.err_path)); };
+  ASSERT_TRUE(WaitUntil([&] { return !folder().empty(); }, kSecondsToBegin))
+      << ReadFile(submit_.err_path);
+  fs::create_directory_symlink("volume/" + folder(), RunDir());
+}
+
+CommandEnd PodRunFixture::AwaitSubmit() { return WaitFor(submit_, kSecondsToEnd); }
+
+std::string PodRunFixture::EndOfJob() const {
+  // While a Job ends it has other conditions, too.
+  return Kubectl({"get", "job", kRun, "-o",
+                  "jsonpath={.status.conditions[?(@.type==\"Complete\")].type}"
+                  "{.status.conditions[?(@.type==\"Failed\")].type}"});
+}
+
+void PodRunFixture::AwaitPodsGone() const {
+  for (const char* const kind : {"statefulsets", "services", "configmaps"}) {
+    Kubectl({"wait", "--for=delete", kind, "--selector", absl::StrCat(kRunLabel, "=", kRun),
+             "--timeout=60s"});
+  }
+  const std::string pods = absl::StrCat(kRunLabel, "=", kRun, ",", kPartLabel, "!=story");
+  Kubectl({"wait", "--for=delete", "pods", "--selector", pods, "--timeout=60s"});
+  EXPECT_EQ(Kubectl({"get", "jobs", "-o", "name"}), absl::StrCat("job.batch/", kRun));
+}
+
+void PodRunFixture::ExpectFinishedInPods(int64_t records) {
+  const CommandEnd end = AwaitSubmit();
+  EXPECT_EQ(end.exit_code, 0) << end.err << end.out;
+  ExpectEachRecordTrained(records);
+  EXPECT_EQ(EndOfJob(), "Complete");
+  AwaitPodsGone();
+}
+
+int PodRunFixture::FirstSteps() const {
+  const std::string words = "has made the first step";
+  return std::min(CountOf(words, LogOf(NN_WORKER, 0)), CountOf(words, LogOf(NN_WORKER, 1)));
+}
+
+bool PodRunFixture::WaitForFirstSteps(int count) {
+  return WaitUntil([&] { return FirstSteps() >= count; }, kSecondsToEnd);
+}
+
+std::string PodRunFixture::PodOf(Role role, int index) {
+  return absl::StrCat(NameOfRole(kRun, role), "-", index);
+}
+
+std::string PodRunFixture::UidOf(Role role, int index) const {
+  return Kubectl({"get", "pod", PodOf(role, index), "-o", "jsonpath={.metadata.uid}"});
+}
+
+std::vector<pid_t> PodRunFixture::ProcessesOf(Role role, int index) const {
+  const std::string folder = "pod" + UidOf(role, index);
+  std::vector<pid_t> pids;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    pid_t pid;
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
+    if (absl::StrContains(ReadFile(entry.path() / "cgroup"), folder)) pids.push_back(pid);
+  }
+  return pids;
+}
+
+pid_t PodRunFixture::ProcessOf(Role role, int index) const {
+  const std::string program = absl::StrCat("/", RoleName(role));
+  const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
+  while (MonotonicMs() < deadline_ms) {
+    for (const pid_t pid : ProcessesOf(role, index)) {
+      if (absl::EndsWith(ProgramOf(pid), program)) return pid;
+    }
+    poll(nullptr, 0, 10);
+  }
+  return 0;
+}
+
+void PodRunFixture::SignalRole(Role role, int index, int signal) {
+  const pid_t pid = ProcessOf(role, index);
+  ASSERT_GT(pid, 0) << "no process of " << MemberName(role, index);
+  ASSERT_EQ(SendSignal(pid, signal), 0);
+}
+
+void PodRunFixture::UseUpMemory(Role role, int index) {
+  const pid_t pid = ProcessOf(role, index);
+  ASSERT_GT(pid, 0) << "no process of " << MemberName(role, index);
+  const std::string folder = MemoryCgroupOf(pid);
+  const std::string limit_path = folder + "/memory.limit_in_bytes";
+  const std::string limit = ReadFile(limit_path);
+  ASSERT_NE(limit, "") << limit_path;
+  const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
+  while (!absl::StrContains(LogOf(role, index), "memory was used up")) {
+    ASSERT_LT(MonotonicMs(), deadline_ms) << "nothing was killed";
+    // Each time the kernel takes back what it can; what it cannot, it refuses.
+    std::ofstream(limit_path) << ReadFile(folder + "/memory.usage_in_bytes");
+    poll(nullptr, 0, 10);
+  }
+  std::ofstream(limit_path) << limit;
+  EXPECT_EQ(ReadFile(limit_path), limit);
+}
+
+void PodRunFixture::DeletePod(Role role, int index) {
+  Kubectl({"delete", "pod", PodOf(role, index), "--wait=false"});
+}
+
+void PodRunFixture::LosePod(Role role, int index) {
+  for (const pid_t pid : ProcessesOf(role, index)) SendSignal(pid, SIGSTOP);
+  Kubectl({"delete", "pod", PodOf(role, index), "--grace-period=1", "--wait=false"});
+}
+
+int PodRunFixture::ContainerRestarts() const {
+  const std::string counts = Kubectl(
+      {"get", "pods", "-o", "jsonpath={.items[*].status.containerStatuses[*].restartCount}"});
+  EXPECT_NE(counts, "") << "there are no pods";
+  int sum = 0;
+  for (const absl::string_view text : absl::StrSplit(counts, ' ', absl::SkipEmpty())) {
+    int count = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(text, &count)) << counts;
+    sum += count;
+  }
+  return sum;
+}
+
+std::string PodRunFixture::LogOf(Role role, int index) const {
+  return ReadFile(absl::StrCat(RunDir(), "/logs/", RoleName(role), "_", index, ".log"));
+}
+
+}  // namespace satrap

@@ -1,0 +1,79 @@
+// The base of tests of runs in pods, which `satrap submit` makes. Each run has a namespace that
+// enforces the standard `restricted` and has a quota, a claim on a folder of this machine, and a
+// user with the rights of the role `edit` there and no others.
+
+#ifndef SATRAP_TESTS_PODS_POD_RUN_FIXTURE_H_
+#define SATRAP_TESTS_PODS_POD_RUN_FIXTURE_H_
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "proto/control.pb.h"
+#include "tests/fault/fault_fixture.h"
+#include "tests/pods/kube_cluster.h"
+
+namespace satrap {
+
+class PodRunFixture : public FaultFixture {
+ protected:
+  // One cluster for all tests of a program.
+  static void SetUpTestSuite() { cluster_ = KubeCluster::Start(); }
+  static void TearDownTestSuite() { cluster_.reset(); }
+  // Skips the test if there is no cluster.
+  void SetUp() override;
+  void TearDown() override;
+
+  // WriteCountingJob, with what pods need. Returns the job's path.
+  std::string WriteJobInPods(int64_t records);
+  // Starts `satrap submit` of such a job, and waits until its objects are made. From then on RunDir() leads to the run's folder.
+  void Submit(int64_t records);
+  // Waits for the end of `satrap submit`, expects that the run has finished, that its log has each
+  // record once, and that the cluster keeps nothing of it but the Job that shows its end.
+  void ExpectFinishedInPods(int64_t records);
+  // Waits for the end of `satrap submit`.
+  CommandEnd AwaitSubmit();
+  // The condition of the Job RUN that is true: "Complete", "Failed".
+  std::string EndOfJob() const;
+  // Waits until only Job RUN is left of the run's objects.
+  void AwaitPodsGone() const;
+
+  // How many generations have made a step on all NN workers, by their logs.
+  int FirstSteps() const;
+  bool WaitForFirstSteps(int count);
+
+  static std::string PodOf(Role role, int index);
+  std::string UidOf(Role role, int index) const;
+  // Sends a signal to the process of a role in its pod, and waits for it if there is none now.
+  void SignalRole(Role role, int index, int signal);
+  // Kills the process of a role for want of memory: lowers the limit of its container to what it
+  // uses, until its log says that it was killed. REQUIRES: cgroup v1, where only that process dies
+  void UseUpMemory(Role role, int index);
+  // Deletes the pod as a drain does: with the time that it asks for.
+  void DeletePod(Role role, int index);
+  // The pod is gone without a word to the run: all its processes stand still until they are killed.
+  void LosePod(Role role, int index);
+  // How often the kubelet has started a container of the run again.
+  int ContainerRestarts() const;
+  // The content of RUN/logs/ROLE_INDEX.log.
+  std::string LogOf(Role role, int index) const;
+  // kubectl in the run's namespace, as the cluster's administrator.
+  std::string Kubectl(const std::vector<std::string>& args) const;
+
+  std::string space_;  // the run's namespace, and the name of its volume
+
+ private:
+  // The processes of the pod's containers, by the machine's numbers.
+  std::vector<pid_t> ProcessesOf(Role role, int index) const;
+  // The process of a role in its pod. Waits for it if there is none now; then 0 if none comes.
+  pid_t ProcessOf(Role role, int index) const;
+
+  static std::unique_ptr<KubeCluster> cluster_;
+  Command submit_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_TESTS_PODS_POD_RUN_FIXTURE_H_

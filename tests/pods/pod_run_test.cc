@@ -1,0 +1,167 @@
+// Runs that `satrap submit` makes on a real Kubernetes, as a user with few rights: a run trains to
+// its end, and goes on in seconds when a process is killed, stands still, or is lost with its pod,
+// without the kubelet's back-off.
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "common/role/role_flags.h"
+#include "gmock/gmock.h"
+#include "tests/pods/pod_run_fixture.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+class PodRunTest : public PodRunFixture {
+ protected:
+  // What the newest cut before a generation was left for.
+  CutEntry::LeftFor LeftBefore(int generation) const {
+    CutEntry::LeftFor left = CutEntry::NOT_SAID;
+    for (const RunLogEntry& entry : Log()) {
+      if (entry.has_cut()) left = entry.cut().left_for();
+      if (entry.has_generation() &&
+          entry.generation().generation() == static_cast<uint64_t>(generation))
+        break;
+    }
+    return left;
+  }
+};
+
+TEST_F(PodRunTest, TheApiServerTakesTheObjectsOfSubmit) {
+  const std::vector<std::string> check = {"create", "--dry-run=server", "--validate=strict",
+                                          "--filename"};
+  const auto expect_taken = [&](const std::string& path, const std::string& space) {
+    std::vector<std::string> args = check;
+    args.insert(args.end(), {path, "--namespace", space});
+    EXPECT_THAT(Kubectl(args), AllOf(HasSubstr("statefulset"), HasSubstr("job.batch"))) << path;
+  };
+  expect_taken("deploy/submit/golden/demo.yaml", space_);
+  Kubectl({"create", "namespace", "ml"});
+  expect_taken("deploy/submit/golden/cards.yaml", "ml");
+  Kubectl({"delete", "namespace", "ml", "--wait=false"});
+  const CommandEnd dry_run = Satrap({"submit", WriteJobInPods(1000), "--image=any", "--dry_run"});
+  EXPECT_EQ(dry_run.exit_code, 0) << dry_run.err;
+  expect_taken(WriteFile("objects.yaml", dry_run.out), space_);
+  EXPECT_EQ(Kubectl({"get", "statefulsets", "--output=name"}), "") << "nothing is made";
+}
+
+TEST_F(PodRunTest, ARunTrainsToItsEnd) {
+  constexpr int64_t kRecords = 100000;
+  Submit(kRecords);
+  ASSERT_TRUE(WaitForCuts(1));
+  EXPECT_EQ(ContainerRestarts(), 0);
+  ExpectFinishedInPods(kRecords);
+  EXPECT_EQ(Generations(), 1);
+  EXPECT_THAT(ReadFile(RunDir() + "/report.json"), HasSubstr("\"model_digest\""));
+  EXPECT_THAT(Satrap({"list"}).out, AllOf(HasSubstr("counting"), HasSubstr("has ended")));
+}
+
+TEST_F(PodRunTest, AProcessThatIsKilledIsStartedAgainInItsContainer) {
+  constexpr int64_t kRecords = 1000000;
+  Submit(kRecords);
+  int generations = 1;
+  for (const Role role : {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER, NN_WORKER}) {
+    ASSERT_TRUE(WaitForCuts(Cuts() + 1));
+    SignalRole(role, role == COORDINATOR ? 0 : 1, SIGKILL);
+    ASSERT_TRUE(WaitForGenerations(++generations)) << RoleName(role);
+  }
+  ASSERT_TRUE(WaitForCuts(Cuts() + 1));
+  EXPECT_EQ(ContainerRestarts(), 0);
+  // The container's log is that of its processes.
+  EXPECT_THAT(Satrap({"logs", "counting", "embedding_ps", "1"}).out,
+              HasSubstr("was killed by signal 9 (Killed)"));
+  ExpectFinishedInPods(kRecords);
+  EXPECT_EQ(Generations(), generations) << "each death costs one";
+  EXPECT_THAT(LogOf(EMBEDDING_PS, 1), HasSubstr("was killed by signal 9 (Killed)"));
+}
+
+TEST_F(PodRunTest, AProcessThatStandsStillForGoodIsKilled) {
+  constexpr int64_t kRecords = 300000;
+  Submit(kRecords);
+  ASSERT_TRUE(WaitForCuts(1));
+  SignalRole(EMBEDDING_WORKER, 0, SIGSTOP);
+  ASSERT_TRUE(WaitForGenerations(2));
+  ASSERT_TRUE(WaitForCuts(Cuts() + 1));
+  EXPECT_EQ(ContainerRestarts(), 0);
+  ExpectFinishedInPods(kRecords);
+  EXPECT_THAT(LogOf(EMBEDDING_WORKER, 0), HasSubstr("showed no life for 12.0 s and was killed"));
+}
+
+TEST_F(PodRunTest, AProcessThatIsKilledForWantOfMemoryIsStartedAgainInItsContainer) {
+  if (!std::filesystem::exists("/sys/fs/cgroup/memory")) {
+    GTEST_SKIP() << "with cgroup v2 the kernel kills the whole container";
+  }
+  constexpr int64_t kRecords = 300000;
+  Submit(kRecords);
+  ASSERT_TRUE(WaitForCuts(1));
+  ASSERT_NO_FATAL_FAILURE(UseUpMemory(EMBEDDING_PS, 1));
+  ASSERT_TRUE(WaitForGenerations(2));
+  ASSERT_TRUE(WaitForCuts(Cuts() + 1));
+  EXPECT_EQ(ContainerRestarts(), 0);
+  ExpectFinishedInPods(kRecords);
+  EXPECT_THAT(LogOf(EMBEDDING_PS, 1),
+              HasSubstr("killed by signal 9 (Killed) because the container's "
+                        "memory was used up (limit: "));
+}
+
+TEST_F(PodRunTest, APodThatIsDeletedLeavesWithALastCutAndIsReplaced) {
+  constexpr int64_t kRecords = 500000;
+  Submit(kRecords);
+  int generations = 1;
+  for (const Role role : {EMBEDDING_PS, COORDINATOR}) {
+    ASSERT_TRUE(WaitForCuts(Cuts() + 1));
+    const std::string before = UidOf(role, 0);
+    DeletePod(role, 0);
+    ASSERT_TRUE(WaitForGenerations(++generations)) << RoleName(role);
+    EXPECT_EQ(LeftBefore(generations), CutEntry::MOVE) << RoleName(role);
+    ASSERT_TRUE(WaitForCuts(Cuts() + 1));
+    EXPECT_NE(UidOf(role, 0), before);
+  }
+  EXPECT_EQ(ContainerRestarts(), 0);
+  ExpectFinishedInPods(kRecords);
+  EXPECT_EQ(Generations(), generations);
+}
+
+TEST_F(PodRunTest, APodThatIsLostWithoutAWordIsReplaced) {
+  constexpr int64_t kRecords = 300000;
+  Submit(kRecords);
+  ASSERT_TRUE(WaitForCuts(1));
+  const std::string before = UidOf(EMBEDDING_PS, 1);
+  LosePod(EMBEDDING_PS, 1);
+  ASSERT_TRUE(WaitForGenerations(2));
+  ASSERT_TRUE(WaitForCuts(Cuts() + 1));
+  EXPECT_NE(UidOf(EMBEDDING_PS, 1), before);
+  EXPECT_EQ(ContainerRestarts(), 0);
+  ExpectFinishedInPods(kRecords);
+  EXPECT_EQ(Generations(), 2);
+}
+
+TEST_F(PodRunTest, ARunThatIsStoppedEndsAndGivesItsPodsBack) {
+  // Far more than it trains.
+  Submit(10000000);
+  ASSERT_TRUE(WaitForCuts(1));
+  EXPECT_THAT(Satrap({"status", "counting", "--namespace", space_}).out,
+              AllOf(HasSubstr("RUNNING"), HasSubstr(PodOf(EMBEDDING_PS, 1))));
+  const CommandEnd stop = Satrap({"stop", "counting", "--namespace", space_});
+  EXPECT_EQ(stop.exit_code, 0) << stop.err;
+  const CommandEnd submit = AwaitSubmit();
+  EXPECT_EQ(submit.exit_code, 0) << submit.err << submit.out;
+  EXPECT_EQ(Generations(), 1);
+  EXPECT_EQ(Log().back().end().state(), STOPPED);
+  EXPECT_EQ(EndOfJob(), "Complete");
+  AwaitPodsGone();
+  // The name is in use until the run is removed.
+  EXPECT_THAT(Satrap({"submit", Path("job.textproto"), "--image", "any"}).err,
+              HasSubstr("there is a run counting in"));
+  EXPECT_EQ(Satrap({"delete", "counting"}).exit_code, 0);
+  Kubectl({"wait", "--for=delete", "job/counting", "--timeout=60s"});
+  EXPECT_GT(Cuts(), 0) << "the run's folder stays";
+}
+
+}  // namespace
+}  // namespace satrap
