@@ -164,13 +164,28 @@ def satrap_binary(
         **kwargs
     )
 
-def satrap_test(name, sources, deps = [], own_main = False, tags = [], alone = [], **kwargs):
+def _own_libraries():
+    """The libraries above in this package that are named like the folder, or "testing"."""
+    folder = native.package_name().split("/")[-1]
+    names = [folder] + ([] if folder == "testing" else ["testing"])
+    return [":" + name for name in names if native.existing_rule(name)]
+
+def satrap_test(
+        name,
+        sources,
+        deps = [],
+        own_main = False,
+        tags = [],
+        alone = [],
+        own_libraries = True,
+        **kwargs):
     """One program of the tests of several sources; `./satrap test FILE` runs those of one source.
 
     All its sources end in _test.cc: .bazelrc compiles those with -O1, as their precompiled header, and g++
     crashes on a header of another optimisation.
 
-    A test has what the libraries that it names depend on, too, so it names nothing of that.
+    It depends on its folder's library and on "testing" there, which stand above it in the BUILD file. A
+    test has what the libraries that it names depend on, too, so it names nothing of that.
 
     Sources with other tags, other data, or what concerns the whole process (limits, signals, the
     working folder, a main function of their own) are programs of their own.
@@ -182,9 +197,12 @@ def satrap_test(name, sources, deps = [], own_main = False, tags = [], alone = [
       own_main: whether a source has a main function.
       tags: as in cc_test.
       alone: as everywhere.
+      own_libraries: False for a test that does without what the folder's libraries link.
       **kwargs: for cc_test.
     """
     common = _precompiled("test_headers", tags)
+    if own_libraries:
+        deps = deps + [own for own in _own_libraries() if own not in deps]
     native.cc_test(
         name = name,
         srcs = _compiled(name, _files(sources, ["_test.cc"]), alone, ending = "_test"),

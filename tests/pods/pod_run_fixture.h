@@ -28,7 +28,8 @@ class PodRunFixture : public FaultFixture {
 
   // WriteCountingJob, with what pods need. Returns the job's path.
   std::string WriteJobInPods(int64_t records);
-  // Starts `satrap submit` of such a job, and waits until its objects are made. From then on RunDir() leads to the run's folder.
+  // Starts `satrap submit` of such a job, and waits until its objects are made. From then on
+  // RunDir() leads to the run's folder.
   void Submit(int64_t records);
   // Waits for the end of `satrap submit`, expects that the run has finished, that its log has each
   // record once, and that the cluster keeps nothing of it but the Job that shows its end.

@@ -60,8 +60,8 @@ void EndProcesses(const LifeEnd& end, const std::vector<std::unique_ptr<SimProce
                   SimLoop* loop) {
   for (size_t i = 0; i < processes.size(); ++i) {
     SimProcess* process = processes[i].get();
-    // All processes die at once if the local launcher kills them. Otherwise each dies late or never,
-    // as on machines where nobody can kill them all.
+    // All processes die at once if the local launcher kills them. Otherwise each dies late or
+    // never, as on machines where nobody can kill them all.
     if (end.all_at_once) process->Kill();
     const ProcessEnd fate = end.OfProcess(i);
     process->StandStill(fate.stands_still_us);
