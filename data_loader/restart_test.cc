@@ -16,7 +16,7 @@
 #include "data_loader/batch/quarantine_files.h"
 #include "data_loader/loader_streams.h"
 #include "data_loader/testing/temp_dir.h"
-#include "data_loader/topic_loader_testing.h"
+#include "data_loader/testing/topic_loader_testing.h"
 
 namespace satrap {
 namespace {
