@@ -30,9 +30,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr Method kEcho{"/satrap.Test/Echo", true};
 constexpr Method kGrow{"/satrap.Test/Grow", true};
-constexpr Method kMethods[] = {kEcho, kGrow};
+constexpr Method kEchoAndGrow[] = {kEcho, kGrow};
 constexpr int64_t kMaxBytes = 100000;
 // The bytes of a frame besides its payload: tag and length of the empty header, then tag and length
 // of the payload.
@@ -64,7 +63,7 @@ class GrpcChannelTest : public testing::Test {
   GrpcChannelTest() {
     EndpointOptions options;
     options.max_message_bytes = kMaxBytes;
-    const GrpcServer::Service service{kMethods, &handler_};
+    const GrpcServer::Service service{kEchoAndGrow, &handler_};
     auto server = GrpcServer::Start("127.0.0.1:0", options, {&service, 1});
     CHECK_OK(server.status());
     server_ = *std::move(server);

@@ -101,6 +101,7 @@ class SimCrew {
   void Leave(uint64_t any);
   // From now on no member is expected to succeed.
   void Doom() { doomed_ = true; }
+  bool is_doomed() const { return doomed_; }
 
   // REQUIRES: the member was added
   Seat& SeatOf(Role role, int index) { return seats_.at({role, index}); }

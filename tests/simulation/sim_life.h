@@ -96,6 +96,7 @@ class Life {
   size_t ranks_finished() const { return results_.size(); }
   bool finished() const { return results_.size() == ranks_.size(); }
   bool has_dead() const { return crew_.has_dead(); }
+  bool is_doomed() const { return crew_.is_doomed(); }
   const absl::optional<SimCrew::Exited>& exited() const { return crew_.exited(); }
   // Sends a wish to the coordinator, as the command line does. Does nothing if the coordinator is
   // dead.
