@@ -1,4 +1,5 @@
 #include "common/rpc/grpc_message.h"
+#include "common/rpc/testing/grpc_testing.h"
 
 #include <grpcpp/support/slice.h>
 
@@ -12,7 +13,6 @@ namespace satrap::rpc {
 namespace {
 
 constexpr Method kBulk{"/satrap.Test/Bulk", true};
-constexpr Method kPlain{"/satrap.Test/Plain", false};
 
 Buffer BufferOf(const std::string& bytes) {
   Buffer buffer(bytes.size());
