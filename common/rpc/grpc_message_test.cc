@@ -1,5 +1,4 @@
 #include "common/rpc/grpc_message.h"
-#include "common/rpc/testing/grpc_testing.h"
 
 #include <grpcpp/support/slice.h>
 
@@ -7,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "common/rpc/testing/grpc_testing.h"
 #include "gtest/gtest.h"
 
 namespace satrap::rpc {
