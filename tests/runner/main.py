@@ -22,6 +22,8 @@ from suites import filter_of
 # tests would take their processor.
 WHOLE_RUN = "whole_run"
 WHOLE_RUNS_AT_A_TIME = 2
+# Some of the other tests wait for processes, too. So one more runs than there are processors.
+OTHERS_AT_A_TIME = (os.cpu_count() or 1) + 1
 # The filters of tests that run under sanitizers, and under ThreadSanitizer: it does not know the threads
 # that librdkafka makes with C's thrd_create, and crashes in them.
 UNSANITIZED = "-no_sanitizer"
@@ -185,11 +187,12 @@ class Run:
         # With all tests, the programs that no test starts are built, too.
         only = [] if targets == EVERYTHING else ["--build_tests_only"]
         self.bazel_run("build", "build", config_options, "", [*only, *arguments])
-        for phase, asked, tags, flags in (
-            ("tests", others or not whole_runs, f"-{WHOLE_RUN}" if whole_runs else "", []),
-            ("whole runs", whole_runs, WHOLE_RUN, [f"--local_test_jobs={WHOLE_RUNS_AT_A_TIME}"]),
+        for phase, asked, tags, at_a_time in (
+            ("tests", others or not whole_runs, f"-{WHOLE_RUN}" if whole_runs else "", OTHERS_AT_A_TIME),
+            ("whole runs", whole_runs, WHOLE_RUN, WHOLE_RUNS_AT_A_TIME),
         ):
             if asked:
+                flags = [f"--local_test_jobs={at_a_time}"]
                 said = self.bazel_run(
                     phase, "test", config_options, tags, [*flags, *arguments], bool(self.tag_filters)
                 )

@@ -106,7 +106,7 @@ class MainTest(unittest.TestCase):
     def bazel_tests(self):
         return [call for call in self.bazel.calls if call[0] == "test"]
 
-    def test_builds_then_tests_then_runs_whole_runs_two_at_a_time(self):
+    def test_builds_then_tests_one_more_than_processors_then_whole_runs_two_at_a_time(self):
         self.write_xml("b_test", 3)
         status, lines = self.run_main("test", said={
             "--test_tag_filters=-whole_run": (0, "//common:a_test PASSED in 1.0s\n"),
@@ -115,7 +115,7 @@ class MainTest(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (0, "5 passed, 0 failed"))
         self.assertEqual([call[0] for call in self.bazel.calls], ["build", "test", "test"])
         self.assertIn("--local_test_jobs=2", self.bazel_tests()[1])
-        self.assertNotIn("--local_test_jobs=2", self.bazel_tests()[0])
+        self.assertIn(f"--local_test_jobs={os.cpu_count() + 1}", self.bazel_tests()[0])
         self.assertTrue(any(line.startswith("seconds: build ") for line in lines))
         self.assertIn("      9.0 s  //common:b_test", lines)
 
