@@ -67,6 +67,9 @@ def _compiled(name, sources, alone, together = True, ending = ""):
     if not together:
         return sources
     apart = _files(alone, [ending + ".cc"])
+    for file in apart:
+        if file not in sources:
+            fail("%s/%s is alone, but in no list of sources" % (native.package_name(), file))
     return units(name, [source for source in sources if source not in apart], ending) + apart
 
 def _visibility():
@@ -167,8 +170,8 @@ def satrap_binary(
 def _own_libraries():
     """The libraries above in this package that are named like the folder, or "testing"."""
     folder = native.package_name().split("/")[-1]
-    names = [folder] + ([] if folder == "testing" else ["testing"])
-    return [":" + name for name in names if native.existing_rule(name)]
+    rules = {name: native.existing_rule(name) for name in (folder, "testing")}
+    return [":" + name for name, rule in rules.items() if rule and rule["kind"] == "cc_library"]
 
 def satrap_test(
         name,

@@ -17,20 +17,13 @@ int Value() { return kValue; }
 
 namespace {
 
-int Twice() { return 2 * Value(); }
+int Twice$number() { return 2 * Value(); }
 
 }  // namespace
 
-int ReadValue$number() {
-  static_assert(sizeof(int) > 0);
-  return only_here::Get();
-}
+int ReadValue$number() { return Twice$number(); }
 }  // namespace satrap
 CC
-done
-# What stands outside may use the unnamed namespace if no other source has the name.
-for number in 1 2; do
-  sed -i -e "s/^int Twice/int Twice$number/" -e "s/only_here::Get/Twice$number/" "value$number.cc"
 done
 cat >main.cc <<'CC'
 namespace satrap {
@@ -44,11 +37,20 @@ CC
 g++ -Wall -Wextra -Werror unit.cc -o program
 ./program
 
-sed -i 's/return Twice2/return Absent/' value2.cc
-"$join" unit.cc value1.cc value2.cc main.cc
-if g++ -c unit.cc -o /dev/null 2>errors; then
-  echo "an undeclared name was compiled"
-  exit 1
-fi
-line="$(grep -n Absent value2.cc | cut -d: -f1)"
-grep -q "^value2.cc:$line:" errors || { echo "expected an error in value2.cc:$line, got"; cat errors; exit 1; }
+# Expects that the second source is refused at the line that names $1, with the text $2.
+expect_error() {
+  local line
+  line="$(grep -n "return $1" value2.cc | cut -d: -f1)"
+  "$join" unit.cc value1.cc value2.cc main.cc
+  if g++ -c unit.cc -o /dev/null 2>errors; then
+    echo "$1 was compiled"
+    exit 1
+  fi
+  grep -q "^value2.cc:$line:.*$2" errors ||
+    { echo "expected '$2' in value2.cc:$line, got"; cat errors; exit 1; }
+}
+
+sed -i 's/return Twice2()/return 2 * kValue/' value2.cc
+expect_error '2 \* kValue' 'ambiguous'
+sed -i 's/return 2 \* kValue/return Absent()/' value2.cc
+expect_error Absent 'not declared'

@@ -79,9 +79,10 @@ absl::Status CheckThreads() {
   pthread_mutex_unlock(&gate);
   for (const pthread_t thread : threads) pthread_join(thread, nullptr);
   if (error == 0) return absl::OkStatus();
-  return Lack(Shortage::kProcesses, absl::StatusCode::kResourceExhausted,
-              absl::StrCat("this process can start ", threads.size(), " threads, and needs ",
-                           kThreadsNeeded, " (", std::generic_category().message(error), ")"));
+  return Lack(
+      Shortage::kProcesses, absl::StatusCode::kResourceExhausted,
+      absl::StrCat("this process can start only ", threads.size(), " of the ", kThreadsNeeded,
+                   " threads that it needs (", std::generic_category().message(error), ")"));
 }
 
 // A socket that closes itself when it is destroyed.

@@ -69,7 +69,8 @@ void ExpectFewThreads() {
 
 TEST(ProcessLimitsDeathTest, TooFewThreadsAreNamedWithTheCure) {
   EXPECT_EXIT(ExpectFewThreads(), testing::ExitedWithCode(0),
-              "this process can start 1 threads, and needs 32 .Resource temporarily unavailable.: "
+              "this process can start only 1 of the 32 threads that it needs .Resource temporarily "
+              "unavailable.: "
               "raise the limit .`ulimit -u`");
 }
 

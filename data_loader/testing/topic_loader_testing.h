@@ -20,6 +20,7 @@ namespace satrap {
 
 using Parts = std::vector<Part>;
 
+// The header and the payload of a part, as bytes.
 inline std::string BytesOf(const Part& part) {
   const char* const payload = reinterpret_cast<const char*>(part.payload.data());
   return part.header.SerializeAsString() + std::string(payload, part.payload.size());

@@ -115,9 +115,11 @@ TEST_F(ShortageTest, ThreadsThatCannotBeStartedAreToldBeforeAnythingStarts) {
   EXPECT_EQ(end.exit_code, 1) << end.err;
   EXPECT_THAT(
       end.err,
-      AllOf(HasSubstr("this process can start 0 threads, and needs 32 (Resource temporarily "
-                      "unavailable)"),
-            HasSubstr("raise the limit (`ulimit -u`"), Not(HasSubstr("generation"))));
+      AllOf(
+          HasSubstr(
+              "this process can start only 0 of the 32 threads that it needs (Resource temporarily "
+              "unavailable)"),
+          HasSubstr("raise the limit (`ulimit -u`"), Not(HasSubstr("generation"))));
   EXPECT_TRUE(NobodyIsLeft());
 }
 
@@ -133,12 +135,14 @@ TEST_F(ShortageTest, ThreadsThatCannotBeStartedEndTheRunAtTheSecondTimeWithTheCu
   EXPECT_EQ(end.exit_code, 1) << end.err;
   EXPECT_THAT(
       end.err,
-      AllOf(HasSubstr("this process can start 0 threads, and needs 32 (Resource temporarily "
-                      "unavailable)"),
-            HasSubstr("\n  in 5 s generation 2 goes on"),
-            HasSubstr("so no restart cures it: raise the limit (`ulimit -u`, the "
-                      "container's pids), or lower `threads` and `replicas`"),
-            Not(HasSubstr("max_restarts"))));
+      AllOf(
+          HasSubstr(
+              "this process can start only 0 of the 32 threads that it needs (Resource temporarily "
+              "unavailable)"),
+          HasSubstr("\n  in 5 s generation 2 goes on"),
+          HasSubstr("so no restart cures it: raise the limit (`ulimit -u`, the "
+                    "container's pids), or lower `threads` and `replicas`"),
+          Not(HasSubstr("max_restarts"))));
   EXPECT_EQ(Generations(), 1) << "not even the coordinator could start";
   EXPECT_TRUE(NobodyIsLeft());
   ExpectFinished(Resume(), kRecords);

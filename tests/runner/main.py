@@ -100,9 +100,10 @@ class Request:
     def _add_file(self, path):
         folder, name = os.path.split(path)
         label = f"//{folder}:{name}"
-        # A script may run a file that it gets as an argument.
+        # A program compiles a source or the unit that it is part of (bazel/unit.bzl). A script may run a
+        # file that it gets as an argument.
         tests = f"kind('_test rule', //{folder}:all)"
-        compiled = f"attr(srcs, '{label}', {tests}) + attr(args, '/{name}\\b', {tests})"
+        compiled = f"kind('_test rule', rdeps(//{folder}:all, {label}, 2)) + attr(args, '/{name}\\b', {tests})"
         manual = set(self.bazel.query(f"attr(tags, '\\bmanual\\b', {compiled})"))
         programs = self.bazel.query(compiled)
         # What is tagged manual needs a toolkit or a card; a source may be in such a program alone.
@@ -113,7 +114,8 @@ class Request:
             self.targets += programs
             return
         program = programs[0]
-        sources = self.bazel.query(f"labels(srcs, {program})")
+        files = f"labels(srcs, {program})"
+        sources = self.bazel.query(f"kind('source file', {files} + labels(srcs, {files}))")
         others = [self._read(source) for source in sources if source != label]
         cases = filter_of(self._read(label), others)
         if not cases:

@@ -32,8 +32,10 @@ class FakeBazel:
                             ("no_tsan", self.not_under_tsan)):
             if f"\\b{tag}\\b" in expression:
                 return labels
-        if "labels(srcs" in expression:
+        if "labels(srcs, labels(srcs" in expression:
             return ["//common:x_test.cc", "//common:y_test.cc"]
+        if "labels(srcs" in expression:
+            return ["//common:a_test_unit1_test"]
         if "x_test.cc" in expression or "y_test.cc" in expression:
             return ["//common:a_test"]
         if "host_device" in expression:

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# compile_commands.py lists each source of ours once, those of units too, with the options that a clang tool understands.
+# compile_commands.py lists each source of ours once, those of units too, with the options that a clang
+# tool understands.
 set -euo pipefail
 cat >"$TEST_TMPDIR/actions.json" <<'JSON'
 {"actions": [
@@ -9,7 +10,7 @@ cat >"$TEST_TMPDIR/actions.json" <<'JSON'
     "-DNAME=\"x y\"", "-c", "common/a.cc", "-o", "bazel-out/a.o"]},
   {"mnemonic": "CppCompile", "arguments": ["/usr/bin/gcc", "-c", "common/a.cc", "-o", "b.o"]},
   {"mnemonic": "CppCompile", "arguments": ["/usr/bin/gcc", "-c", "bazel-out/k8/a.pb.cc"]},
-  {"mnemonic": "JoinSources", "arguments": ["/bin/bash", "-c", "sed", "", "bazel-out/u.cc", "common/b.cc",
+  {"mnemonic": "JoinSources", "arguments": ["bazel/join_sources.sh", "bazel-out/u.cc", "common/b.cc",
     "common/c.cc"]},
   {"mnemonic": "CppCompile", "arguments": ["/usr/bin/gcc", "-O1", "-c", "bazel-out/u.cc"]},
   {"mnemonic": "CppCompile"}

@@ -114,10 +114,12 @@ void FakeCoordinator::Fail(const rpc::Message& request, rpc::Callback respond) {
   call.ParseFromString(request.header);
   if (call.envelope().run_id() != kRunId) abort();
   fprintf(stderr, "coordinator was told: %s\n", call.ending().text().c_str());
-  MutexLock lock(&mutex_);
-  if (ignores_failures_) return unanswered_.push_back(std::move(respond));
   FailAnswer told;
-  *told.mutable_ending() = first_cause_.value_or(call.ending());
+  {
+    MutexLock lock(&mutex_);
+    if (ignores_failures_) return unanswered_.push_back(std::move(respond));
+    *told.mutable_ending() = first_cause_.value_or(call.ending());
+  }
   const bool cured = call.ending().kind() == Ending::PEER_AWAY;
   told.set_state(cured ? RESTARTING : FAILED);
   rpc::Message answer;

@@ -4,8 +4,8 @@
 //
 // Only products of BF16 are primitives, which have such a name. Products of F32 (cpu_matrix.h) are
 // calls of dnnl_sgemm, which is a function, so there is no primitive to ask. Nor is that needed:
-// dnnl_sgemm chooses by the CPU alone, whatever the shape and the strides. It runs code that is
-// generated for the CPU, and its reference only on a CPU without SSE4.1.
+// whether dnnl_sgemm runs code that is generated for the CPU or its reference depends on the CPU
+// alone, and not on the shape and the strides.
 //
 // Thread-safe: the functions depend only on their arguments.
 
