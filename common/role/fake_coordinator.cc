@@ -14,6 +14,12 @@ int FakeCoordinator::AwaitLeaving() {
   return wishes_;
 }
 
+void FakeCoordinator::RefuseWishes(int count, const absl::Status& error) {
+  MutexLock lock(&mutex_);
+  wishes_to_refuse_ = count;
+  wish_error_ = error;
+}
+
 int FakeCoordinator::AwaitWishes(int count) {
   MutexLock lock(&mutex_);
   while (wishes_ < count) changed_.Wait(&mutex_);
@@ -26,6 +32,17 @@ void FakeCoordinator::AwaitHeartbeats(int count) {
   while (heartbeats_ < enough) changed_.Wait(&mutex_);
 }
 
+void FakeCoordinator::AwaitUnanswered(size_t count) {
+  MutexLock lock(&mutex_);
+  while (unanswered_.size() < count) changed_.Wait(&mutex_);
+}
+
+void FakeCoordinator::KeepUnanswered(rpc::Callback respond) {
+  MutexLock lock(&mutex_);
+  unanswered_.push_back(std::move(respond));
+  changed_.NotifyAll();
+}
+
 void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
                              rpc::Callback respond) {
   rpc::Message answer;
@@ -33,7 +50,7 @@ void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
     RegisterRequest call;
     call.ParseFromString(request.header);
     MutexLock lock(&mutex_);
-    member_ = call.member();
+    registration_ = call;
     incarnation_ = call.incarnation();
     if (incarnation_ == 0) abort();
     RegisterAnswer registered;
@@ -41,6 +58,7 @@ void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
     if (waits_left_ > 0) {
       --waits_left_;
       registered.set_wait(true);
+      registered.set_why_wait("there is no place");
       answer.header = registered.SerializeAsString();
       return respond(std::move(answer));
     }
@@ -71,8 +89,12 @@ void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
     if (state_ == STARTING && starts_when_ready_ && call.ready()) state_ = RUNNING;
     beat.set_state(state_);
     *beat.mutable_ending() = EndingOf(Ending::OTHER, "somebody else broke");
+    if (place_is_taken_) {
+      beat.set_wait(true);
+      *beat.mutable_ending() = EndingOf(Ending::OTHER, "pod-1 has the place");
+    }
     beat.set_order_fingerprint(99);
-    if (!call.knows_members()) *beat.add_members() = member_;
+    if (!call.knows_members()) *beat.add_members() = registration_.member();
     if (call.knows_members()) ++heartbeats_with_members_;
     for (const uint32_t split : dealt_) {
       if (split < call.known_partitions()) continue;
@@ -88,6 +110,7 @@ void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
     fprintf(stderr, "coordinator was told: %s\n", call.ending().text().c_str());
     FailAnswer told;
     MutexLock lock(&mutex_);
+    if (call.incarnation() != incarnation_ || heartbeats_ == 0) abort();
     if (ignores_failures_) return unanswered_.push_back(std::move(respond));
     *told.mutable_ending() = first_cause_.value_or(call.ending());
     const bool cured = call.ending().kind() == Ending::PEER_AWAY;

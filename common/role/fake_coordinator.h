@@ -50,6 +50,16 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     waits_left_ = times;
   }
+  // From now on heartbeats are answered that another process has the place.
+  void TellThatAnotherHasThePlace() {
+    MutexLock lock(&mutex_);
+    place_is_taken_ = true;
+  }
+  // What the role registered with last.
+  RegisterRequest registration() {
+    MutexLock lock(&mutex_);
+    return registration_;
+  }
   int waits_left() {
     MutexLock lock(&mutex_);
     return waits_left_;
@@ -86,11 +96,7 @@ class FakeCoordinator final : public rpc::Handler {
     ignores_failures_ = true;
   }
   // Answers the first `count` wishes with this error.
-  void RefuseWishes(int count, const absl::Status& error) {
-    MutexLock lock(&mutex_);
-    wishes_to_refuse_ = count;
-    wish_error_ = error;
-  }
+  void RefuseWishes(int count, const absl::Status& error);
   // Waits until at least `count` wishes have come. Returns the number of wishes so far.
   int AwaitWishes(int count);
   // Waits for `count` more heartbeats. Heartbeats that are answered with an error or with garbage
@@ -105,21 +111,14 @@ class FakeCoordinator final : public rpc::Handler {
     silent_ = true;
   }
   // Waits until `count` heartbeats have come and have been left unanswered.
-  void AwaitUnanswered(size_t count) {
-    MutexLock lock(&mutex_);
-    while (unanswered_.size() < count) changed_.Wait(&mutex_);
-  }
+  void AwaitUnanswered(size_t count);
 
  private:
   bool silent() {
     MutexLock lock(&mutex_);
     return silent_;
   }
-  void KeepUnanswered(rpc::Callback respond) {
-    MutexLock lock(&mutex_);
-    unanswered_.push_back(std::move(respond));
-    changed_.NotifyAll();
-  }
+  void KeepUnanswered(rpc::Callback respond);
 
   Mutex mutex_;
   CondVar changed_;
@@ -143,7 +142,8 @@ class FakeCoordinator final : public rpc::Handler {
   uint64_t incarnation_ GUARDED_BY(mutex_) = 0;
   RunState state_ GUARDED_BY(mutex_) = RUNNING;
   absl::optional<Ending> first_cause_ GUARDED_BY(mutex_);
-  Member member_ GUARDED_BY(mutex_);
+  RegisterRequest registration_ GUARDED_BY(mutex_);
+  bool place_is_taken_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace satrap

@@ -35,7 +35,7 @@ std::string EndingPathOfTest() {
          ".ending";
 }
 
-void RunCase(const Body& body, const Prepare& prepare) {
+void RunCase(const Body& body, const Prepare& prepare, const std::vector<std::string>& more) {
   std::string dir = ::testing::TempDir() + "role_runtime_test.XXXXXX";
   if (mkdtemp(dir.data()) == nullptr) abort();
   // Uses a relative path, because a socket's path must not exceed 107 bytes, but the folder's path
@@ -60,6 +60,7 @@ void RunCase(const Body& body, const Prepare& prepare) {
   if (!server.ok()) abort();
   std::vector<std::string> args = {"nn_worker", "--coordinator=" + address, "--advertise=127.0.0.1",
                                    "--ending=" + EndingPathOfTest()};
+  args.insert(args.end(), more.begin(), more.end());
   std::vector<char*> argv;
   for (std::string& arg : args) argv.push_back(arg.data());
   const int code = RunRole(NN_WORKER, static_cast<int>(argv.size()), argv.data(),

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "common/role/ending.h"
 #include "common/role/fake_coordinator.h"
@@ -23,8 +24,9 @@ using Prepare = std::function<void(FakeCoordinator&)>;
 std::string EndingPathOfTest();
 
 // Runs a coordinator, and a role with `body`, in the process of the test case. `prepare` may change
-// the coordinator first. Exits with the role's code.
-[[noreturn]] void RunCase(const Body& body, const Prepare& prepare = nullptr);
+// the coordinator first; `more` are flags of the role. Exits with the role's code.
+[[noreturn]] void RunCase(const Body& body, const Prepare& prepare = nullptr,
+                          const std::vector<std::string>& more = {});
 
 // Call at the end of a body. Finishes the run with an empty result, and waits until the coordinator
 // knows that the run has finished.

@@ -9,6 +9,17 @@
 #include "common/config/text_format.h"
 
 namespace satrap {
+namespace {
+
+Flag HolderFlag(std::string* holder) {
+  return TextFlag("holder", "UID", "the pod that this process runs in (default: none)", holder);
+}
+
+Flag BuildFlag(std::string* build) {
+  return TextFlag("build", "ID", "which build the pod's programs are (default: not known)", build);
+}
+
+}  // namespace
 
 std::vector<Flag> RoleFlags::Table() {
   return {
@@ -19,6 +30,8 @@ std::vector<Flag> RoleFlags::Table() {
       TextFlag("ending", "PATH", "the file in which it leaves its Ending", &ending),
       TextFlag("metrics", "IP:PORT", "where it serves metrics (default: a port of this machine)",
                &metrics),
+      HolderFlag(&holder),
+      BuildFlag(&build),
   };
 }
 
@@ -43,6 +56,8 @@ std::vector<Flag> CoordinatorFlags::Table() {
       MayBeEmpty(TextFlag("cause", "TEXT", "the text of that Ending", &cause)),
       TextFlag("ending", "PATH", "the file in which it leaves its Ending", &ending),
       TextFlag("metrics", "IP:PORT", "where it serves metrics (default: nowhere)", &metrics),
+      HolderFlag(&holder),
+      BuildFlag(&build),
   };
 }
 

@@ -88,7 +88,9 @@ class CoordinatorFixture : public ::testing::Test {
   // Sends heartbeats of all members except those of the role `silent`, once a second, for
   // `seconds`.
   void Beat(int seconds, Role silent);
+  // The failure of a member's first process.
   FailRequest FailOf(Role role, int index, const std::string& reason, absl::StatusCode code) const;
+  // That process registers if it has not, and fails.
   FailAnswer Fail(Role role, int index, const std::string& reason,
                   absl::StatusCode code = absl::StatusCode::kNotFound);
   // The heartbeat of a member that goes elsewhere.
