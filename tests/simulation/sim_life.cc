@@ -35,10 +35,11 @@ Life::Life(const Surroundings& surroundings, Start start)
       cut_(NameOfCut(start.claimed.cut_folder)),
       generation_(start.claimed.generation),
       in_pods_(start.in_pods),
+      twin_(start.twin),
       from_(surroundings.history->StateOf(cut_)),
       planting_(surroundings.fault, start.shape, surroundings.loop, surroundings.memory),
       crew_({surroundings.loop, surroundings.network, surroundings.addresses, surroundings.disk,
-             &planting_, start.shape.max_message_bytes},
+             &planting_, start.shape.max_message_bytes, start.in_pods},
             start.number, generation_, job_, std::move(start.coordinator)),
       coordinator_disk_(std::move(start.disk)),
       claimed_(std::move(start.claimed)),
@@ -98,6 +99,7 @@ void Life::AddMembers() {
 void Life::Begin() {
   MakeCoordinator();
   crew_.Start();
+  if (twin_.has_value()) crew_.StartTwin(*twin_);
 }
 
 void Life::Wish(const WishRequest& wish) {
@@ -131,9 +133,11 @@ void Life::MakeCoordinator() {
   coordinator_ = std::make_unique<CoordinatorEngine>(*std::move(claimed_), options);
   // Calls pass the watch before they reach the planted fault, so the watch sees the answers that
   // members get, true or not.
+  CoordinatorWatch::Events told = surroundings_.told;
+  told.beat = [this](const HeartbeatRequest& beat) { crew_.OnBeat(beat); };
   rpc::Handler* handler = crew_.Keep(std::make_unique<CoordinatorWatch>(
       planting_.BeforeCoordinator(coordinator_.get(), job_.run_dir(), coordinator_disk_.get()),
-      crew_.coordinator(), surroundings_.told));
+      crew_.coordinator(), std::move(told)));
   surroundings_.network->Listen(surroundings_.addresses->coordinator, crew_.coordinator(), handler);
 }
 

@@ -50,22 +50,31 @@ void CoordinatorWatch::Handle(const rpc::Method& method, rpc::Message request,
     cut = commit.cut();
   }
   HeartbeatRequest beat;
-  if (method == kHeartbeat && beat.ParseFromString(request.header) && beat.leaving()) {
-    events_.leaving(beat.envelope().generation());
+  FailRequest failure;
+  if (method == kHeartbeat && beat.ParseFromString(request.header)) {
+    events_.beat(beat);
+    if (beat.leaving()) events_.leaving(beat.envelope().generation());
   }
+  if (method == kFail) CHECK(failure.ParseFromString(request.header));
+  const uint64_t sender = method == kFail ? failure.incarnation() : beat.incarnation();
   coordinator_->Handle(method, std::move(request),
-                       [this, method, cut = std::move(cut),
+                       [this, method, sender, cut = std::move(cut),
                         respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
                          if (answer.ok() && process_->alive()) {
                            if (method == kCommitCut) OnCommitAnswer(cut, *answer);
                            if (method == kFinish) events_.acknowledged("");
                            HeartbeatAnswer heartbeat;
                            if (method == kHeartbeat && heartbeat.ParseFromString(answer->header)) {
+                             if (!heartbeat.wait()) members_.insert(sender);
                              OnState(heartbeat.state(), heartbeat.ending());
                            }
                            FailAnswer fail;
-                           if (method == kFail && fail.ParseFromString(answer->header))
-                             OnState(fail.state(), fail.ending());
+                           if (method == kFail && fail.ParseFromString(answer->header)) {
+                             // The answer to a process that is no member is for it alone.
+                             const bool is_told = fail.state() != RESTARTING;
+                             if (is_told || members_.count(sender) > 0)
+                               OnState(fail.state(), fail.ending());
+                           }
                          }
                          respond(std::move(answer));
                        });

@@ -69,6 +69,8 @@ class CoordinatorWatch final : public rpc::Handler {
     // Called once, when a member is told of the generation's end. The end is then in effect: with
     // only one thread, no entry is being appended at this moment.
     std::function<void(RunState)> ended;
+    // A heartbeat has come.
+    std::function<void(const HeartbeatRequest&)> beat;
     // A member of that generation says that it goes elsewhere.
     std::function<void(uint64_t generation)> leaving;
     // A member is told that a process has moved: the generation is over, or else, before it runs,
@@ -90,6 +92,7 @@ class CoordinatorWatch final : public rpc::Handler {
   rpc::Handler* const coordinator_;
   SimProcess* const process_;
   const Events events_;
+  std::set<uint64_t> members_;  // incarnations of processes that were answered as members
   bool runs_ = false;
   bool ended_ = false;
 };
