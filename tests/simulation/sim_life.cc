@@ -137,7 +137,12 @@ void Life::MakeCoordinator() {
   told.beat = [this](const HeartbeatRequest& beat) { crew_.OnBeat(beat); };
   rpc::Handler* handler = crew_.Keep(std::make_unique<CoordinatorWatch>(
       planting_.BeforeCoordinator(coordinator_.get(), job_.run_dir(), coordinator_disk_.get()),
-      crew_.coordinator(), std::move(told)));
+      crew_.coordinator(),
+      [this] {
+        const RunState state = coordinator_->Status().state();
+        return state != STARTING && state != RUNNING;
+      },
+      std::move(told)));
   surroundings_.network->Listen(surroundings_.addresses->coordinator, crew_.coordinator(), handler);
 }
 

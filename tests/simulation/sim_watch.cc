@@ -91,9 +91,11 @@ void CoordinatorWatch::OnState(RunState state, const Ending& how) {
   if (state == RUNNING && !std::exchange(runs_, true)) events_.runs();
   const bool goes_on = state == STARTING || state == RUNNING;
   const bool moved = state == RESTARTING && how.why() == Ending::MOVED;
-  if (moved) events_.moved();
-  // Before the generation runs, the answer to the member that has moved is for it alone.
-  if (moved && !runs_) return;
+  // Such an answer may be for one member alone: one that leaves before the generation runs, or one
+  // that fails while an entry is appended that may give the generation another end.
+  const bool is_for_all = !moved || is_over_();
+  if (moved) events_.moved(is_for_all);
+  if (!is_for_all) return;
   if (!goes_on && !std::exchange(ended_, true)) events_.ended(state);
 }
 

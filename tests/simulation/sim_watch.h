@@ -73,15 +73,19 @@ class CoordinatorWatch final : public rpc::Handler {
     std::function<void(const HeartbeatRequest&)> beat;
     // A member of that generation says that it goes elsewhere.
     std::function<void(uint64_t generation)> leaving;
-    // A member is told that a process has moved: the generation is over, or else, before it runs,
-    // the member's place is free.
-    std::function<void()> moved;
+    // A member is told that a process has moved. Then the generation is over, or else only that
+    // member leaves it, and the generation goes on without a move.
+    std::function<void(bool is_over)> moved;
   };
 
   // Nothing is owned. `process` is that of the coordinator: if it is dead, its answers reach
-  // nobody.
-  CoordinatorWatch(rpc::Handler* coordinator, SimProcess* process, Events events)
-      : coordinator_(coordinator), process_(process), events_(std::move(events)) {}
+  // nobody. `is_over`: whether the coordinator's generation has ended.
+  CoordinatorWatch(rpc::Handler* coordinator, SimProcess* process, std::function<bool()> is_over,
+                   Events events)
+      : coordinator_(coordinator),
+        process_(process),
+        is_over_(std::move(is_over)),
+        events_(std::move(events)) {}
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
@@ -91,6 +95,7 @@ class CoordinatorWatch final : public rpc::Handler {
 
   rpc::Handler* const coordinator_;
   SimProcess* const process_;
+  const std::function<bool()> is_over_;
   const Events events_;
   std::set<uint64_t> members_;  // incarnations of processes that were answered as members
   bool runs_ = false;

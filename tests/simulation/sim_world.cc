@@ -27,7 +27,8 @@ constexpr int64_t kMaxEvents = 4000000;
 constexpr uint64_t kRunId = 0x5a7a95a7a95a7a95;
 constexpr char kRunDir[] = "/run";
 // Only lives without progress count, as a process may die after every step. 20 are enough: without
-// poison only a few lives of a world end early, and with poison max_restarts is at most 4.
+// poison only a few lives of a world end early, and with poison max_restarts is at most 4. A resume
+// with a job that cannot begin does not count.
 constexpr int kMostLivesWithoutProgress = 20;
 
 class World {
@@ -169,6 +170,7 @@ class World {
     request.next_job = number > 1 && (resume || other_replicas);
     if (request.next_job && deaths_.ResumesWithWrongJob(number)) {
       request.job.set_stop_seconds(kCannotBegin);
+      --lives_without_progress_;  // not the run's fault, and one may try such jobs often
     }
     request.ended.set_text("a death");
     TakeUnacknowledgedLog("before a claim");
@@ -246,12 +248,14 @@ class World {
       history_.ends()->OnEndTold(generation, state);
     };
     told.leaving = [this](uint64_t of) { leaving_.insert(of); };
-    told.moved = [this, generation] {
+    told.moved = [this, generation](bool is_over) {
       if (leaving_.count(generation) == 0)
         Violate("a generation has moved, and no process of it goes elsewhere");
+      if (!is_over) return;
       history_.ends()->OnMoved(generation,
                                coordinator_left_ != generation || disk_.counts().failed == 0);
-      moved_ = generation == generation_;
+      // The coordinators of earlier generations may still tell their members.
+      moved_ |= generation == generation_;
     };
     return told;
   }
@@ -407,6 +411,7 @@ class World {
         }
         return EndLife(/*resume=*/false);
       case Exit::kFailed:
+        if (IsOutOfRestarts(exited.why)) poison_is_over_ = true;
         // A run may fail for good only because of its disk, its poison, or a job that cannot begin.
         if (disk_.counts().failed == 0 && !IsOutOfRestarts(exited.why) && CanBegin(job_)) {
           Violate(absl::StrCat("the run fails: ", exited.why));
@@ -423,16 +428,7 @@ class World {
     if (victim_ != nullptr) victim_->KillAtAct(0);
     victim_ = nullptr;
     life().Doom();
-    for (size_t i = 0; i < life().processes().size(); ++i) {
-      SimProcess* process = life().processes()[i].get();
-      // All processes die at once if the local launcher kills them. Otherwise each dies late or
-      // never, as on machines where nobody can kill them all.
-      if (end.all_at_once) process->Kill();
-      const ProcessEnd fate = end.OfProcess(i);
-      process->StandStill(fate.stands_still_us);
-      if (fate.dies_after_us < 0) continue;
-      loop_.PostAfter(fate.dies_after_us, [process] { process->Kill(); });
-    }
+    EndProcesses(end, life().processes(), &loop_);
     // A coordinator that is started again does not know that the run has ended, but its log does.
     if (resume && deaths_.StartsAgainAfterEnd(lives_begun_)) {
       return BeginLifeLater(end.next_after_us, /*resume=*/false, /*other_replicas=*/false);

@@ -59,6 +59,20 @@ ProcessEnd LifeEnd::OfProcess(size_t index) const {
   return end;
 }
 
+void EndProcesses(const LifeEnd& end, const std::vector<std::unique_ptr<SimProcess>>& processes,
+                  SimLoop* loop) {
+  for (size_t i = 0; i < processes.size(); ++i) {
+    SimProcess* process = processes[i].get();
+    // All processes die at once if the local launcher kills them. Otherwise each dies late or never,
+    // as on machines where nobody can kill them all.
+    if (end.all_at_once) process->Kill();
+    const ProcessEnd fate = end.OfProcess(i);
+    process->StandStill(fate.stands_still_us);
+    if (fate.dies_after_us < 0) continue;
+    loop->PostAfter(fate.dies_after_us, [process] { process->Kill(); });
+  }
+}
+
 LifeEnd DeathPlan::DrawEnd(uint64_t seed, uint64_t life) {
   SplitMix64 random(RandomBits(seed, life, kEndStream));
   LifeEnd end;

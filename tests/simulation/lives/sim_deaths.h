@@ -5,12 +5,15 @@
 #define SATRAP_TESTS_SIMULATION_LIVES_SIM_DEATHS_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/types/optional.h"
 #include "proto/job.pb.h"
+#include "tests/simulation/machine/sim_loop.h"
+#include "tests/simulation/machine/sim_process.h"
 
 namespace satrap::simulation {
 
@@ -58,6 +61,10 @@ struct LifeEnd {
   // What happens to process number `index`, if not all die at once.
   ProcessEnd OfProcess(size_t index) const;
 };
+
+// Ends the processes of a life as `end` says. Neither they nor `loop` are owned.
+void EndProcesses(const LifeEnd& end, const std::vector<std::unique_ptr<SimProcess>>& processes,
+                  SimLoop* loop);
 
 // A second process for the place of a member, in pods.
 struct TwinPlan {
