@@ -127,9 +127,24 @@ TEST_F(CoordinatorPlacesTest, OfTwoThatRegisterBeforeEitherIsHeardTheFirstThatIs
   EXPECT_EQ(told->state(), RUNNING);
   EXPECT_THAT(told->ending().text(), HasSubstr("another pod's process is embedding_ps 1"));
   EXPECT_FALSE(Heartbeat(EMBEDDING_PS, 1)->wait());
-  EXPECT_FALSE(Heartbeat(EMBEDDING_PS, 1, kSecond).ok()) << "it has to register again";
   EXPECT_NE(Ask(kTwin, EMBEDDING_PS, 1, kSecond), "");
   EXPECT_EQ(state(), RUNNING);
+}
+
+TEST_F(CoordinatorPlacesTest, WhoIsToldToWaitIsToldSoAgainAndOnlyItsNextProcessMayTakeThePlace) {
+  EXPECT_EQ(Ask(kTwin, EMBEDDING_PS, 1, kSecond), "");
+  RegisterMembers();
+  EXPECT_FALSE(Heartbeat(EMBEDDING_PS, 1)->wait());
+  EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1, kSecond)->wait());
+  EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1, kSecond)->wait()) << "the answer was lost";
+  EXPECT_EQ(SayLeaving(EMBEDDING_PS, 1)->state(), RESTARTING) << "its place is free";
+  const auto told = Heartbeat(EMBEDDING_PS, 1, kSecond);
+  EXPECT_TRUE(told->wait()) << "a late copy, as the process has exited";
+  EXPECT_EQ(told->ending().text(), "another pod's process was embedding_ps 1");
+  EXPECT_EQ(Ask(kTwin, EMBEDDING_PS, 1, kSecond + 1), "");
+  EXPECT_FALSE(Heartbeat(EMBEDDING_PS, 1, kSecond + 1)->wait());
+  EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1, kSecond)->wait());
+  EXPECT_EQ(state(), STARTING);
 }
 
 TEST_F(CoordinatorPlacesTest, AWishOfATwinToLeaveIsNone) {

@@ -42,8 +42,8 @@ Members::Entry* Members::Find(Role role, uint32_t index) {
   return nullptr;
 }
 
-const Members::Process* Members::Entry::FindRegistered(uint64_t of_incarnation) const {
-  for (const Process& process : registered) {
+Members::Process* Members::Entry::FindRegistered(uint64_t of_incarnation) {
+  for (Process& process : registered) {
     if (process.incarnation == of_incarnation) return &process;
   }
   return nullptr;
@@ -72,6 +72,7 @@ bool Members::Entry::HasLivingTwinOf(const std::string& other, int64_t now_us) c
 }
 
 std::string Members::Entry::TakenBy() const {
+  if (!heard()) return absl::StrCat("another pod's process was ", Name());
   return absl::StrCat("another pod's process is ", Name(), " (process ", member.pid(), " at '",
                       member.address(), "', pod ", holder, ")");
 }
@@ -105,16 +106,16 @@ absl::Status Members::Register(const RegisterRequest& request, int64_t now_us,
 }
 
 // `sender` is not the member.
-Standing Members::Entry::Judge(const Process& sender, int64_t now_us, bool may_replace) {
+Standing Members::Entry::Judge(Process* sender, int64_t now_us, bool may_replace) {
   Standing standing;
-  if (HasLivingTwinOf(sender.holder, now_us)) {
+  if (sender->waits || HasLivingTwinOf(sender->holder, now_us)) {
+    sender->waits = true;
     standing.spare = EndingOf(Ending::OTHER, TakenBy());
-    Forget(sender.incarnation);
     return standing;
   }
-  const bool is_twin = IsTwin(sender.holder);
+  const bool is_twin = IsTwin(sender->holder);
   if (is_twin && may_replace) {
-    const Process taker = sender;
+    const Process taker = *sender;
     Free();
     Take(taker);
     return standing;
@@ -122,11 +123,11 @@ Standing Members::Entry::Judge(const Process& sender, int64_t now_us, bool may_r
   std::string text = absl::StrCat(Name(), " (process ", member.pid(), ") ");
   if (is_twin) {
     absl::StrAppend(&text, "is lost: it was silent for over ", kSpareSilenceUs / 1000000,
-                    " s, and process ", sender.member.pid(), " at '", sender.member.address(),
+                    " s, and process ", sender->member.pid(), " at '", sender->member.address(),
                     "', of another pod, takes its place");
   } else {
-    absl::StrAppend(&text, "was started again, as process ", sender.member.pid(), " at '",
-                    sender.member.address(),
+    absl::StrAppend(&text, "was started again, as process ", sender->member.pid(), " at '",
+                    sender->member.address(),
                     "', and what the first process held is lost. If both are alive, two were "
                     "started with the same --role_index");
   }
@@ -140,7 +141,7 @@ Standing Members::Entry::Judge(const Process& sender, int64_t now_us, bool may_r
 absl::StatusOr<Standing> Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
                                             bool may_replace) {
   Entry* entry = Find(request.role(), request.index());
-  const Process* sender = nullptr;
+  Process* sender = nullptr;
   if (entry != nullptr && request.incarnation() != 0) {
     sender = entry->FindRegistered(request.incarnation());
   }
@@ -151,9 +152,9 @@ absl::StatusOr<Standing> Members::Heartbeat(const HeartbeatRequest& request, int
         "this process is not the ", MemberName(request.role(), static_cast<int>(request.index())),
         " that has registered with job '", job_name_, "'"));
   }
-  if (!entry->heard()) entry->Take(*sender);
+  if (!entry->heard() && !sender->waits) entry->Take(*sender);
   if (entry->incarnation != request.incarnation()) {
-    Standing standing = entry->Judge(*sender, now_us, may_replace);
+    Standing standing = entry->Judge(sender, now_us, may_replace);
     if (entry->incarnation != request.incarnation()) return standing;
   }
   entry->last_heard_us = now_us;

@@ -10,7 +10,8 @@
 // Pods. A process that names its holder, the pod that it runs in, may be the twin of a living
 // member in another pod, as after a pod was deleted by force or its node was cut off. While the
 // member is heard, the twin waits: Register tells it so, or its first heartbeat, if both have
-// registered before either was heard. Once the member has been silent for kSpareSilenceUs, the twin
+// registered before either was heard. A process that has been told so by a heartbeat is over, and is
+// told so again if it did not get the answer: another one is started instead of it. Once the member has been silent for kSpareSilenceUs, the twin
 // may take its place. Two processes of one holder are no twins: a pod has one process at a time.
 //
 // A process that was started for an earlier generation but registers only in this one is not
@@ -98,12 +99,13 @@ class Members {
     Member member;
     uint64_t incarnation = 0;
     std::string holder;  // empty: none
+    bool waits = false;  // a heartbeat was answered so, and the process never becomes the member
   };
   struct Entry {
     std::string Name() const;
     Ending Lost(const std::string& text) const;  // an Ending MEMBER_LOST for this member
     bool heard() const { return incarnation != 0; }
-    const Process* FindRegistered(uint64_t of_incarnation) const;
+    Process* FindRegistered(uint64_t of_incarnation);
     void Take(const Process& process);  // `process` becomes the member
     void Forget(uint64_t of_incarnation);
     // Whether the member is of another holder than `other`, so that both may be alive.
@@ -111,7 +113,7 @@ class Members {
     // Whether it was also heard a moment ago.
     bool HasLivingTwinOf(const std::string& other, int64_t now_us) const;
     std::string TakenBy() const;
-    Standing Judge(const Process& sender, int64_t now_us, bool may_replace);
+    Standing Judge(Process* sender, int64_t now_us, bool may_replace);
     void Free();
 
     Member member;                   // at first only role and index

@@ -120,6 +120,8 @@ class Life {
   void MakeWorker(int i);
   void MakeRank(int i);
   bool MakeCutEngine();
+  bool IsOver() const;
+  void OnWaiting();
 
   SimTraining::Surroundings TrainingSurroundings();
   void CheckQueueCapacity();
@@ -156,6 +158,7 @@ class Life {
   std::vector<std::unique_ptr<RankEngine>> ranks_;
   std::vector<RunResult> results_;
   uint64_t rows_read_ = 0;  // by ReadRow
+  absl::optional<int64_t> over_since_us_;
   absl::optional<uint64_t> stop_wished_at_;
 };
 

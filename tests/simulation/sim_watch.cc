@@ -60,24 +60,30 @@ void CoordinatorWatch::Handle(const rpc::Method& method, rpc::Message request,
   coordinator_->Handle(method, std::move(request),
                        [this, method, sender, cut = std::move(cut),
                         respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
-                         if (answer.ok() && process_->alive()) {
-                           if (method == kCommitCut) OnCommitAnswer(cut, *answer);
-                           if (method == kFinish) events_.acknowledged("");
-                           HeartbeatAnswer heartbeat;
-                           if (method == kHeartbeat && heartbeat.ParseFromString(answer->header)) {
-                             if (!heartbeat.wait()) members_.insert(sender);
-                             OnState(heartbeat.state(), heartbeat.ending());
-                           }
-                           FailAnswer fail;
-                           if (method == kFail && fail.ParseFromString(answer->header)) {
-                             // The answer to a process that is no member is for it alone.
-                             const bool is_told = fail.state() != RESTARTING;
-                             if (is_told || members_.count(sender) > 0)
-                               OnState(fail.state(), fail.ending());
-                           }
-                         }
+                         if (answer.ok() && process_->alive())
+                           OnAnswer(method, sender, cut, *answer);
                          respond(std::move(answer));
                        });
+}
+
+void CoordinatorWatch::OnAnswer(const rpc::Method& method, uint64_t sender, const std::string& cut,
+                                const rpc::Message& answer) {
+  if (method == kCommitCut) OnCommitAnswer(cut, answer);
+  if (method == kFinish) events_.acknowledged("");
+  RegisterAnswer place;
+  if (method == kRegister && place.ParseFromString(answer.header) && place.wait()) events_.waits();
+  HeartbeatAnswer heartbeat;
+  if (method == kHeartbeat && heartbeat.ParseFromString(answer.header)) {
+    if (!heartbeat.wait()) members_.insert(sender);
+    OnState(heartbeat.state(), heartbeat.ending());
+  }
+  FailAnswer fail;
+  if (method == kFail && fail.ParseFromString(answer.header)) {
+    // The answer to a process that is no member is for it alone.
+    if (fail.state() != RESTARTING || members_.count(sender) > 0) {
+      OnState(fail.state(), fail.ending());
+    }
+  }
 }
 
 void CoordinatorWatch::OnCommitAnswer(const std::string& cut, const rpc::Message& answer) {
