@@ -106,6 +106,7 @@ class SimCrew {
   bool HasBeenSilent() const;                 // as SimSilence says of the members
   // From now on no member is expected to succeed.
   void Doom() { doomed_ = true; }
+  bool is_doomed() const { return doomed_; }
 
   // REQUIRES: the member was added
   Seat& SeatOf(Role role, int index) { return seats_.at({role, index}); }

@@ -98,6 +98,7 @@ class Life {
   size_t ranks_finished() const { return results_.size(); }
   bool finished() const { return results_.size() == ranks_.size(); }
   bool has_dead() const { return crew_.has_dead(); }
+  bool is_doomed() const { return crew_.is_doomed(); }
   const absl::optional<SimCrew::Exited>& exited() const { return crew_.exited(); }
   // Whether a second process may have taken the place of a member.
   bool MayLosePlace() const { return twin_.has_value() && crew_.HasBeenSilent(); }

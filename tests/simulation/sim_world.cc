@@ -92,9 +92,10 @@ class World {
     if (lives_.empty()) return result_;
     if (result_.violations.empty()) history_.CheckNewestAgain();
     result_.steps = life().training().counted_steps();
-    // The checks ask the PSs for their rows, but a dead PS does not answer. In that case only the
-    // cuts were checked.
-    if (result_.violations.empty() && life().finished() && !life().has_dead()) CheckEnd();
+    // The checks ask the PSs for their rows, but a dead PS does not answer, nor one of a life that is
+    // over, which stands still or is about to die. In that case only the cuts were checked.
+    const bool answers = !life().has_dead() && !life().is_doomed();
+    if (result_.violations.empty() && life().finished() && answers) CheckEnd();
     return result_;
   }
 
