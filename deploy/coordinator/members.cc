@@ -91,8 +91,9 @@ absl::Status Members::Register(const RegisterRequest& request, int64_t now_us,
     *why_wait = missing;
     return absl::OkStatus();
   }
-  if (entry->FindRegistered(request.incarnation()) != nullptr) return absl::OkStatus();
-  if (entry->HasLivingTwinOf(request.holder(), now_us)) {
+  const Process* registered = entry->FindRegistered(request.incarnation());
+  if (registered != nullptr && !registered->waits) return absl::OkStatus();
+  if (registered != nullptr || entry->HasLivingTwinOf(request.holder(), now_us)) {
     *why_wait = entry->TakenBy();
     return absl::OkStatus();
   }
