@@ -141,6 +141,7 @@ TEST_F(CoordinatorPlacesTest, WhoIsToldToWaitIsToldSoAgainAndOnlyItsNextProcessM
   const auto told = Heartbeat(EMBEDDING_PS, 1, kSecond);
   EXPECT_TRUE(told->wait()) << "a late copy, as the process has exited";
   EXPECT_EQ(told->ending().text(), "another pod's process was embedding_ps 1");
+  EXPECT_EQ(Ask(kTwin, EMBEDDING_PS, 1, kSecond), "another pod's process was embedding_ps 1");
   EXPECT_EQ(Ask(kTwin, EMBEDDING_PS, 1, kSecond + 1), "");
   EXPECT_FALSE(Heartbeat(EMBEDDING_PS, 1, kSecond + 1)->wait());
   EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1, kSecond)->wait());
