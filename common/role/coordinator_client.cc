@@ -127,12 +127,13 @@ absl::Status CoordinatorClient::Finish(const RunResult& result) {
   return Call(kFinish, request, &answer);
 }
 
-absl::StatusOr<FailAnswer> CoordinatorClient::Fail(Role role, int index,
+absl::StatusOr<FailAnswer> CoordinatorClient::Fail(Role role, int index, uint64_t incarnation,
                                                    const absl::Status& error) {
   FailRequest request;
   *request.mutable_envelope() = envelope_;
   request.set_role(role);
   request.set_index(index);
+  request.set_incarnation(incarnation);
   *request.mutable_ending() = FailureOf(role, index, error);
   FailAnswer answer;
   RETURN_IF_ERROR(Call(kFail, request, &answer));

@@ -48,7 +48,7 @@ class CoordinatorClient final : public RendezvousStore {
       : channel_(channel), envelope_(envelope), timeout_ms_(timeout_ms) {}
 
   // FAILED_PRECONDITION for an index out of range; INVALID_ARGUMENT if this process and the
-  // coordinator were built from different sources.
+  // coordinator were built from different sources. A process with a holder is told to wait instead.
   absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request);
   // FAILED_PRECONDITION only if the client's envelope has a run id and the coordinator belongs to
   // another run.
@@ -62,8 +62,11 @@ class CoordinatorClient final : public RendezvousStore {
   // INVALID_ARGUMENT.
   absl::StatusOr<uint64_t> Wish(const WishRequest& request);
   // Reports that this role must end because of `error`. The answer says whether the run or only the
-  // generation ends, and the reason: this error, unless another failure came first.
-  absl::StatusOr<FailAnswer> Fail(Role role, int index, const absl::Status& error);
+  // generation ends, and the reason: this error, unless another failure came first. `incarnation`
+  // is this process's (RegisterRequest). If another process is the member of its index, only this
+  // one ends.
+  absl::StatusOr<FailAnswer> Fail(Role role, int index, uint64_t incarnation,
+                                  const absl::Status& error);
 
   absl::Status Set(const std::string& key, const std::string& value) override;
   absl::StatusOr<std::string> Get(const std::string& key, int64_t timeout_ms) override;

@@ -137,10 +137,11 @@ TEST_F(CoordinatorClientTest, EachCallCarriesWhatItWasGiven) {
   result.set_samples(5);
   EXPECT_TRUE(client.Finish(result).ok());
   EXPECT_EQ(coordinator_.LastOf<FinishRequest>(kFinish).result().samples(), 5u);
-  EXPECT_TRUE(client.Fail(DATA_LOADER, 3, absl::NotFoundError("no such file")).ok());
+  EXPECT_TRUE(client.Fail(DATA_LOADER, 3, 0xabc, absl::NotFoundError("no such file")).ok());
   const auto fail = coordinator_.LastOf<FailRequest>(kFail);
   EXPECT_EQ(fail.role(), DATA_LOADER);
   EXPECT_EQ(fail.index(), 3u);
+  EXPECT_EQ(fail.incarnation(), 0xabcu);
   EXPECT_EQ(fail.ending().text(), "no such file");
   EXPECT_TRUE(client.Set("rank 0", "127.0.0.1").ok());
   const auto set = coordinator_.LastOf<StoreSetRequest>(kStoreSet);
@@ -156,7 +157,7 @@ TEST_F(CoordinatorClientTest, EachCallOfAMemberNamesItsRun) {
   coordinator_.Answer(kStoreGet, found.SerializeAsString());
   CoordinatorClient client = Client();
   EXPECT_TRUE(client.Finish(RunResult()).ok());
-  EXPECT_TRUE(client.Fail(DATA_LOADER, 3, absl::NotFoundError("no such file")).ok());
+  EXPECT_TRUE(client.Fail(DATA_LOADER, 3, 0xabc, absl::NotFoundError("no such file")).ok());
   EXPECT_TRUE(client.Set("rank 0", "127.0.0.1").ok());
   EXPECT_TRUE(client.Get("rank 0", 0).ok());
   EXPECT_TRUE(client.Status().ok());
@@ -190,7 +191,7 @@ TEST_F(CoordinatorClientTest, AnAttemptThatWasLostIsRepeated) {
   // A call gets the last of these errors if its coordinator shuts down.
   coordinator_.Refuse({absl::UnavailableError("reset"), absl::DeadlineExceededError("late"),
                        absl::CancelledError("the other side has ended the call")});
-  EXPECT_TRUE(Client().Fail(NN_WORKER, 0, absl::InternalError("x")).ok());
+  EXPECT_TRUE(Client().Fail(NN_WORKER, 0, 0xabc, absl::InternalError("x")).ok());
   EXPECT_EQ(coordinator_.NumCalls(kFail), 4u);
 }
 

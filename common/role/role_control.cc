@@ -21,6 +21,8 @@ namespace {
 
 // Roles start in any order, and the coordinator may be the last.
 constexpr int64_t kRegisterTimeoutMs = 60000;
+// How often a process of a pod asks for a place, at least.
+constexpr int64_t kAskAgainMs = 1000;
 // How long a role that fails tries to report that to the coordinator before it exits.
 constexpr int64_t kFailTimeoutMs = 2000;
 constexpr int64_t kHeartbeatAttemptMs = 3000;
@@ -70,21 +72,29 @@ void RoleRuntime::Rep::ExitNow(int code, Ending::Why why, absl::string_view mess
 
 // Registers again and again, until a generation has a place for this process. Between the end of
 // one generation and the beginning of the next, the process waits here: if it ended at once, it
-// would be started again many times a second.
+// would be started again many times a second. A process of a pod also waits here while another
+// process has its place, for as long as the coordinator answers.
 absl::StatusOr<RegisterAnswer> RoleRuntime::Rep::AwaitPlace(const RegisterRequest& request) {
-  const int64_t deadline_ms = MonotonicMs() + kRegisterTimeoutMs;
-  for (int ends = 1;; ++ends) {
+  const bool is_in_pod = !flags.holder.empty();
+  int64_t deadline_ms = MonotonicMs() + kRegisterTimeoutMs;
+  std::string why;
+  for (int waits = 1;; ++waits) {
     const int64_t left_ms = deadline_ms - MonotonicMs();
     CoordinatorClient client(coordinator_channel.get(), Envelope(), std::max<int64_t>(left_ms, 1));
     ASSIGN_OR_RETURN(RegisterAnswer answer, client.Register(request));
     if (!answer.wait()) return answer;
-    const int64_t pause_ms = PauseBeforeReadyMs(ends);
+    if (is_in_pod) deadline_ms = MonotonicMs() + kRegisterTimeoutMs;
+    const int64_t pause_ms =
+        std::min(PauseBeforeReadyMs(waits), is_in_pod ? kAskAgainMs : kRegisterTimeoutMs);
     if (MonotonicMs() + pause_ms >= deadline_ms) {
       return absl::UnavailableError(absl::StrCat("the generation at ", flags.coordinator,
                                                  " is over, and no other one has begun within ",
                                                  kRegisterTimeoutMs / 1000, " s"));
     }
-    if (ends == 1) logger.Info("this generation is over; waiting for the next one");
+    if (answer.why_wait() != why) {
+      why = answer.why_wait();
+      logger.Info(absl::StrCat(why, "; waiting for a place"));
+    }
     poll(nullptr, 0, static_cast<int>(pause_ms));
     // The old connection still leads to the old coordinator.
     ASSIGN_OR_RETURN(coordinator_channel,
@@ -102,6 +112,8 @@ absl::Status RoleRuntime::Rep::Register() {
   member->set_pid(getpid());
   request.set_incarnation(incarnation);
   request.set_protocol(ProtocolFingerprint());
+  request.set_holder(flags.holder);
+  request.set_build(flags.build);
   ASSIGN_OR_RETURN(const RegisterAnswer answer, AwaitPlace(request));
   if (answer.envelope().run_id() == 0) {
     return absl::InternalError(
@@ -192,6 +204,7 @@ void RoleRuntime::Rep::Control() {
     if (answer.has_value()) {
       heartbeat_in_flight = false;
       HandleHeartbeat(*answer);
+      if (failed_ms > 0) HandleFailure();
     }
     bool heartbeats_run;
     {
@@ -288,6 +301,11 @@ void RoleRuntime::Rep::HandleFailure() {
   if (rpc::IsOfAnotherRun(status)) {
     ExitNow(kExitStartAgain, Ending::SUPERSEDED, status.message());
   }
+  // Only a member's failure counts, so the first heartbeat goes before it.
+  if (tell && !is_heard) {
+    if (failed_ms == 0) failed_ms = MonotonicMs();
+    if (MonotonicMs() - failed_ms < kFailTimeoutMs) return;
+  }
   logger.Error(status.message(), {{"code", absl::StatusCodeToString(status.code())}});
   const Ending own = FailureOf(role, flags.role_index, status);
   if (!tell) {
@@ -297,7 +315,8 @@ void RoleRuntime::Rep::HandleFailure() {
     _exit(kExitFailed);
   }
   CoordinatorClient client(coordinator_channel.get(), envelope, kFailTimeoutMs);
-  const absl::StatusOr<FailAnswer> answer = client.Fail(role, flags.role_index, status);
+  const absl::StatusOr<FailAnswer> answer =
+      client.Fail(role, flags.role_index, incarnation, status);
   if (!answer.ok()) ExitNow(kExitStartAgain, answer.status().message(), own);
   ExitAfterFailure(*answer, own);
 }
@@ -375,6 +394,10 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
     ExitNow(kExitFailed, Ending::MEMBER_FAILED, "the coordinator's heartbeat answer is malformed");
   }
   last_answer_ms = MonotonicMs();
+  // What this process has begun for a generation in which it has no place is of no use. The process
+  // that is started instead waits when it registers.
+  if (answer.wait()) ExitNow(kExitStartAgain, Ending::OTHER, answer.ending().text());
+  is_heard = true;
   ExitIfOver(answer);
   {
     MutexLock lock(&mutex);

@@ -10,6 +10,17 @@
 #include "common/life/life_sign.h"
 
 namespace satrap {
+namespace {
+
+Flag HolderFlag(std::string* holder) {
+  return TextFlag("holder", "UID", "the pod that this process runs in (default: none)", holder);
+}
+
+Flag BuildFlag(std::string* build) {
+  return TextFlag("build", "ID", "which build the pod's programs are (default: not known)", build);
+}
+
+}  // namespace
 
 std::vector<Flag> RoleFlags::Table() {
   return {
@@ -21,6 +32,8 @@ std::vector<Flag> RoleFlags::Table() {
       AliveFlag(&alive),
       TextFlag("metrics", "IP:PORT", "where it serves metrics (default: a port of this machine)",
                &metrics),
+      HolderFlag(&holder),
+      BuildFlag(&build),
   };
 }
 
@@ -46,6 +59,8 @@ std::vector<Flag> CoordinatorFlags::Table() {
       TextFlag("ending", "PATH", "the file in which it leaves its Ending", &ending),
       AliveFlag(&alive),
       TextFlag("metrics", "IP:PORT", "where it serves metrics (default: nowhere)", &metrics),
+      HolderFlag(&holder),
+      BuildFlag(&build),
   };
 }
 

@@ -32,6 +32,10 @@ struct RoleFlags {
   int alive = -1;      // the pipe into which it gives signs of life (life_sign.h); -1: none
   // Where it serves its metrics, IP:PORT; empty: at a port of this machine that no other reaches.
   std::string metrics;
+  // The pod of this process, and the build of the pod's programs (RegisterRequest); empty: a
+  // launcher has started it.
+  std::string holder;
+  std::string build;
   std::vector<Flag> Table();
 };
 
@@ -61,6 +65,8 @@ struct CoordinatorFlags {
   std::string ending;   // as in RoleFlags
   int alive = -1;       // as in RoleFlags
   std::string metrics;  // where it serves its metrics, IP:PORT; empty: nowhere
+  std::string holder;   // as in RoleFlags
+  std::string build;    // likewise
   int role_index = 0;   // not used: there is one coordinator
   std::vector<Flag> Table();
 };

@@ -38,6 +38,18 @@ TEST(ParseRoleFlags, MetricsAreServedWhereTheyAreTold) {
             "[::1]:7");
 }
 
+TEST(ParseRoleFlags, AProcessOfAPodKnowsThePodAndItsBuild) {
+  const auto role = ParseRoleFlags({"--coordinator=a", "--holder=pod-1", "--build=b0"});
+  ASSERT_TRUE(role.ok()) << role.status();
+  EXPECT_EQ(role->holder, "pod-1");
+  EXPECT_EQ(role->build, "b0");
+  const auto coordinator =
+      ParseCoordinatorFlags({"--config=a", "--listen=b", "--holder=pod-2", "--build=b0"});
+  ASSERT_TRUE(coordinator.ok()) << coordinator.status();
+  EXPECT_EQ(coordinator->holder, "pod-2");
+  EXPECT_EQ(coordinator->build, "b0");
+}
+
 TEST(ParseRoleFlags, AdvertisesWhereItListensUnlessTold) {
   const auto flags = ParseRoleFlags({"--coordinator=a", "--listen=unix:/c"});
   ASSERT_TRUE(flags.ok()) << flags.status();

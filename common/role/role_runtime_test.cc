@@ -93,7 +93,30 @@ TEST_F(RoleRuntimeTest, ARoleThatRegistersAtAGenerationThatIsOverWaitsForTheNext
                     return FinishRole(runtime);
                   },
                   [](FakeCoordinator& coordinator) { coordinator.LetWait(3); }),
-              ::testing::ExitedWithCode(0), "waiting for the next one");
+              ::testing::ExitedWithCode(0), "there is no place; waiting for a place");
+}
+
+TEST_F(RoleRuntimeTest, ARoleOfAPodSaysWhichPodAndWhichBuildItIs) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                    if (coordinator.registration().holder() != "pod-1") abort();
+                    if (coordinator.registration().build() != "b0") abort();
+                    RETURN_IF_ERROR(runtime.Join());
+                    return FinishRole(runtime);
+                  },
+                  nullptr, {"--holder=pod-1", "--build=b0"}),
+              ::testing::ExitedWithCode(0), "");
+}
+
+TEST_F(RoleRuntimeTest, ARoleWhosePlaceAnotherProcessHasIsToBeStartedAgain) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime&, FakeCoordinator& coordinator) -> absl::Status {
+                    coordinator.TellThatAnotherHasThePlace();
+                    while (true) pause();
+                  },
+                  nullptr, {"--holder=pod-2"}),
+              ::testing::ExitedWithCode(kExitStartAgain), "pod-1 has the place");
+  EXPECT_EQ(Left().text(), "pod-1 has the place");
 }
 
 // A job like the one of RunCase. Its run_dir is the folder `name` in the case's working folder.

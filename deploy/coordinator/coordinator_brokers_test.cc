@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/checkpoint/entries/job_of_run.h"
-#include "deploy/coordinator/coordinator_topics_fixture.h"
+#include "deploy/coordinator/testing/coordinator_topics_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

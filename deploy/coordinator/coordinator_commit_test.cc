@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/coordinator/coordinator_fixture.h"
+#include "deploy/coordinator/testing/coordinator_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "common/checkpoint/entries/run_end.h"
-#include "deploy/coordinator/coordinator_fixture.h"
+#include "deploy/coordinator/testing/coordinator_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

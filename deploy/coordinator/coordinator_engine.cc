@@ -10,7 +10,6 @@
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
-#include "common/role/protocol_fingerprint.h"
 #include "common/role/role_flags.h"
 #include "common/rpc/receivers.h"
 #include "common/rpc/timeouts.h"
@@ -20,8 +19,6 @@
 
 namespace satrap {
 namespace {
-
-constexpr int64_t kTickUs = 500 * 1000;
 
 Envelope EnvelopeOf(const ClaimedGeneration& claimed) {
   CHECK(claimed.run_id != 0);
@@ -137,37 +134,18 @@ absl::Status CoordinatorEngine::Rep::CheckRun(const Envelope& call) const {
   return rpc::CheckEnvelope(call, envelope, "the coordinator");
 }
 
-absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRequest& request) {
-  const Member& member = request.member();
-  if (request.has_protocol() && request.protocol() != ProtocolFingerprint()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(MemberName(member.role(), static_cast<int>(member.index())),
-                     " was built from other sources than the coordinator: the processes of a run "
-                     "must be of one build"));
-  }
-  RegisterAnswer answer;
-  // A role that was just replaced must not train in a generation whose end is decided.
-  if (end.state() == RESTARTING || end.is_linking()) {
-    answer.set_wait(true);
-    return answer;
-  }
-  RETURN_IF_ERROR(members.Register(request, executor->NowUs()));
-  *answer.mutable_envelope() = envelope;
-  *answer.mutable_job() = job;
-  answer.set_cut(cut_folder);
-  if (options.in_pods) answer.set_leaves(true);
-  *answer.mutable_position() = position;
-  const bool rank0 = member.role() == NN_WORKER && member.index() == 0;
-  if (rank0 || member.role() == DATA_LOADER) *answer.mutable_ledger() = ledger;
-  return answer;
-}
-
 absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const HeartbeatRequest& request) {
   RETURN_IF_ERROR(CheckRun(request.envelope()));
-  absl::optional<Ending> conflict;
-  RETURN_IF_ERROR(members.Heartbeat(request, executor->NowUs(), &conflict));
-  if (conflict.has_value()) {
-    end.EndByLoss(*std::move(conflict));
+  ASSIGN_OR_RETURN(Standing standing, members.Heartbeat(request, AwakeUs(), MayReplace()));
+  if (standing.spare.has_value()) {
+    HeartbeatAnswer answer;
+    answer.set_state(end.state());
+    answer.set_wait(true);
+    *answer.mutable_ending() = *std::move(standing.spare);
+    return answer;
+  }
+  if (standing.conflict.has_value()) {
+    end.EndByLoss(*std::move(standing.conflict));
   } else if (request.leaving()) {
     absl::optional<HeartbeatAnswer> gone = Leave(request);
     if (gone.has_value()) return *std::move(gone);
@@ -226,21 +204,6 @@ absl::StatusOr<StoreGetAnswer> CoordinatorEngine::Rep::StoreGet(const StoreGetRe
   answer.set_found(entry != store.end());
   if (answer.found()) answer.set_value(entry->second);
   return answer;
-}
-
-absl::StatusOr<FailAnswer> CoordinatorEngine::Rep::Fail(const FailRequest& request) {
-  RETURN_IF_ERROR(CheckRun(request.envelope()));
-  const int index = static_cast<int>(request.index());
-  Ending failure =
-      EndingOf(Ending::MEMBER_FAILED, request.role(), index,
-               absl::StrCat(MemberName(request.role(), index), ": ", request.ending().text()));
-  failure.set_advice(request.ending().advice());
-  failure.set_kind(request.ending().kind());
-  end.EndBy(std::move(failure));
-  // The failed member exits now. So the coordinator need not wait until this member has been told
-  // that the generation has ended.
-  members.SetTold(request.role(), request.index());
-  return end.Told();
 }
 
 absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& request) {
@@ -307,9 +270,7 @@ void CoordinatorEngine::Rep::Tick() {
   {
     MutexLock lock(&mutex);
     const int64_t now_us = executor->NowUs();
-    // If this tick is late, the process was suspended and could not receive heartbeats. Do not
-    // count that time as silence of the members.
-    const int64_t stall_us = std::max<int64_t>(0, now_us - last_tick_us - 2 * kTickUs);
+    const int64_t stall_us = StallUs(now_us);
     last_tick_us = now_us;
     EndIfDiskHangs(now_us, stall_us);
     NoteIfComplete(now_us);
@@ -392,11 +353,13 @@ void ServeFail(Rep* rep, const rpc::Message& message, rpc::Callback respond) {
   const auto request = rpc::ParseHeader<FailRequest>(message.header);
   if (!request.ok()) return respond(request.status());
   absl::StatusOr<FailAnswer> answer = absl::UnknownError("");
+  std::string stranger;
   {
     MutexLock lock(&rep->mutex);
-    answer = rep->Fail(*request);
+    answer = rep->Fail(*request, &stranger);
     if (answer.ok() && rep->end.is_linking()) return rep->HoldFailed(std::move(respond));
   }
+  if (!stranger.empty() && rep->options.warn) rep->options.warn(stranger);
   respond(answer.ok() ? absl::StatusOr<rpc::Message>(rpc::MessageOf(*answer)) : answer.status());
 }
 

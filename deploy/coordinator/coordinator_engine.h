@@ -96,6 +96,7 @@ struct CoordinatorOptions {
   uint64_t writer = 0;                   // random id of this process; part of its drafts' names
   size_t compact_after = kCompactAfter;  // as in ClaimRequest
   bool in_pods = false;                  // else a launcher starts all processes of a generation
+  std::string build;                     // that of this process (RegisterRequest); empty: not known
   KillPoints* kill_points = nullptr;     // null: none
   // The wall clock, for the entries of the log.
   std::function<int64_t()> unix_ms;
@@ -119,7 +120,7 @@ class CoordinatorEngine final : public rpc::Handler {
   // run, generation or job.
   //
   //   Register    FAILED_PRECONDITION: an index out of range. INVALID_ARGUMENT: no incarnation, or
-  //               a program built from other sources. See members.h for a second process.
+  //               a program built from other sources. With a holder: wait. See also members.h.
   //   Heartbeat   FAILED_PRECONDITION: the process has not registered. A member that leaves before
   //               training begins may be told RESTARTING alone, while the generation goes on.
   //   FixSplits   INVALID_ARGUMENT if loaders list different files. FAILED_PRECONDITION, and the
@@ -136,9 +137,9 @@ class CoordinatorEngine final : public rpc::Handler {
   //   StoreGet    always succeeds.
   //   Finish      OK once FINISHED is in the run's log. Also OK, without effect, once another end
   //               of the generation is decided.
-  //   Fail        does nothing once the generation has ended. While an entry is being appended, it
-  //               answers RESTARTING instead of FAILED, because the entry may make a restart
-  //               possible.
+  //   Fail        does nothing once the generation has ended, or if its sender is no member, which
+  //               is answered RESTARTING. While an entry is being appended, it also answers
+  //               RESTARTING, because the entry may make a restart possible.
   //   Wish        FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. A SCALE whose epochs or
   //               max_steps would end training is also INVALID_ARGUMENT.
   //   Status      FAILED_PRECONDITION if it asks for another run.

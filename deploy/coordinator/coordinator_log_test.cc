@@ -7,7 +7,7 @@
 
 #include "absl/strings/match.h"
 #include "common/checkpoint/entries/job_of_run.h"
-#include "deploy/coordinator/coordinator_fixture.h"
+#include "deploy/coordinator/testing/coordinator_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -58,9 +58,8 @@ void CoordinatorEngine::Rep::MoveInTime() {
 }
 
 // Before training begins nothing is lost with a member, and whoever replaces it may take its place.
-// A launcher replaces nobody within a generation.
 void CoordinatorEngine::Rep::OnSilent(Ending lost, int64_t now_us) {
-  if (!options.in_pods || !end.may_begin() || begins) return end.EndByLoss(std::move(lost));
+  if (!MayReplace()) return end.EndByLoss(std::move(lost));
   members.FreeSilent(now_us, options.timeouts.heartbeat_timeout_ms * 1000);
 }
 

@@ -4,7 +4,7 @@
 
 #include "common/checkpoint/entries/run_end.h"
 #include "common/role/ending.h"
-#include "deploy/coordinator/coordinator_fixture.h"
+#include "deploy/coordinator/testing/coordinator_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -1,7 +1,8 @@
 // The implementation of CoordinatorEngine. coordinator_engine.cc works in memory,
 // coordinator_disk.cc and coordinator_log.cc work on the disk executor, coordinator_end.cc writes
-// the run's end, coordinator_move.cc lets processes go elsewhere, coordinator_status.cc reports the
-// status, and coordinator_hosts.cc serves GenerationEnd, CutCommits and RunTopics.
+// the run's end, coordinator_move.cc lets processes go elsewhere, coordinator_places.cc gives them
+// places, coordinator_status.cc reports the status, and coordinator_hosts.cc serves GenerationEnd,
+// CutCommits and RunTopics.
 //
 // `mutex` (coordinator_state.h) guards the state of the generation and is held only briefly. `disk`
 // runs one task at a time, so members that only its tasks use (files, log) need no lock.
@@ -30,6 +31,8 @@
 
 namespace satrap {
 
+inline constexpr int64_t kTickUs = 500 * 1000;
+
 struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
                                 GenerationEnd::Host,
                                 CutCommits::Host,
@@ -43,7 +46,20 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   absl::StatusOr<LeaseSplitAnswer> LeaseSplit(const LeaseSplitRequest& request) REQUIRES(mutex);
   absl::StatusOr<StoreSetAnswer> StoreSet(const StoreSetRequest& request) REQUIRES(mutex);
   absl::StatusOr<StoreGetAnswer> StoreGet(const StoreGetRequest& request) REQUIRES(mutex);
-  absl::StatusOr<FailAnswer> Fail(const FailRequest& request) REQUIRES(mutex);
+  // `*stranger` becomes a text for the log if the failure is of no member, and is not obeyed.
+  absl::StatusOr<FailAnswer> Fail(const FailRequest& request, std::string* stranger)
+      REQUIRES(mutex);
+  // Why a process with a holder must wait whatever its index is; empty: it need not.
+  std::string WhyWait(const RegisterRequest& request) const REQUIRES(mutex);
+  // The time for which this process has stood still since its last tick.
+  int64_t StallUs(int64_t now_us) const REQUIRES(mutex);
+  int64_t AwakeUs() const REQUIRES(mutex) {
+    const int64_t now_us = executor->NowUs();
+    return now_us - StallUs(now_us);
+  }
+  // Whether a place may be taken by another process without ending the generation. A launcher
+  // replaces nobody within a generation.
+  bool MayReplace() const REQUIRES(mutex) { return options.in_pods && end.may_begin() && !begins; }
   absl::StatusOr<WishAnswer> Wish(const WishRequest& request) REQUIRES(mutex);
   absl::StatusOr<StatusAnswer> Status(const StatusRequest& request) REQUIRES(mutex);
   absl::Status CheckRun(const Envelope& call) const;

@@ -19,7 +19,9 @@
 // coordinator.
 //
 // A coordinator of an earlier submission than the log's newest (--submission) tells everybody to
-// wait, until a signal ends it.
+// wait, until a signal ends it. So does one whose pod (--holder) has begun a generation, and
+// another pod the newest, until processes have asked it for a place for 8 s; then it claims the
+// next one.
 //
 // In pods a coordinator that can claim nothing, by a cause that no restart cures
 // (common/role/cause_table.h), prints why and serves that to whoever asks, until a signal ends it
@@ -106,10 +108,13 @@ int NextSignal(const sigset_t& signals) {
   return std::max(sigtimedwait(&signals, nullptr, &period), 0);
 }
 
-absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t writer) {
+absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t writer,
+                                        bool is_asked) {
   ClaimRequest request;
   ASSIGN_OR_RETURN(request.job, ReadJobToClaim(flags.config, DiskFileSystem()));
   request.submission = static_cast<uint64_t>(flags.submission);
+  request.holder = flags.holder;
+  request.is_asked = is_asked;
   // If a launcher's --next_job comes with a cause, the launcher could not start the job that the
   // log has.
   request.drops_change = flags.submission == 0 && flags.next_job && !flags.ended.text().empty();
@@ -131,7 +136,7 @@ absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t 
     return CheckStorage(run_dir, MountNameOf(run_dir), writer, DiskFileSystem());
   };
   ASSIGN_OR_RETURN(ClaimedGeneration claimed, ClaimGeneration(request, DiskFileSystem()));
-  if (claimed.log.end() == nullptr && !claimed.superseded) {
+  if (claimed.log.end() == nullptr && !claimed.superseded && !claimed.waits_to_be_asked) {
     RETURN_IF_ERROR(LeaveRunId(run_dir, claimed.run_id, DiskFileSystem()));
   }
   return claimed;
@@ -199,18 +204,25 @@ struct Exit {
   absl::optional<Ending> ending;  // the Ending to write; none if the run has finished
 };
 
-// Serves what a later submission has taken over.
-absl::StatusOr<Exit> ServeWaiting(const ClaimedGeneration& last, const CoordinatorFlags& flags,
-                                  const LifeSign& life, const Logger& logger) {
-  WaitingCoordinator waiting(last);
+// Serves what another coordinator has taken over. Returns nullopt once this one may claim.
+absl::StatusOr<absl::optional<Exit>> ServeWaiting(const ClaimedGeneration& last,
+                                                  const CoordinatorFlags& flags,
+                                                  const LifeSign& life, const Logger& logger) {
+  WaitingCoordinator waiting(last, MonotonicMs);
   ASSIGN_OR_RETURN(auto server,
                    rpc::GrpcServer::Start(flags.listen, rpc::EndpointOptions(),
                                           {rpc::GrpcServer::Service{kMethods, &waiting}}));
   logger.Info(waiting.why().text());
   const sigset_t signals = StopSignals();
-  while (NextSignal(signals) == 0) life.Give();
+  bool asked_to_leave = false;
+  while (!asked_to_leave && !waiting.MayClaim()) {
+    life.Give();
+    asked_to_leave = NextSignal(signals) != 0;
+  }
   server->Shutdown(/*deadline_ms=*/200);
-  return Exit{0, waiting.why()};
+  if (asked_to_leave) return Exit{0, waiting.why()};
+  logger.Info("processes ask for a place here, so this coordinator claims a generation");
+  return absl::nullopt;
 }
 
 // Serves that no generation of this submission can begin.
@@ -280,12 +292,19 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   CoordinatorOptions options;
   options.writer = RandomId();
   options.in_pods = flags.submission > 0;
+  options.build = flags.build;
   const LifeSign life(flags.alive);
-  absl::StatusOr<ClaimedGeneration> claimed = [&] {
+  const auto claim = [&](bool is_asked) {
     // Reading a log and its cuts may take long.
     const LifeSignThread meanwhile(&life);
-    return Claim(flags, options.writer);
-  }();
+    return Claim(flags, options.writer, is_asked);
+  };
+  absl::StatusOr<ClaimedGeneration> claimed = claim(/*is_asked=*/false);
+  while (claimed.ok() && (claimed->superseded || claimed->waits_to_be_asked)) {
+    ASSIGN_OR_RETURN(const absl::optional<Exit> exit, ServeWaiting(*claimed, flags, life, logger));
+    if (exit.has_value()) return *exit;
+    claimed = claim(/*is_asked=*/true);
+  }
   if (absl::IsAlreadyExists(claimed.status()) || absl::IsAborted(claimed.status())) {
     const std::string text = absl::StrCat("another coordinator has claimed the generation: ",
                                           claimed.status().message());
@@ -297,7 +316,6 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
     if (NoRestartCures(refusal, Ending())) return ServeRefusal(refusal, flags, life, logger);
   }
   RETURN_IF_ERROR(claimed.status());
-  if (claimed->superseded) return ServeWaiting(*claimed, flags, life, logger);
   for (const std::string& warning : claimed->warnings) logger.Warning(warning);
   if (!claimed->judged_anew.empty()) logger.Info(claimed->judged_anew);
 

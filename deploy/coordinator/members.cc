@@ -42,7 +42,43 @@ Members::Entry* Members::Find(Role role, uint32_t index) {
   return nullptr;
 }
 
-absl::Status Members::Register(const RegisterRequest& request, int64_t now_us) {
+Members::Process* Members::Entry::FindRegistered(uint64_t of_incarnation) {
+  for (Process& process : registered) {
+    if (process.incarnation == of_incarnation) return &process;
+  }
+  return nullptr;
+}
+
+void Members::Entry::Take(const Process& process) {
+  member = process.member;
+  incarnation = process.incarnation;
+  holder = process.holder;
+}
+
+void Members::Entry::Forget(uint64_t of_incarnation) {
+  const auto is_meant = [of_incarnation](const Process& process) {
+    return process.incarnation == of_incarnation;
+  };
+  registered.erase(std::remove_if(registered.begin(), registered.end(), is_meant),
+                   registered.end());
+}
+
+bool Members::Entry::IsTwin(const std::string& other) const {
+  return heard() && !holder.empty() && !other.empty() && holder != other;
+}
+
+bool Members::Entry::HasLivingTwinOf(const std::string& other, int64_t now_us) const {
+  return IsTwin(other) && now_us - last_heard_us <= kSpareSilenceUs;
+}
+
+std::string Members::Entry::TakenBy() const {
+  if (!heard()) return absl::StrCat("another pod's process was ", Name());
+  return absl::StrCat("another pod's process is ", Name(), " (process ", member.pid(), " at '",
+                      member.address(), "', pod ", holder, ")");
+}
+
+absl::Status Members::Register(const RegisterRequest& request, int64_t now_us,
+                               std::string* why_wait) {
   const Member& member = request.member();
   const std::string name = MemberName(member.role(), static_cast<int>(member.index()));
   if (request.incarnation() == 0) {
@@ -50,12 +86,18 @@ absl::Status Members::Register(const RegisterRequest& request, int64_t now_us) {
   }
   Entry* entry = Find(member.role(), member.index());
   if (entry == nullptr) {
-    return absl::FailedPreconditionError(absl::StrCat("job '", job_name_, "' has no ", name));
+    const std::string missing = absl::StrCat("job '", job_name_, "' has no ", name);
+    if (request.holder().empty()) return absl::FailedPreconditionError(missing);
+    *why_wait = missing;
+    return absl::OkStatus();
   }
-  for (const Process& process : entry->registered) {
-    if (process.incarnation == request.incarnation()) return absl::OkStatus();
+  const Process* registered = entry->FindRegistered(request.incarnation());
+  if (registered != nullptr && !registered->waits) return absl::OkStatus();
+  if (registered != nullptr || entry->HasLivingTwinOf(request.holder(), now_us)) {
+    *why_wait = entry->TakenBy();
+    return absl::OkStatus();
   }
-  entry->registered.push_back({member, request.incarnation()});
+  entry->registered.push_back({member, request.incarnation(), request.holder()});
   if (entry->registered.size() > kMaxRegistered) entry->registered.pop_front();
   if (!entry->heard()) {
     entry->last_heard_us = now_us;
@@ -64,14 +106,45 @@ absl::Status Members::Register(const RegisterRequest& request, int64_t now_us) {
   return absl::OkStatus();
 }
 
-absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
-                                absl::optional<Ending>* conflict) {
+// `sender` is not the member.
+Standing Members::Entry::Judge(Process* sender, int64_t now_us, bool may_replace) {
+  Standing standing;
+  if (sender->waits || HasLivingTwinOf(sender->holder, now_us)) {
+    sender->waits = true;
+    standing.spare = EndingOf(Ending::OTHER, TakenBy());
+    return standing;
+  }
+  const bool is_twin = IsTwin(sender->holder);
+  if (is_twin && may_replace) {
+    const Process taker = *sender;
+    Free();
+    Take(taker);
+    return standing;
+  }
+  std::string text = absl::StrCat(Name(), " (process ", member.pid(), ") ");
+  if (is_twin) {
+    absl::StrAppend(&text, "is lost: it was silent for over ", kSpareSilenceUs / 1000000,
+                    " s, and process ", sender->member.pid(), " at '", sender->member.address(),
+                    "', of another pod, takes its place");
+  } else {
+    absl::StrAppend(&text, "was started again, as process ", sender->member.pid(), " at '",
+                    sender->member.address(),
+                    "', and what the first process held is lost. If both are alive, two were "
+                    "started with the same --role_index");
+  }
+  standing.conflict = Lost(text);
+  // Do not wait until the first process has been told of this, because it is most likely dead. If
+  // it is alive, the answer to its next heartbeat tells it.
+  told = true;
+  return standing;
+}
+
+absl::StatusOr<Standing> Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
+                                            bool may_replace) {
   Entry* entry = Find(request.role(), request.index());
-  const Process* sender = nullptr;
+  Process* sender = nullptr;
   if (entry != nullptr && request.incarnation() != 0) {
-    for (const Process& process : entry->registered) {
-      if (process.incarnation == request.incarnation()) sender = &process;
-    }
+    sender = entry->FindRegistered(request.incarnation());
   }
   const bool is_member =
       entry != nullptr && entry->heard() && entry->incarnation == request.incarnation();
@@ -80,20 +153,10 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
         "this process is not the ", MemberName(request.role(), static_cast<int>(request.index())),
         " that has registered with job '", job_name_, "'"));
   }
-  if (!entry->heard()) {
-    entry->member = sender->member;
-    entry->incarnation = sender->incarnation;
-  }
+  if (!entry->heard() && !sender->waits) entry->Take(*sender);
   if (entry->incarnation != request.incarnation()) {
-    *conflict = entry->Lost(absl::StrCat(
-        entry->Name(), " (process ", entry->member.pid(), ") was started again, as process ",
-        sender->member.pid(), " at '", sender->member.address(),
-        "', and what the first process held is lost. If both are alive, two were started with the "
-        "same --role_index"));
-    // Do not wait until the first process has been told of this, because it is most likely dead. If
-    // it is alive, the answer to its next heartbeat tells it.
-    entry->told = true;
-    return absl::OkStatus();
+    Standing standing = entry->Judge(sender, now_us, may_replace);
+    if (entry->incarnation != request.incarnation()) return standing;
   }
   entry->last_heard_us = now_us;
   // Never reset `ready`: a process stays ready, and an older heartbeat may arrive late.
@@ -102,7 +165,18 @@ absl::Status Members::Heartbeat(const HeartbeatRequest& request, int64_t now_us,
     entry->loader = request.loader();
     entry->has_loader = true;
   }
-  return absl::OkStatus();
+  return Standing();
+}
+
+bool Members::IsOfMember(const FailRequest& request, int64_t now_us) {
+  Entry* entry = Find(request.role(), request.index());
+  if (entry == nullptr || request.incarnation() == 0) return false;
+  const Process* sender = entry->FindRegistered(request.incarnation());
+  if (!entry->heard() && sender != nullptr && sender->holder.empty()) {
+    entry->Take(*sender);
+    entry->last_heard_us = now_us;
+  }
+  return entry->incarnation == request.incarnation();
 }
 
 absl::optional<Ending> Members::FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us) {
@@ -124,11 +198,7 @@ absl::optional<Ending> Members::FindSilent(int64_t now_us, int64_t stall_us, int
 }
 
 void Members::Entry::Free() {
-  const auto is_member = [this](const Process& process) {
-    return process.incarnation == incarnation;
-  };
-  registered.erase(std::remove_if(registered.begin(), registered.end(), is_member),
-                   registered.end());
+  Forget(incarnation);
   Entry free;
   free.member.set_role(member.role());
   free.member.set_index(member.index());

@@ -7,6 +7,14 @@
 // generation: either the member died and its state is lost, or two processes were started with one
 // index, and it is not known which of these happened.
 //
+// Pods. A process that names its holder, the pod that it runs in, may be the twin of a living
+// member in another pod, as after a pod was deleted by force or its node was cut off. While the
+// member is heard, the twin waits: Register tells it so, or its first heartbeat, if both have
+// registered before either was heard. A process that has been told so by a heartbeat is over, and
+// is told so again if it did not get the answer: another one is started instead of it. Once the
+// member has been silent for kSpareSilenceUs, the twin may take its place. Two processes of one
+// holder are no twins: a pod has one process at a time.
+//
 // A process that was started for an earlier generation but registers only in this one is not
 // distinguished from the processes of this generation: it has no state yet, and can serve as well.
 // If another process has registered under the same index, that costs one restart; both are told,
@@ -24,24 +32,41 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
 
+inline constexpr int64_t kSpareSilenceUs = 3000000;
+
+// What a heartbeat says about its sender. At most one of these is set.
+struct Standing {
+  absl::optional<Ending> conflict;  // a second process under its index: the generation's end
+  absl::optional<Ending> spare;     // no member, and has to wait: why
+};
+
+// `now_us` is the time without that for which this process has stood still since it last asked
+// FindSilent: nobody was silent meanwhile.
 class Members {
  public:
   explicit Members(const JobConfig& job);
 
   // FAILED_PRECONDITION if the job has no such role and index; INVALID_ARGUMENT without an
-  // incarnation. A process may register repeatedly.
-  absl::Status Register(const RegisterRequest& request, int64_t now_us);
+  // incarnation. A process may register repeatedly. If one that names its holder has no place now,
+  // it is not registered, and `*why_wait` says why.
+  absl::Status Register(const RegisterRequest& request, int64_t now_us, std::string* why_wait);
 
-  // Processes a heartbeat. FAILED_PRECONDITION if the sender has not registered. If the sender is a
-  // second process under its index, sets `conflict` to the generation's end.
-  absl::Status Heartbeat(const HeartbeatRequest& request, int64_t now_us,
-                         absl::optional<Ending>* conflict);
+  // Processes a heartbeat. FAILED_PRECONDITION if the sender has not registered. `may_replace`: the
+  // generation does not train yet, so a spare may take the place of a silent member without ending
+  // it.
+  absl::StatusOr<Standing> Heartbeat(const HeartbeatRequest& request, int64_t now_us,
+                                     bool may_replace);
+
+  // Whether a failure is a member's: its sender has been heard as one. Without a holder it also
+  // counts as heard by this, if it is the first of its index.
+  bool IsOfMember(const FailRequest& request, int64_t now_us);
 
   // Returns the generation's end if a member has been silent for longer than `timeout_us`. First
   // subtracts from every silence `stall_us`, the time in which this process could not receive
@@ -74,15 +99,27 @@ class Members {
   struct Process {
     Member member;
     uint64_t incarnation = 0;
+    std::string holder;  // empty: none
+    bool waits = false;  // a heartbeat was answered so, and the process never becomes the member
   };
   struct Entry {
     std::string Name() const;
     Ending Lost(const std::string& text) const;  // an Ending MEMBER_LOST for this member
     bool heard() const { return incarnation != 0; }
+    Process* FindRegistered(uint64_t of_incarnation);
+    void Take(const Process& process);  // `process` becomes the member
+    void Forget(uint64_t of_incarnation);
+    // Whether the member is of another holder than `other`, so that both may be alive.
+    bool IsTwin(const std::string& other) const;
+    // Whether it was also heard a moment ago.
+    bool HasLivingTwinOf(const std::string& other, int64_t now_us) const;
+    std::string TakenBy() const;
+    Standing Judge(Process* sender, int64_t now_us, bool may_replace);
     void Free();
 
     Member member;                   // at first only role and index
     uint64_t incarnation = 0;        // of the member; 0: no heartbeat has come yet
+    std::string holder;              // of the member
     std::deque<Process> registered;  // the newest last
     bool ready = false;
     bool told = false;

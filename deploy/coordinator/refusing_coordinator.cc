@@ -16,6 +16,7 @@ void RefusingCoordinator::Handle(const rpc::Method& method, rpc::Message, rpc::C
   if (method == kRegister) {
     RegisterAnswer answer;
     answer.set_wait(true);
+    answer.set_why_wait(status_.ending().text());
     return respond(rpc::MessageOf(answer));
   }
   if (method == kStatus) return respond(rpc::MessageOf(status_));

@@ -29,6 +29,7 @@ TEST(RefusingCoordinatorTest, WhoAsksIsToldWhyAndWhoRegistersWaits) {
   RegisterAnswer registered;
   ASSERT_TRUE(registered.ParseFromString(call(kRegister, RegisterRequest())->header));
   EXPECT_TRUE(registered.wait());
+  EXPECT_EQ(registered.why_wait(), why.text());
   const absl::Status wish = call(kWish, WishRequest()).status();
   EXPECT_EQ(wish.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(wish.message(), why.text());

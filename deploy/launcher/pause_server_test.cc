@@ -87,7 +87,7 @@ TEST_F(PauseServerTest, RefusesTheWishForAnotherRunAndOtherWishes) {
 }
 
 TEST_F(PauseServerTest, ServesNothingElse) {
-  EXPECT_FALSE(Client().Fail(NN_WORKER, 0, absl::InternalError("x")).ok());
+  EXPECT_FALSE(Client().Fail(NN_WORKER, 0, 0xabc, absl::InternalError("x")).ok());
 }
 
 // The next coordinator must be able to listen at the same address.

@@ -14,6 +14,7 @@
 #include "common/config/job_config.h"
 #include "common/file/file_history.h"
 #include "deploy/launcher/process/role_program.h"
+#include "deploy/pod/build_id.h"
 #include "deploy/pod/members_wait.h"
 #include "deploy/pod/pod_flags.h"
 #include "deploy/pod/role_log.h"
@@ -45,7 +46,8 @@ absl::StatusOr<int> Run(const PodFlags& flags) {
   options.role = role;
   options.index = flags.role_index;
   options.ending_path = absl::StrCat(flags.scratch, "/", file_name, ".ending");
-  options.command = RoleCommand(flags, role, job, programs_dir, options.ending_path);
+  options.command =
+      RoleCommand(flags, role, job, programs_dir, BuildOf(programs_dir), options.ending_path);
   options.termination_log = flags.termination_log;
   options.run_dir = job.run_dir();
   options.submission = static_cast<uint64_t>(flags.submission);

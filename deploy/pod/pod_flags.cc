@@ -29,6 +29,9 @@ std::vector<Flag> PodFlags::Table() {
                         &config)),
       NumberFlag("role_index", "I", "which process of the role this is (default: 0)", &role_index,
                  0),
+      TextFlag("holder", "UID",
+               "the UID of this pod, by which processes of one index in two pods are told apart",
+               &holder),
       TextFlag("ip", "IP", "the address at which other pods reach this one, IPv4 or IPv6", &ip),
       NumberFlag("port", "PORT", "where the coordinator, an embedding PS or worker listens", &port,
                  1, 65535),
@@ -96,13 +99,17 @@ std::string AddressOf(absl::string_view ip, int port) {
 }
 
 std::vector<std::string> RoleCommand(const PodFlags& flags, Role role, const JobConfig& job,
-                                     const std::string& programs_dir,
+                                     const std::string& programs_dir, const std::string& build,
                                      const std::string& ending_path) {
   std::vector<std::string> command = {absl::StrCat(programs_dir, "/", ProgramOf(role, job)),
                                       absl::StrCat("--ending=", ending_path)};
   if (Serves(role)) command.push_back(absl::StrCat("--listen=", AddressOf("::", flags.port)));
   if (flags.metrics_port != 0) {
     command.push_back(absl::StrCat("--metrics=", AddressOf(flags.ip, flags.metrics_port)));
+  }
+  if (!flags.holder.empty()) {
+    command.push_back(absl::StrCat("--holder=", flags.holder));
+    if (!build.empty()) command.push_back(absl::StrCat("--build=", build));
   }
   if (role == COORDINATOR) {
     command.push_back(absl::StrCat("--config=", flags.config));

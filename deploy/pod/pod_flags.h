@@ -25,6 +25,7 @@ struct PodFlags {
   std::string role;  // the role's name
   std::string config;
   int role_index = 0;
+  std::string holder;  // the UID of this pod; empty: not known, and twins are not told apart
   std::string ip;
   int port = 0;          // 0: not given
   int metrics_port = 0;  // 0: not given
@@ -53,9 +54,10 @@ absl::Status CheckScratch(const std::string& folder);
 std::string AddressOf(absl::string_view ip, int port);
 
 // The command line of the role. It begins with the program, which is in `programs_dir` and depends
-// on the job's device. Servers listen on [::], which also serves IPv4. REQUIRES: CheckPodFlags
+// on the job's device. Servers listen on [::], which also serves IPv4. `build` is BuildOf
+// (build_id.h) of `programs_dir`. REQUIRES: CheckPodFlags
 std::vector<std::string> RoleCommand(const PodFlags& flags, Role role, const JobConfig& job,
-                                     const std::string& programs_dir,
+                                     const std::string& programs_dir, const std::string& build,
                                      const std::string& ending_path);
 
 }  // namespace satrap

@@ -20,7 +20,7 @@ PodFlags Flags() {
 
 std::vector<std::string> CommandOf(Role role, const PodFlags& flags = Flags(),
                                    const JobConfig& job = JobConfig()) {
-  return RoleCommand(flags, role, job, "/opt", "/scratch/e");
+  return RoleCommand(flags, role, job, "/opt", "b0", "/scratch/e");
 }
 
 TEST(PodFlagsTest, EachRoleGetsWhatItTakes) {
@@ -44,6 +44,15 @@ TEST(PodFlagsTest, EachRoleGetsWhatItTakes) {
   EXPECT_THAT(CommandOf(NN_WORKER),
               ElementsAre("/opt/nn_worker/nn_worker", "--ending=/scratch/e", "--role_index=3",
                           "--coordinator=demo:7000", "--advertise=10.0.0.7"));
+}
+
+TEST(PodFlagsTest, EachRoleIsToldOfItsPodAndBuild) {
+  PodFlags flags = Flags();
+  flags.holder = "0123-uid";
+  for (const Role role : {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER, NN_WORKER}) {
+    EXPECT_THAT(CommandOf(role, flags),
+                ::testing::IsSupersetOf({"--holder=0123-uid", "--build=b0"}));
+  }
 }
 
 TEST(PodFlagsTest, MetricsAreServedAtTheAddressOfThePod) {

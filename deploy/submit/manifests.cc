@@ -205,6 +205,7 @@ List RoleArgs(const RunInCluster& run, Role role) {
         absl::StrCat("--coordinator=", NameOfRole(run.name, COORDINATOR), ":", kServePort));
   }
   args.emplace_back("--ip=$(IP)");
+  args.emplace_back("--holder=$(HOLDER)");
   if (Serves(role)) args.emplace_back(absl::StrCat("--port=", kServePort));
   args.emplace_back(absl::StrCat("--metrics_port=", kMetricsPort));
   args.emplace_back(absl::StrCat("--scratch=", kScratch));
@@ -228,6 +229,7 @@ Manifest RoleSet(const RunInCluster& run, Role role) {
     env.push_back(FieldVariable("INDEX", "metadata.labels['apps.kubernetes.io/pod-index']"));
   }
   env.push_back(FieldVariable("IP", "status.podIP"));
+  env.push_back(FieldVariable("HOLDER", "metadata.uid"));
   Map ready = {{"httpGet", Map{{"path", "/ready"}, {"port", "metrics"}}},
                {"periodSeconds", 2},
                {"timeoutSeconds", 2}};

@@ -21,6 +21,7 @@ constexpr int64_t kChunkDeadlineUs = 150 * 1000;
 constexpr int64_t kNever = int64_t{1} << 50;
 // Longer than the pause between two attempts of a call that finds no room.
 constexpr int64_t kTurnUs = 3 * 1000 * 1000;
+constexpr int kTwinIncarnation = 900;  // above those of members
 
 const char* NameOf(Role role) {
   switch (role) {
@@ -36,6 +37,10 @@ const char* NameOf(Role role) {
       return "rank";
   }
   return "";
+}
+
+std::string PodOf(Role role, int index) {
+  return absl::StrCat("pod of ", NameOf(role), " ", index);
 }
 
 }  // namespace
@@ -72,6 +77,9 @@ void SimCrew::Add(Role role, int index, Duties duties) {
   const int incarnation = life_ * 1000 + static_cast<int>(role) * 100 + index;
   member->set_pid(incarnation);
   options.registration.set_incarnation(incarnation);
+  if (surroundings_.in_pods) {
+    options.registration.set_holder(PodOf(role, index));
+  }
   options.process = seat.process;
   options.coordinator = ConnectToCoordinator(seat.process);
   options.starting_period_ms = kStartingHeartbeatMs;
@@ -94,10 +102,12 @@ void SimCrew::Add(Role role, int index, Duties duties) {
 
 void SimCrew::OnRegistered(Seat* seat, const RegisterAnswer& answer,
                            const std::function<void()>& load) {
+  // A process that had to wait before it got its place has loaded what it needs.
+  const bool has_loaded = seat->begin.envelope().generation() == generation_;
   seat->begin = answer;
   // If the generation differs, the next life's coordinator has mistaken this process for one of its
   // own. The process then does nothing but send heartbeats.
-  if (answer.envelope().generation() != generation_) return;
+  if (answer.envelope().generation() != generation_ || has_loaded) return;
   envelope_ = answer.envelope();
   surroundings_.planting->SetEnvelope(envelope_);
   load();
@@ -118,6 +128,32 @@ void SimCrew::ReportFailure(uint64_t any) {
 void SimCrew::Leave(uint64_t any) {
   std::next(seats_.begin(), static_cast<int64_t>(any % seats_.size()))->second.member->Leave();
 }
+
+void SimCrew::StartTwin(const TwinPlan& plan) {
+  const auto place = std::next(seats_.begin(), static_cast<int64_t>(plan.member % seats_.size()));
+  const auto& [role, index] = place->first;
+  SimTwin::Options options;
+  options.registration.mutable_member()->set_role(role);
+  options.registration.mutable_member()->set_index(index);
+  options.registration.mutable_member()->set_address("simulated");
+  options.registration.set_incarnation(life_ * 1000 + kTwinIncarnation);
+  options.registration.set_holder(plan.in_its_pod ? PodOf(role, index) : "another pod");
+  options.life = life_;
+  options.starting_period_ms = kStartingHeartbeatMs;
+  options.fails = plan.fails;
+  options.starts_after_us = plan.starts_after_us;
+  options.dies_after_us = plan.dies_after_us;
+  twin_ = std::make_unique<SimTwin>(options, place->second.member.get(), surroundings_.loop,
+                                    surroundings_.network, surroundings_.addresses->coordinator);
+}
+
+void SimCrew::OnBeat(const HeartbeatRequest& beat) {
+  const auto seat = seats_.find({beat.role(), static_cast<int>(beat.index())});
+  if (seat == seats_.end() || seat->second.member->incarnation() != beat.incarnation()) return;
+  silence_.OnBeat(beat.role(), static_cast<int>(beat.index()), surroundings_.loop->NowUs());
+}
+
+bool SimCrew::HasBeenSilent() const { return silence_.HasBeen(surroundings_.loop->NowUs()); }
 
 bool SimCrew::has_dead() const {
   for (const auto& process : processes_) {

@@ -29,11 +29,13 @@
 #include "common/rpc/rpc.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
+#include "tests/simulation/lives/sim_deaths.h"
 #include "tests/simulation/machine/sim_disk.h"
 #include "tests/simulation/machine/sim_loop.h"
 #include "tests/simulation/machine/sim_member.h"
 #include "tests/simulation/machine/sim_network.h"
 #include "tests/simulation/machine/sim_process.h"
+#include "tests/simulation/machine/sim_twin.h"
 #include "tests/simulation/plants/sim_plants.h"
 
 namespace satrap::simulation {
@@ -64,6 +66,7 @@ class SimCrew {
     SimDisk* disk = nullptr;
     Planting* planting = nullptr;
     int64_t max_message_bytes = 0;  // 0: no limit
+    bool in_pods = false;
   };
   // A member of the run.
   struct Seat {
@@ -92,13 +95,14 @@ class SimCrew {
   SimCrew& operator=(const SimCrew&) = delete;
 
   void Add(Role role, int index, Duties duties);
-  // Makes all members register.
-  void Start();
+  void Start();  // makes all members register
   // Makes a member, chosen by `any`, report that a peer is lost. Does nothing if the member is dead
   // or has not registered.
   void ReportFailure(uint64_t any);
-  // A member, chosen by `any`, has to go elsewhere.
-  void Leave(uint64_t any);
+  void Leave(uint64_t any);                   // a member, chosen by `any`, has to go elsewhere
+  void StartTwin(const TwinPlan& plan);       // call once
+  void OnBeat(const HeartbeatRequest& beat);  // call when the coordinator gets one
+  bool HasBeenSilent() const;                 // as SimSilence says of the members
   // From now on no member is expected to succeed.
   void Doom() { doomed_ = true; }
   bool is_doomed() const { return doomed_; }
@@ -139,6 +143,8 @@ class SimCrew {
   const JobConfig job_;
   std::vector<std::unique_ptr<SimProcess>> processes_;
   std::map<std::pair<Role, int>, Seat> seats_;  // by role and index
+  std::unique_ptr<SimTwin> twin_;
+  SimSilence silence_;
   std::vector<std::unique_ptr<rpc::Channel>> channels_;
   std::vector<std::unique_ptr<rpc::Handler>> handlers_;
   std::map<const SimProcess*, std::shared_ptr<rpc::ChunkMemory>> chunk_memories_;

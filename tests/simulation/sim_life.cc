@@ -15,6 +15,7 @@ namespace satrap::simulation {
 namespace {
 
 constexpr int64_t kStopDelayMaxUs = 5000;
+constexpr int64_t kTellUs = 2 * 1000 * 1000;
 
 // The last part of a path.
 std::string NameOfCut(const std::string& folder) {
@@ -35,10 +36,11 @@ Life::Life(const Surroundings& surroundings, Start start)
       cut_(NameOfCut(start.claimed.cut_folder)),
       generation_(start.claimed.generation),
       in_pods_(start.in_pods),
+      twin_(start.twin),
       from_(surroundings.history->StateOf(cut_)),
       planting_(surroundings.fault, start.shape, surroundings.loop, surroundings.memory),
       crew_({surroundings.loop, surroundings.network, surroundings.addresses, surroundings.disk,
-             &planting_, start.shape.max_message_bytes},
+             &planting_, start.shape.max_message_bytes, start.in_pods},
             start.number, generation_, job_, std::move(start.coordinator)),
       coordinator_disk_(std::move(start.disk)),
       claimed_(std::move(start.claimed)),
@@ -98,6 +100,7 @@ void Life::AddMembers() {
 void Life::Begin() {
   MakeCoordinator();
   crew_.Start();
+  if (twin_.has_value()) crew_.StartTwin(*twin_);
 }
 
 void Life::Wish(const WishRequest& wish) {
@@ -131,15 +134,27 @@ void Life::MakeCoordinator() {
   coordinator_ = std::make_unique<CoordinatorEngine>(*std::move(claimed_), options);
   // Calls pass the watch before they reach the planted fault, so the watch sees the answers that
   // members get, true or not.
+  CoordinatorWatch::Events told = surroundings_.told;
+  told.beat = [this](const HeartbeatRequest& beat) { crew_.OnBeat(beat); };
+  told.waits = [this] { OnWaiting(); };
   rpc::Handler* handler = crew_.Keep(std::make_unique<CoordinatorWatch>(
       planting_.BeforeCoordinator(coordinator_.get(), job_.run_dir(), coordinator_disk_.get()),
-      crew_.coordinator(),
-      [this] {
-        const RunState state = coordinator_->Status().state();
-        return state != STARTING && state != RUNNING;
-      },
-      surroundings_.told));
+      crew_.coordinator(), [this] { return IsOver(); }, std::move(told)));
   surroundings_.network->Listen(surroundings_.addresses->coordinator, crew_.coordinator(), handler);
+}
+
+bool Life::IsOver() const {
+  const RunState state = coordinator_->Status().state();
+  return state != STARTING && state != RUNNING;
+}
+
+// A coordinator whose generation is over exits at most so much later, whoever has been told of the
+// end. If no member has registered, nobody else ends the life.
+void Life::OnWaiting() {
+  if (!IsOver()) return;
+  const int64_t now_us = loop_->NowUs();
+  if (!over_since_us_.has_value()) over_since_us_ = now_us;
+  if (now_us - *over_since_us_ > kTellUs) crew_.coordinator()->Kill();
 }
 
 void Life::MakePs(int i) {

@@ -38,6 +38,7 @@
 #include "embedding_worker/embedding_worker_engine.h"
 #include "nn_worker/checkpoint/cut_engine.h"
 #include "nn_worker/rank/rank_engine.h"
+#include "tests/simulation/lives/sim_deaths.h"
 #include "tests/simulation/machine/sim_disk.h"
 #include "tests/simulation/machine/sim_loop.h"
 #include "tests/simulation/machine/sim_network.h"
@@ -75,6 +76,7 @@ class Life {
     std::unique_ptr<FileSystem> disk;
     ClaimedGeneration claimed;
     bool in_pods = false;
+    absl::optional<TwinPlan> twin;
   };
 
   Life(const Surroundings& surroundings, Start start);
@@ -98,6 +100,8 @@ class Life {
   bool has_dead() const { return crew_.has_dead(); }
   bool is_doomed() const { return crew_.is_doomed(); }
   const absl::optional<SimCrew::Exited>& exited() const { return crew_.exited(); }
+  // Whether a second process may have taken the place of a member.
+  bool MayLosePlace() const { return twin_.has_value() && crew_.HasBeenSilent(); }
   // Sends a wish to the coordinator, as the command line does. Does nothing if the coordinator is
   // dead.
   void Wish(const WishRequest& wish);
@@ -117,6 +121,8 @@ class Life {
   void MakeWorker(int i);
   void MakeRank(int i);
   bool MakeCutEngine();
+  bool IsOver() const;
+  void OnWaiting();
 
   SimTraining::Surroundings TrainingSurroundings();
   void CheckQueueCapacity();
@@ -134,6 +140,7 @@ class Life {
   const std::string cut_;  // the life begins from it; empty: from nothing
   const uint64_t generation_;
   const bool in_pods_;
+  const absl::optional<TwinPlan> twin_;
   const SimTraining::State& from_;
   Planting planting_;
   SimCrew crew_;
@@ -152,6 +159,7 @@ class Life {
   std::vector<std::unique_ptr<RankEngine>> ranks_;
   std::vector<RunResult> results_;
   uint64_t rows_read_ = 0;  // by ReadRow
+  absl::optional<int64_t> over_since_us_;
   absl::optional<uint64_t> stop_wished_at_;
 };
 

@@ -50,25 +50,40 @@ void CoordinatorWatch::Handle(const rpc::Method& method, rpc::Message request,
     cut = commit.cut();
   }
   HeartbeatRequest beat;
-  if (method == kHeartbeat && beat.ParseFromString(request.header) && beat.leaving()) {
-    events_.leaving(beat.envelope().generation());
+  FailRequest failure;
+  if (method == kHeartbeat && beat.ParseFromString(request.header)) {
+    events_.beat(beat);
+    if (beat.leaving()) events_.leaving(beat.envelope().generation());
   }
+  if (method == kFail) CHECK(failure.ParseFromString(request.header));
+  const uint64_t sender = method == kFail ? failure.incarnation() : beat.incarnation();
   coordinator_->Handle(method, std::move(request),
-                       [this, method, cut = std::move(cut),
+                       [this, method, sender, cut = std::move(cut),
                         respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
-                         if (answer.ok() && process_->alive()) {
-                           if (method == kCommitCut) OnCommitAnswer(cut, *answer);
-                           if (method == kFinish) events_.acknowledged("");
-                           HeartbeatAnswer heartbeat;
-                           if (method == kHeartbeat && heartbeat.ParseFromString(answer->header)) {
-                             OnState(heartbeat.state(), heartbeat.ending());
-                           }
-                           FailAnswer fail;
-                           if (method == kFail && fail.ParseFromString(answer->header))
-                             OnState(fail.state(), fail.ending());
-                         }
+                         if (answer.ok() && process_->alive())
+                           OnAnswer(method, sender, cut, *answer);
                          respond(std::move(answer));
                        });
+}
+
+void CoordinatorWatch::OnAnswer(const rpc::Method& method, uint64_t sender, const std::string& cut,
+                                const rpc::Message& answer) {
+  if (method == kCommitCut) OnCommitAnswer(cut, answer);
+  if (method == kFinish) events_.acknowledged("");
+  RegisterAnswer place;
+  if (method == kRegister && place.ParseFromString(answer.header) && place.wait()) events_.waits();
+  HeartbeatAnswer heartbeat;
+  if (method == kHeartbeat && heartbeat.ParseFromString(answer.header)) {
+    if (!heartbeat.wait()) members_.insert(sender);
+    OnState(heartbeat.state(), heartbeat.ending());
+  }
+  FailAnswer fail;
+  if (method == kFail && fail.ParseFromString(answer.header)) {
+    // The answer to a process that is no member is for it alone.
+    if (fail.state() != RESTARTING || members_.count(sender) > 0) {
+      OnState(fail.state(), fail.ending());
+    }
+  }
 }
 
 void CoordinatorWatch::OnCommitAnswer(const std::string& cut, const rpc::Message& answer) {

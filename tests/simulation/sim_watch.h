@@ -69,6 +69,10 @@ class CoordinatorWatch final : public rpc::Handler {
     // Called once, when a member is told of the generation's end. The end is then in effect: with
     // only one thread, no entry is being appended at this moment.
     std::function<void(RunState)> ended;
+    // A heartbeat has come.
+    std::function<void(const HeartbeatRequest&)> beat;
+    // A process that asks for a place is told to wait.
+    std::function<void()> waits;
     // A member of that generation says that it goes elsewhere.
     std::function<void(uint64_t generation)> leaving;
     // A member is told that a process has moved. Then the generation is over, or else only that
@@ -88,6 +92,9 @@ class CoordinatorWatch final : public rpc::Handler {
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
  private:
+  // `sender` is the incarnation of the process that is answered; 0: not known.
+  void OnAnswer(const rpc::Method& method, uint64_t sender, const std::string& cut,
+                const rpc::Message& answer);
   void OnCommitAnswer(const std::string& cut, const rpc::Message& answer);
   void OnState(RunState state, const Ending& how);
 
@@ -95,6 +102,7 @@ class CoordinatorWatch final : public rpc::Handler {
   SimProcess* const process_;
   const std::function<bool()> is_over_;
   const Events events_;
+  std::set<uint64_t> members_;  // incarnations of processes that were answered as members
   bool runs_ = false;
   bool ended_ = false;
 };

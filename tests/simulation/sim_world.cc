@@ -70,8 +70,7 @@ class World {
     BeginLife(/*resume=*/false, /*other_replicas=*/false);
     const auto ended = [this] {
       other_command_.Act(loop_.events());
-      // Between two lives there is nothing to drive, but processes of earlier lives and late
-      // messages still act.
+      // Between two lives only processes of earlier lives and late messages act.
       if (!next_life_due_) Drive();
       return !result_.violations.empty() || over_;
     };
@@ -185,7 +184,7 @@ class World {
     if (fault_ != nullptr && fault_->before_claim != nullptr) {
       fault_->before_claim(kRunDir, mount_.get());
     }
-    submissions_.Fill(mount_.get(), &request);
+    submissions_.Fill(number, mount_.get(), &request);
     Claimer claimer = Claim(number, request);
     if (!claimer.claimed.ok()) return OnClaimFailed(claimer.claimed.status(), other_replicas);
     submissions_.OnClaimed();
@@ -202,7 +201,8 @@ class World {
                       std::move(claimer.process),
                       std::move(claimer.disk),
                       *std::move(claimer.claimed),
-                      deaths_.in_pods};
+                      deaths_.in_pods,
+                      deaths_.TwinOf(number)};
     Life::Surroundings surroundings;
     surroundings.loop = &loop_;
     surroundings.network = &network_;
@@ -217,7 +217,9 @@ class World {
     };
     surroundings.violated = [this](std::string what) { Violate(std::move(what)); };
     life_began_at_event_ = loop_.events();
-    is_excused_ = false;  // from here on the life must not end without a reason
+    // From here on the life must not end without a reason.
+    is_excused_ = start.twin.has_value() && start.twin->EndsLife();
+    result_.twins += start.twin.has_value() ? 1 : 0;
     generation_ = start.claimed.generation;
     lives_.push_back(std::make_unique<Life>(surroundings, std::move(start)));
     life().Begin();
@@ -363,8 +365,7 @@ class World {
         other_command_.Die();
         disk_.LosePower();
         history_.OnPowerLoss();
-        // Read the log at once, before a claim adds to it, so that the loss of an acknowledged
-        // entry is found here.
+        // Before a claim adds to the log, so that the loss of an acknowledged entry is found here.
         TakeUnacknowledgedLog("after a loss of power");
         return;
       case LifeEnd::kOtherLauncher:
@@ -405,7 +406,8 @@ class World {
       case Exit::kStartAgain:
         // Messages and processes of earlier lives may end a later life. The first life meets only
         // faults of the network, and these must never end a generation.
-        if (!is_excused_ && CanBegin(job_) && lives_.size() == 1 && deaths_.kill_points.empty()) {
+        if (!is_excused_ && CanBegin(job_) && lives_.size() == 1 && deaths_.kill_points.empty() &&
+            !life().MayLosePlace()) {
           Violate(absl::StrCat("life 1 is over without a cause: ", exited.why));
         }
         return EndLife(/*resume=*/false);

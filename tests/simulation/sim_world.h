@@ -41,6 +41,7 @@ struct WorldResult {
   bool compacted = false;                 // the log was compacted
   int jobs_that_cannot_begin = 0;         // generations of such jobs
   int moves = 0;                          // processes that were asked to go elsewhere
+  int twins = 0;                          // lives with a second process for a member's place
   int rival_claims = 0;                   // of generations that two coordinators claimed at once
   int pinned_reads = 0;                   // by another command, of cuts that it had pinned
   int64_t chunks = 0;                     // requests for chunks of large messages

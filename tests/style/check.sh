@@ -37,7 +37,7 @@ embedding_ps: initializer optimizer table checkpoint . testing
 nn_worker: operation device device/cuda device/host device/kernels device/testing rank/schedule rank rank/testing collective products
 nn_worker: metrics metrics/testing backend backend/cpu backend/device backend/testing backend/benchmark optimizer layer report graph/model graph/saved graph/step graph checkpoint models trainer/memory_plan trainer
 nn_worker: trainer/testing .
-deploy: report kafka coordinator/topics coordinator/splits coordinator/claim coordinator launcher/process pod launcher launcher/testing
+deploy: report kafka coordinator/topics coordinator/splits coordinator/claim coordinator coordinator/testing launcher/process pod launcher launcher/testing
 deploy: retrieve submit story cli/show cli cli/chaos cli/bench cli/kafka_demo cli/tools
 '
 

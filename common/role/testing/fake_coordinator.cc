@@ -14,6 +14,23 @@ int FakeCoordinator::AwaitLeaving() {
   return wishes_;
 }
 
+void FakeCoordinator::StartWhenReady() {
+  MutexLock lock(&mutex_);
+  state_ = STARTING;
+  starts_when_ready_ = true;
+}
+
+void FakeCoordinator::RefuseHeartbeats(const absl::Status& error) {
+  MutexLock lock(&mutex_);
+  heartbeat_error_ = error;
+}
+
+void FakeCoordinator::RefuseWishes(int count, const absl::Status& error) {
+  MutexLock lock(&mutex_);
+  wishes_to_refuse_ = count;
+  wish_error_ = error;
+}
+
 int FakeCoordinator::AwaitWishes(int count) {
   MutexLock lock(&mutex_);
   while (wishes_ < count) changed_.Wait(&mutex_);
@@ -54,7 +71,7 @@ absl::StatusOr<rpc::Message> FakeCoordinator::Register(const rpc::Message& reque
   RegisterRequest call;
   call.ParseFromString(request.header);
   MutexLock lock(&mutex_);
-  member_ = call.member();
+  registration_ = call;
   incarnation_ = call.incarnation();
   if (incarnation_ == 0) abort();
   if (register_error_.has_value()) return *register_error_;
@@ -63,6 +80,7 @@ absl::StatusOr<rpc::Message> FakeCoordinator::Register(const rpc::Message& reque
   if (waits_left_ > 0) {
     --waits_left_;
     registered.set_wait(true);
+    registered.set_why_wait("there is no place");
     answer.header = registered.SerializeAsString();
     return answer;
   }
@@ -96,8 +114,12 @@ absl::StatusOr<rpc::Message> FakeCoordinator::Heartbeat(const rpc::Message& requ
   HeartbeatAnswer beat;
   beat.set_state(state_);
   *beat.mutable_ending() = EndingOf(Ending::OTHER, "somebody else broke");
+  if (place_is_taken_) {
+    beat.set_wait(true);
+    *beat.mutable_ending() = EndingOf(Ending::OTHER, "pod-1 has the place");
+  }
   beat.set_order_fingerprint(99);
-  if (!call.knows_members()) *beat.add_members() = member_;
+  if (!call.knows_members()) *beat.add_members() = registration_.member();
   if (call.knows_members()) ++heartbeats_with_members_;
   for (const uint32_t split : dealt_) {
     if (split < call.known_partitions()) continue;
@@ -117,6 +139,7 @@ void FakeCoordinator::Fail(const rpc::Message& request, rpc::Callback respond) {
   FailAnswer told;
   {
     MutexLock lock(&mutex_);
+    if (call.incarnation() != incarnation_ || heartbeats_ == 0) abort();
     if (ignores_failures_) return unanswered_.push_back(std::move(respond));
     *told.mutable_ending() = first_cause_.value_or(call.ending());
   }

@@ -38,11 +38,7 @@ class FakeCoordinator final : public rpc::Handler {
     first_cause_ = cause;
   }
   // Puts the run into STARTING until a heartbeat says that the role is ready.
-  void StartWhenReady() {
-    MutexLock lock(&mutex_);
-    state_ = STARTING;
-    starts_when_ready_ = true;
-  }
+  void StartWhenReady();
   // Call before the role starts.
   void RefuseRegister(const absl::Status& error) { register_error_ = error; }
   // Call before the role starts. The answer to the first `times` attempts to register says that the
@@ -50,6 +46,16 @@ class FakeCoordinator final : public rpc::Handler {
   void LetWait(int times) {
     MutexLock lock(&mutex_);
     waits_left_ = times;
+  }
+  // From now on heartbeats are answered that another process has the place.
+  void TellThatAnotherHasThePlace() {
+    MutexLock lock(&mutex_);
+    place_is_taken_ = true;
+  }
+  // What the role registered with last.
+  RegisterRequest registration() {
+    MutexLock lock(&mutex_);
+    return registration_;
   }
   int waits_left() {
     MutexLock lock(&mutex_);
@@ -71,11 +77,8 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     dealt_ = splits;
   }
-  void RefuseHeartbeats(const absl::Status& error =
-                            absl::FailedPreconditionError("the call belongs to another run")) {
-    MutexLock lock(&mutex_);
-    heartbeat_error_ = error;
-  }
+  void RefuseHeartbeats(
+      const absl::Status& error = absl::FailedPreconditionError("the call belongs to another run"));
   // Answers heartbeats with bytes that are not a message.
   void GarbleHeartbeats() {
     MutexLock lock(&mutex_);
@@ -87,11 +90,7 @@ class FakeCoordinator final : public rpc::Handler {
     ignores_failures_ = true;
   }
   // Answers the first `count` wishes with this error.
-  void RefuseWishes(int count, const absl::Status& error) {
-    MutexLock lock(&mutex_);
-    wishes_to_refuse_ = count;
-    wish_error_ = error;
-  }
+  void RefuseWishes(int count, const absl::Status& error);
   // Waits until at least `count` wishes have come. Returns the number of wishes so far.
   int AwaitWishes(int count);
   // Waits for `count` more heartbeats. Heartbeats that are answered with an error or with garbage
@@ -144,7 +143,8 @@ class FakeCoordinator final : public rpc::Handler {
   uint64_t incarnation_ GUARDED_BY(mutex_) = 0;
   RunState state_ GUARDED_BY(mutex_) = RUNNING;
   absl::optional<Ending> first_cause_ GUARDED_BY(mutex_);
-  Member member_ GUARDED_BY(mutex_);
+  RegisterRequest registration_ GUARDED_BY(mutex_);
+  bool place_is_taken_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace satrap

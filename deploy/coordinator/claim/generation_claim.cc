@@ -191,6 +191,20 @@ absl::Status AppendEnd(const ClaimRequest& request, RunState state, const Ending
   return log->Append(entry);
 }
 
+// Whether another holder's coordinator has begun the newest generation after one of `holder`.
+bool IsFollowed(const RunLog& log, const std::string& holder) {
+  bool has_begun = false;
+  bool is_newest = false;
+  for (const RunLogEntry& entry : log.entries()) {
+    if (!entry.has_generation()) continue;
+    // The coordinator of the generation before writes this one.
+    if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
+    is_newest = entry.generation().holder() == holder;
+    has_begun |= is_newest;
+  }
+  return !holder.empty() && has_begun && !is_newest;
+}
+
 // The last generation, whose coordinator serves the run's end or tells everybody to wait.
 absl::StatusOr<ClaimedGeneration> WithoutClaim(const ClaimRequest& request, RunLog log) {
   // A process that has linked the end may have died before it was durable.
@@ -276,6 +290,11 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& asked,
   if (log.end() != nullptr && !request.next_job && !request.drops_change) {
     return WithoutClaim(request, std::move(log));
   }
+  if (!request.next_job && !request.is_asked && IsFollowed(log, request.holder)) {
+    ASSIGN_OR_RETURN(ClaimedGeneration last, WithoutClaim(request, std::move(log)));
+    last.waits_to_be_asked = true;
+    return last;
+  }
   if (request.check_storage) RETURN_IF_ERROR(request.check_storage());
   const CutEntry* last_cut = LeftFor(log.entries(), CutEntry::STOP);
   if (last_cut != nullptr && !request.next_job) {
@@ -289,6 +308,7 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& asked,
   RunLogEntry entry;
   ASSIGN_OR_RETURN(*entry.mutable_generation(), NextEntry(request, log));
   entry.mutable_generation()->set_submission(request.submission);
+  if (!request.holder.empty()) entry.mutable_generation()->set_holder(request.holder);
   const absl::Status left = entry.generation().began() == BEGAN_RESTART
                                 ? CheckRestarts(log, entry.generation().job())
                                 : absl::OkStatus();

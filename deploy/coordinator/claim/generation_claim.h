@@ -9,6 +9,11 @@
 // greater, it claims what it asks for. So a resume counts once, however often its coordinator is
 // started.
 //
+// It also belongs to a pod, its holder. If its pod has begun a generation, and another pod the
+// newest, both may be alive; if both claimed whenever they are started, neither generation would
+// last. So it claims nothing before processes have asked it for a place for a while: they ask the
+// one to which the address leads. A coordinator whose pod has begun none claims at once.
+//
 // Blocking. Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_CLAIM_GENERATION_CLAIM_H_
@@ -49,6 +54,8 @@ struct ClaimRequest {
   // The coordinator's submission; 0: a launcher has started it, and `next_job` says whether it is
   // one more. Otherwise the log decides whether `job` and `from` count.
   uint64_t submission = 0;
+  std::string holder;     // the coordinator's pod; empty: a launcher has started it
+  bool is_asked = false;  // processes have asked it for a place
   // Whether the newest generation's job cannot be started on this machine, for the reason in
   // `ended`. Then the claim drops the job, as a coordinator does for a failure of that kind
   // (job_trial.h). REQUIRES: not next_job
@@ -74,6 +81,9 @@ struct ClaimedGeneration {
   uint64_t submission = 0;  // of the log
   // A later submission has the run. Nothing is claimed, and all that ask have to wait.
   bool superseded = false;
+  // Another pod's coordinator has begun the newest generation. Nothing is claimed before processes
+  // ask for a place here.
+  bool waits_to_be_asked = false;
   JobConfig job;
   // The cut that all roles begin from; empty if there is none.
   std::string cut_folder;
@@ -92,11 +102,11 @@ struct ClaimedGeneration {
 absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system);
 
 // Claims the next generation. Claims none and returns the last one if the run has ended (log.end()
-// != null), if the newest entry is the cut of a stop, whose END it then appends, and in pods if no
-// restart is left or the cut is damaged, which it appends as an END, too. Otherwise removes what
-// earlier generations have left uncommitted (folders of cuts, drafts), and compacts the log if that
-// is due. The job is the request's if a run begins or is resumed, and otherwise the log's
-// (JobOfNext in job_of_run.h).
+// != null), if another coordinator has the run (superseded, waits_to_be_asked), if the newest entry
+// is the cut of a stop, whose END it then appends, and in pods if no restart is left or the cut is
+// damaged, which it appends as an END, too. Otherwise removes what earlier generations have left
+// uncommitted (folders of cuts, drafts), and compacts the log if that is due. The job is the
+// request's if a run begins or is resumed, and otherwise the log's (JobOfNext in job_of_run.h).
 // Errors, with nothing claimed:
 //   ALREADY_EXISTS, ABORTED  another coordinator has claimed at the same time: start again
 //   FAILED_PRECONDITION   more than max_restarts restarts without a cut between them, if submission

@@ -17,6 +17,8 @@ constexpr uint64_t kResumeStream = 89;
 constexpr uint64_t kPodStream = 91;
 constexpr uint64_t kAgainStream = 93;
 constexpr uint64_t kStaleStream = 95;
+constexpr uint64_t kTwinStream = 97;
+constexpr uint64_t kCoordinatorPodStream = 99;
 constexpr uint64_t kMostOperations = 40;
 constexpr uint64_t kMostLogOperations = 12;
 constexpr uint64_t kMostClaimOperations = 24;
@@ -27,6 +29,7 @@ constexpr int kMostEventBits = 12;
 constexpr uint64_t kMostActs = 20;
 constexpr int64_t kNextLifeMaxUs = 50000;
 constexpr int64_t kZombieMaxUs = 5000000;
+constexpr int64_t kTwinStartsMaxUs = 1000000;
 
 // Draws a time below `limit_us`, with all orders of magnitude equally likely.
 int64_t DrawUs(SplitMix64* random, int64_t limit_us) {
@@ -147,6 +150,31 @@ bool DeathPlan::StartsAgainAfterEnd(int life) const {
 bool DeathPlan::HasStaleCoordinator(int life) const {
   if (!in_pods) return false;
   return SplitMix64(RandomBits(seed, static_cast<uint64_t>(life), kStaleStream)).Below(2) == 0;
+}
+
+absl::optional<TwinPlan> DeathPlan::TwinOf(int life) const {
+  if (!in_pods) return absl::nullopt;
+  SplitMix64 random(RandomBits(seed, static_cast<uint64_t>(life), kTwinStream));
+  if (random.Below(2) != 0) return absl::nullopt;
+  TwinPlan twin;
+  twin.member = random.Next();
+  twin.in_its_pod = random.Below(2) == 0;
+  twin.fails = twin.in_its_pod && random.Below(3) > 0;
+  twin.starts_after_us = DrawUs(&random, kTwinStartsMaxUs);
+  twin.dies_after_us = DrawUs(&random, kZombieMaxUs);
+  return twin;
+}
+
+bool DeathPlan::MovesCoordinator(int life) const {
+  if (!in_pods) return false;
+  SplitMix64 random(RandomBits(seed, static_cast<uint64_t>(life), kCoordinatorPodStream));
+  return random.Below(2) == 0;
+}
+
+bool DeathPlan::HasTwinCoordinator(int life) const {
+  return MovesCoordinator(life) &&
+         SplitMix64(RandomBits(seed, static_cast<uint64_t>(life) + 1000000, kCoordinatorPodStream))
+                 .Below(2) == 0;
 }
 
 std::string DeathPlan::Describe() const {

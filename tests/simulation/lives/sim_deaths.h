@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "proto/job.pb.h"
 #include "tests/simulation/machine/sim_loop.h"
 #include "tests/simulation/machine/sim_process.h"
@@ -65,6 +66,19 @@ struct LifeEnd {
 void EndProcesses(const LifeEnd& end, const std::vector<std::unique_ptr<SimProcess>>& processes,
                   SimLoop* loop);
 
+// A second process for the place of a member, in pods.
+struct TwinPlan {
+  uint64_t member = 0;      // the member, modulo their number
+  bool in_its_pod = false;  // as if the member had died; else it is a twin in another pod
+  // It reports a failure before its first heartbeat. Then it starts when the member is heard.
+  bool fails = false;
+  int64_t starts_after_us = 0;
+  int64_t dies_after_us = 0;  // after its start
+
+  // Whether the life ends when it is heard.
+  bool EndsLife() const { return in_its_pod && !fails; }
+};
+
 struct DeathPlan {
   std::vector<LifeEnd> ends;           // in turn; the life after them may finish
   std::vector<int64_t> cut_wishes;     // after this many events of the world
@@ -93,6 +107,12 @@ struct DeathPlan {
   bool StartsAgainAfterEnd(int life) const;
   // Whether, beside life `life`, a coordinator of the submission before wakes up.
   bool HasStaleCoordinator(int life) const;
+  // The second process that life `life` has, if any.
+  absl::optional<TwinPlan> TwinOf(int life) const;
+  // Whether life `life` has its coordinator in another pod than the life before, and whether the
+  // coordinator in that pod then wakes up beside it.
+  bool MovesCoordinator(int life) const;
+  bool HasTwinCoordinator(int life) const;
   // Whether the run is resumed, as life `life`, with a job that cannot run.
   bool ResumesWithWrongJob(int life) const;
   std::string Describe() const;

@@ -13,8 +13,12 @@ SimSubmissions::SimSubmissions(const DeathPlan& deaths, const Fault* fault, SimE
   if (deaths_.in_pods) ends_->OnSubmission(submission_);
 }
 
-void SimSubmissions::Fill(FileSystem* disk, ClaimRequest* request) {
+std::string SimSubmissions::PodOf(int pod) { return absl::StrCat("coordinator pod ", pod); }
+
+void SimSubmissions::Fill(int life, FileSystem* disk, ClaimRequest* request) {
   if (deaths_.in_pods) {
+    if (deaths_.MovesCoordinator(life)) ++pod_;
+    request->holder = PodOf(pod_);
     if (request->next_job && !failed_) ends_->OnSubmission(++submission_);
     request->submission = submission_;
   }
@@ -27,8 +31,30 @@ void SimSubmissions::Plant(FileSystem* disk, bool is_stale, ClaimRequest* reques
   if (log.ok()) fault_->claim(*log, is_stale, request);
 }
 
-void SimSubmissions::WakeStale(int life, ClaimRequest request, FileSystem* disk) {
-  if (submission_ == 1 || !deaths_.HasStaleCoordinator(life)) return;
+void SimSubmissions::WakeStale(int life, const ClaimRequest& request, FileSystem* disk) {
+  if (submission_ > 1 && deaths_.HasStaleCoordinator(life)) WakeEarlier(request, disk);
+  if (deaths_.HasTwinCoordinator(life)) WakeTwin(request, disk);
+}
+
+void SimSubmissions::WakeTwin(ClaimRequest request, FileSystem* disk) {
+  request.holder = PodOf(pod_ - 1);
+  request.next_job = false;
+  request.writer = ~request.writer - 2;
+  const auto log = RunLog::Open(request.job.run_dir(), disk);
+  bool has_begun = false;
+  for (const RunLogEntry& entry : log.ok() ? log->entries() : std::vector<RunLogEntry>()) {
+    has_begun |= entry.generation().holder() == request.holder;
+  }
+  // One that has begun no generation may claim at once.
+  if (!has_begun) return;
+  Plant(disk, /*is_stale=*/true, &request);
+  const auto claimed = ClaimGeneration(request, disk);
+  if (!claimed.ok() || claimed->waits_to_be_asked || claimed->superseded) return;
+  violated_(absl::StrCat("a coordinator that nobody has asked, of ", request.holder,
+                         ", has generation ", claimed->generation));
+}
+
+void SimSubmissions::WakeEarlier(ClaimRequest request, FileSystem* disk) {
   request.submission = submission_ - 1;
   request.writer = ~request.writer - 1;
   Plant(disk, /*is_stale=*/true, &request);

@@ -26,25 +26,31 @@ class SimSubmissions {
   SimSubmissions(const DeathPlan& deaths, const Fault* fault, SimEnds* ends,
                  std::function<void(std::string)> violated);
 
-  // Fills in the submission of a coordinator that is about to claim, and lets the fault change what
-  // it asks for. A claim that follows a failed one belongs to the same submission.
-  void Fill(FileSystem* disk, ClaimRequest* request);
+  // Fills in the submission and the pod of the coordinator of life `life` that is about to claim,
+  // and lets the fault change what it asks for. A claim that follows a failed one belongs to the
+  // same submission.
+  void Fill(int life, FileSystem* disk, ClaimRequest* request);
   void OnClaimed() { failed_ = false; }
   void OnClaimFailed() { failed_ = true; }
-  // A coordinator of the submission before wakes up beside life `life`: it must claim nothing.
-  void WakeStale(int life, ClaimRequest request, FileSystem* disk);
+  // A coordinator of the submission before wakes up beside life `life`, and one in the pod of an
+  // earlier life: they must claim nothing.
+  void WakeStale(int life, const ClaimRequest& request, FileSystem* disk);
 
   // Checks that a run that makes no cuts does not go on for ever.
   void CheckRestarts(const std::vector<RunLogEntry>& entries);
 
  private:
   void Plant(FileSystem* disk, bool is_stale, ClaimRequest* request) const;
+  void WakeEarlier(ClaimRequest request, FileSystem* disk);
+  void WakeTwin(ClaimRequest request, FileSystem* disk);
+  static std::string PodOf(int pod);
 
   const DeathPlan deaths_;
   const Fault* const fault_;
   SimEnds* const ends_;
   const std::function<void(std::string)> violated_;
   uint64_t submission_ = 1;
+  int pod_ = 1;  // of the newest coordinator
   bool failed_ = false;
 };
 

@@ -12,6 +12,11 @@
 namespace satrap::simulation {
 namespace {
 
+constexpr int64_t kAskAgainMs = 1000;
+constexpr int64_t kLongestPauseMs = 5000;
+// The incarnations of processes that have one seat of a life, one after another, differ by this.
+constexpr uint64_t kNextIncarnation = uint64_t{1} << 32;
+
 // Whether the attempt was lost, so that it shows nothing about the coordinator.
 bool IsLost(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
@@ -20,7 +25,7 @@ bool IsLost(const absl::Status& status) {
 }  // namespace
 
 SimMember::SimMember(const Options& options, Events events)
-    : options_(options), events_(std::move(events)) {
+    : options_(options), events_(std::move(events)), registration_(options.registration) {
   last_answer_.set_state(STARTING);
 }
 
@@ -43,7 +48,7 @@ void SimMember::Call(const rpc::Method& method, std::string request,
 }
 
 void SimMember::Register() {
-  Call(kRegister, options_.registration.SerializeAsString(),
+  Call(kRegister, registration_.SerializeAsString(),
        [this](const absl::StatusOr<rpc::Message>& answer) { OnRegistered(answer); });
 }
 
@@ -62,12 +67,14 @@ void SimMember::OnRegistered(const absl::StatusOr<rpc::Message>& answer) {
   // In the next life another process takes the place of this one, so this process only waits.
   if (registered_.wait()) return RegisterLater();
   events_.registered(registered_);
-  Heartbeat();
+  if (failure_.ok() || !options_.fails_unheard) Heartbeat();
 }
 
 void SimMember::RegisterLater() {
-  const int64_t delay_us = PauseBeforeReadyMs(++waits_) * 1000;
-  if (waits_ > options_.most_waits) {
+  const bool has_holder = !registration_.holder().empty();
+  const int64_t delay_us =
+      std::min(PauseBeforeReadyMs(++waits_), has_holder ? kAskAgainMs : kLongestPauseMs) * 1000;
+  if (!has_holder && waits_ > options_.most_waits) {
     return End(Exit::kStartAgain, "no other generation has begun");
   }
   const int64_t due_us = options_.process->NowUs() + delay_us;
@@ -81,9 +88,9 @@ void SimMember::Heartbeat() {
   if (exit_.has_value()) return;
   HeartbeatRequest request;
   *request.mutable_envelope() = envelope();
-  request.set_role(options_.registration.member().role());
-  request.set_index(options_.registration.member().index());
-  request.set_incarnation(options_.registration.incarnation());
+  request.set_role(registration_.member().role());
+  request.set_index(registration_.member().index());
+  request.set_incarnation(registration_.incarnation());
   request.set_ready(ready_);
   request.set_knows_members(members_ > 0);
   if (leaving_) request.set_leaving(true);
@@ -113,8 +120,15 @@ void SimMember::OnHeartbeat(const absl::StatusOr<rpc::Message>& answer) {
   }
   last_heard_us_ = options_.process->NowUs();
   CHECK(last_answer_.ParseFromString(answer->header));
+  if (last_answer_.wait()) {
+    CHECK(!joined_) << "a member has lost its place while its generation runs";
+    registration_.set_incarnation(registration_.incarnation() + kNextIncarnation);
+    return Register();
+  }
+  const bool was_heard = std::exchange(is_heard_, true);
   const RunState state = last_answer_.state();
   if (state != STARTING && state != RUNNING) return EndAs(state, last_answer_.ending().text());
+  if (!was_heard && !failure_.ok()) ReportFailure();
   members_ = std::max(members_, last_answer_.members_size());
   if (state == RUNNING && members_ == 0) {
     return End(Exit::kFailed, "all are ready, and nobody has told who they are");
@@ -129,14 +143,16 @@ void SimMember::Fail(absl::Status status) {
   if (exit_.has_value() || !failure_.ok()) return;
   failure_ = std::move(status);
   if (rpc::IsOfAnotherRun(failure_)) return End(Exit::kStartAgain, failure_.ToString());
-  ReportFailure();
+  // Only a member's failure counts.
+  if (is_heard_ || options_.fails_unheard) ReportFailure();
 }
 
 void SimMember::ReportFailure() {
   FailRequest request;
   *request.mutable_envelope() = envelope();
-  request.set_role(options_.registration.member().role());
-  request.set_index(options_.registration.member().index());
+  request.set_role(registration_.member().role());
+  request.set_index(registration_.member().index());
+  request.set_incarnation(registration_.incarnation());
   *request.mutable_ending() =
       FailureOf(request.role(), static_cast<int>(request.index()), failure_);
   Call(kFail, request.SerializeAsString(), [this](const absl::StatusOr<rpc::Message>& answer) {

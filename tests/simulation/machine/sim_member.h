@@ -6,8 +6,11 @@
 //           -> exited, at any time: with 0 (the run has finished or stopped), 1 (it has failed) or
 //              75 (this generation is over, start me again)
 //
-// A member that registers when its generation is already over waits, and registers again. It knows
-// the other members once an answer has listed them, in state RUNNING at the latest.
+// A member that registers when its generation is already over waits, and registers again. One with
+// a holder also waits while another process has its place, for as long as it is answered. If it
+// learns that only by a heartbeat, it is a new process from then on, with another incarnation, as
+// if it had exited with 75. A member knows the other members once an answer has listed them, in
+// state RUNNING at the latest.
 //
 // If a member exits with another code than 0, its process dies. If it exits with 0, the process
 // stays, so that checks can read what it holds.
@@ -46,7 +49,8 @@ class SimMember {
     int64_t period_ms = 1000;             // afterwards
     int64_t attempt_timeout_ms = 60;
     int64_t silence_timeout_ms = 8000;
-    int most_waits = 3;  // for the next generation, if one is over
+    bool fails_unheard = false;  // it reports a failure at once, and not after its first heartbeat
+    int most_waits = 3;          // for the next generation, if one is over; no limit with a holder
   };
   struct Events {
     std::function<void(const RegisterAnswer&)> registered;
@@ -74,6 +78,8 @@ class SimMember {
   const Envelope& envelope() const { return registered_.envelope(); }
   const HeartbeatAnswer& last_answer() const { return last_answer_; }  // fingerprint
   absl::optional<Exit> exit() const { return exit_; }
+  uint64_t incarnation() const { return registration_.incarnation(); }
+  bool is_heard() const { return is_heard_; }  // as a member, by a heartbeat
 
  private:
   // Makes one attempt. If the process took the answer late, first moves last_heard_us_ on by that
@@ -93,11 +99,13 @@ class SimMember {
 
   const Options options_;
   const Events events_;
+  RegisterRequest registration_;
   RegisterAnswer registered_;
   HeartbeatAnswer last_answer_;
   bool ready_ = false;
   bool joined_ = false;
   bool leaving_ = false;
+  bool is_heard_ = false;
   int members_ = 0;  // that it knows of
   int waits_ = 0;
   int64_t last_heard_us_ = 0;

@@ -34,8 +34,12 @@ class FakeCoordinator final : public rpc::Handler {
       HeartbeatRequest heartbeat;
       EXPECT_TRUE(heartbeat.ParseFromString(request.header));
       EXPECT_EQ(heartbeat.envelope().run_id(), 7u);
-      if (heartbeat.ready() && state == STARTING) state = RUNNING;
       HeartbeatAnswer answer;
+      if (heartbeat.incarnation() == spare) {
+        answer.set_wait(true);
+        return respond(rpc::Message{answer.SerializeAsString(), Buffer()});
+      }
+      if (heartbeat.ready() && state == STARTING) state = RUNNING;
       answer.set_state(state);
       if (state == RUNNING && !heartbeat.knows_members() && tells_members) answer.add_members();
       lists += answer.members_size();
@@ -57,7 +61,8 @@ class FakeCoordinator final : public rpc::Handler {
   RunState state = STARTING;
   absl::Status refusal;
   std::string failure;
-  int waits = 0;  // until the next generation is there
+  int waits = 0;       // until the next generation is there
+  uint64_t spare = 0;  // the incarnation that is told that another process has its place
   bool tells_members = true;
   int lists = 0;  // of members that were sent
 };
@@ -68,9 +73,15 @@ class SimMemberTest : public testing::TestWithParam<uint64_t> {
       : loop_(GetParam()), network_(&loop_, NetworkFaults()), address_(network_.NewAddress()) {
     network_.Listen(address_, &coordinator_process_, &coordinator_);
     channel_ = network_.Connect(address_, &process_);
+    StartMember("");
+  }
+  // Starts a member of the pod `holder` instead of the one that is there.
+  void StartMember(const std::string& holder) {
+    loop_.DropTasks();
     SimMember::Options options;
     options.registration.mutable_member()->set_role(EMBEDDING_PS);
     options.registration.set_incarnation(1);
+    options.registration.set_holder(holder);
     options.process = &process_;
     options.coordinator = channel_.get();
     SimMember::Events events;
@@ -100,6 +111,24 @@ class SimMemberTest : public testing::TestWithParam<uint64_t> {
   int joined_ = 0;
   int exits_ = 0;
 };
+
+TEST_P(SimMemberTest, AMemberOfAPodWaitsForItsPlaceAsLongAsItIsAnswered) {
+  StartMember("pod-1");
+  coordinator_.waits = 20;
+  ASSERT_TRUE(RunUntilJoined());
+  EXPECT_EQ(exits_, 0);
+  EXPECT_EQ(member_->incarnation(), 1u);
+}
+
+TEST_P(SimMemberTest, IsAnotherProcessAfterAHeartbeatThatHadNoPlace) {
+  StartMember("pod-1");
+  coordinator_.spare = 1;
+  EXPECT_FALSE(member_->is_heard());
+  ASSERT_TRUE(RunUntilJoined());
+  EXPECT_TRUE(member_->is_heard());
+  EXPECT_GT(member_->incarnation(), 1u);
+  EXPECT_EQ(exits_, 0);
+}
 
 TEST_P(SimMemberTest, JoinsOnceAndExitsWith0WhenTheRunHasFinished) {
   ASSERT_TRUE(RunUntilJoined());

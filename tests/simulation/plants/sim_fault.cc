@@ -10,7 +10,7 @@ absl::Span<const Fault> AllFaults() {
   static const auto* const kFaults = [] {
     auto* all = new std::vector<Fault>();
     for (auto* list : {RankFaults, MessageFaults, LoaderFaults, TableFaults, ChunkFaults,
-                       LifeFaults, CutFaults, LogFaults, EndFaults}) {
+                       LifeFaults, CutFaults, LogFaults, EndFaults, PlaceFaults}) {
       for (Fault& fault : list()) all->push_back(std::move(fault));
     }
     return all;

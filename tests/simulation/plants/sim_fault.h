@@ -123,7 +123,7 @@ struct Fault {
   // Runs before each claim of a generation.
   std::function<void(const std::string& run_dir, FileSystem* disk)> before_claim = nullptr;
   // Changes what a coordinator asks for, given the run's log. `is_stale`: it belongs to an earlier
-  // submission.
+  // submission, or to the pod of an earlier life, and must claim nothing.
   std::function<void(const RunLog& log, bool is_stale, ClaimRequest*)> claim = nullptr;
 };
 
@@ -142,6 +142,7 @@ std::vector<Fault> LifeFaults();
 std::vector<Fault> CutFaults();
 std::vector<Fault> LogFaults();
 std::vector<Fault> EndFaults();
+std::vector<Fault> PlaceFaults();
 
 }  // namespace satrap::simulation
 

@@ -1,4 +1,4 @@
-#include "deploy/coordinator/coordinator_fixture.h"
+#include "deploy/coordinator/testing/coordinator_fixture.h"
 
 #include <utility>
 
@@ -192,12 +192,14 @@ FailRequest CoordinatorFixture::FailOf(Role role, int index, const std::string& 
   *request.mutable_envelope() = ThisRun();
   request.set_role(role);
   request.set_index(static_cast<uint32_t>(index));
+  request.set_incarnation(kFirst);
   *request.mutable_ending() = FailureOf(role, index, absl::Status(code, reason));
   return request;
 }
 
 FailAnswer CoordinatorFixture::Fail(Role role, int index, const std::string& reason,
                                     absl::StatusCode code) {
+  EXPECT_TRUE(Register(role, index).ok());
   const auto answer = Call<FailAnswer>(kFail, FailOf(role, index, reason, code));
   EXPECT_TRUE(answer.ok()) << answer.status();
   return answer.ok() ? *answer : FailAnswer();

@@ -1,8 +1,8 @@
 // Base class of tests of a coordinator's engine: a run in memory, its engine on executors that the
 // test advances, and the calls that members make.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_FIXTURE_H_
-#define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_FIXTURE_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_TESTING_COORDINATOR_FIXTURE_H_
+#define SATRAP_DEPLOY_COORDINATOR_TESTING_COORDINATOR_FIXTURE_H_
 
 #include <functional>
 #include <memory>
@@ -88,7 +88,9 @@ class CoordinatorFixture : public ::testing::Test {
   // Sends heartbeats of all members except those of the role `silent`, once a second, for
   // `seconds`.
   void Beat(int seconds, Role silent);
+  // The failure of a member's first process.
   FailRequest FailOf(Role role, int index, const std::string& reason, absl::StatusCode code) const;
+  // That process registers if it has not, and fails.
   FailAnswer Fail(Role role, int index, const std::string& reason,
                   absl::StatusCode code = absl::StatusCode::kNotFound);
   // The heartbeat of a member that goes elsewhere.
@@ -134,4 +136,4 @@ class CoordinatorFixture : public ::testing::Test {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_COORDINATOR_FIXTURE_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_TESTING_COORDINATOR_FIXTURE_H_

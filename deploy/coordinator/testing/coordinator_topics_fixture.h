@@ -1,8 +1,8 @@
 // Base class of tests of how the coordinator's engine treats topics: a run that reads the topics of
 // an in-memory cluster.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_TOPICS_FIXTURE_H_
-#define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_TOPICS_FIXTURE_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_TESTING_COORDINATOR_TOPICS_FIXTURE_H_
+#define SATRAP_DEPLOY_COORDINATOR_TESTING_COORDINATOR_TOPICS_FIXTURE_H_
 
 #include <cstdint>
 #include <string>
@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/header.h"
-#include "deploy/coordinator/coordinator_fixture.h"
+#include "deploy/coordinator/testing/coordinator_fixture.h"
 #include "deploy/coordinator/topics/fake_topic_source.h"
 #include "gtest/gtest.h"
 
@@ -100,4 +100,4 @@ class CoordinatorTopicsTest : public CoordinatorFixture {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_COORDINATOR_TOPICS_FIXTURE_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_TESTING_COORDINATOR_TOPICS_FIXTURE_H_

@@ -1,4 +1,4 @@
-#include "deploy/coordinator/coordinator_topics_fixture.h"
+#include "deploy/coordinator/testing/coordinator_topics_fixture.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,0 +1,20 @@
+// Tells which build the programs in a pod are: the processes of a run must be of one build, and
+// while an image is replaced, pods of two images run at the same time.
+//
+// Thread-safe: a function of its argument and of the files.
+
+#ifndef SATRAP_DEPLOY_POD_BUILD_ID_H_
+#define SATRAP_DEPLOY_POD_BUILD_ID_H_
+
+#include <string>
+
+namespace satrap {
+
+// A text of 16 digits that is the same for the same programs: a hash of the bytes of the programs
+// of all roles below `programs_dir`, of the NN worker's that for CPUs. Empty if one of them cannot
+// be read: then builds are not compared.
+std::string BuildOf(const std::string& programs_dir);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_POD_BUILD_ID_H_
