@@ -69,9 +69,9 @@ how to go on. By default the newest training under ./runs, of those without --ru
 the cluster it also shows the pods.)"},
     {"resume", 1, 1, "RUN", TableOf<ResumeFlags>,
      R"(Goes on with a run that was stopped, interrupted or has failed, from its newest cut, and
-reports as `train` does. --from takes an older cut of the run, by name or by folder; what was
-trained after it is forgotten. --set changes what may change between generations: numbers of
-processes, epochs, learning rates and the like.)"},
+reports as `train` does. RUN is a folder, or with --namespace a run in the cluster. --from takes an
+older cut of the run, by name or by folder; what was trained after it is forgotten. --set changes
+what may change between generations: numbers of processes, epochs, learning rates and the like.)"},
     {"stop", 1, 1, "RUN", TableOf<PlaceFlags>,
      R"(Lets a run in progress take a last cut and end, and waits until its processes are gone.
 `resume` goes on.)"},

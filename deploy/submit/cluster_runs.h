@@ -21,7 +21,8 @@ namespace satrap {
 absl::Status CheckRunName(const std::string& name);
 
 // The runs of the namespace, a line each, sorted by name: its state, when it was submitted, its
-// folder, and why it has failed. Also those whose submission was broken off. "" if there is none.
+// folder, and why it has failed. Also those that have no Job RUN: half made, or left by a resume
+// that could not begin. "" if there is none.
 // Errors as Kubectl::Ask.
 absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl);
 

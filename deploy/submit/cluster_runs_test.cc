@@ -36,7 +36,7 @@ class ClusterRunsTest : public FakeKubectlTest {
 std::string ListOf(const std::string& items) { return absl::StrCat(R"({"items":[)", items, "]}"); }
 
 TEST_F(ClusterRunsTest, RunsAreListedByName) {
-  On("*get jobs.batch,pods --selector=*component in (story,members)*", R"({"items":[
+  On("*get jobs.batch,configmaps,pods --selector=*component in (story,members,job)*", R"({"items":[
       {"kind":"Job","metadata":{"name":"b","creationTimestamp":"2026-01-02T00:00:00Z",
                    "labels":{"app.kubernetes.io/component":"story"},
                    "annotations":{"satrap/run-dir":"/runs/b-1"}},
@@ -52,15 +52,30 @@ TEST_F(ClusterRunsTest, RunsAreListedByName) {
                              "app.kubernetes.io/instance":"a"}}},
       {"kind":"Job","metadata":{"name":"c-members","creationTimestamp":"2026-01-03T00:00:00Z",
                    "labels":{"app.kubernetes.io/component":"members",
-                             "app.kubernetes.io/instance":"c"}}}]})");
+                             "app.kubernetes.io/instance":"c"}}},
+      {"kind":"ConfigMap","metadata":{"name":"a-job",
+                   "labels":{"app.kubernetes.io/instance":"a"}}},
+      {"kind":"ConfigMap","metadata":{"name":"d-job","creationTimestamp":"2026-01-04T00:00:00Z",
+                   "labels":{"app.kubernetes.io/instance":"d"},
+                   "annotations":{"satrap/run-dir":"/runs/d-1"}}},
+      {"kind":"Job","metadata":{"name":"e","creationTimestamp":"2026-01-05T00:00:00Z",
+                   "labels":{"app.kubernetes.io/component":"story"},
+                   "annotations":{"satrap/run-dir":"/runs/e-1"}},
+       "status":{"conditions":[{"type":"Complete","status":"True"}]}},
+      {"kind":"Pod","metadata":{"name":"e-x","labels":{"app.kubernetes.io/component":"story",
+                   "app.kubernetes.io/instance":"e"}},
+       "status":{"containerStatuses":[{"state":{"terminated":{"message":"STOPPED"}}}]}}]})");
   const auto list = ListOfRuns(kubectl_.get());
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_THAT(*list,
               MatchesRegex("a +goes on +2026-01-01T00:00:00Z  /runs/a-1\n"
                            "b +has failed +2026-01-02T00:00:00Z  /runs/b-1: the disk is full\n"
-                           "c +is half made +2026-01-03T00:00:00Z  its submission was broken off: "
-                           "the same command completes it, `satrap delete c --namespace ml` "
-                           "removes it\n"));
+                           "c +is half made +2026-01-03T00:00:00Z  -; the command that was broken "
+                           "off completes it, if it is given again, and `satrap delete c "
+                           "--namespace ml` removes it\n"
+                           "d +has no pods +2026-01-04T00:00:00Z  /runs/d-1; `satrap resume` goes "
+                           "on with it, and `satrap delete d --namespace ml` removes it\n"
+                           "e +was stopped +2026-01-05T00:00:00Z  /runs/e-1\n"));
 }
 
 TEST_F(ClusterRunsTest, ACommandGoesToTheCoordinatorsPodWithTheRunsFolder) {
