@@ -25,14 +25,14 @@ void RemoveRefusal(const std::string& run_dir, uint64_t submission);
 // What was left; nothing if it was not.
 absl::optional<Ending> RefusalOf(const std::string& run_dir, uint64_t submission);
 
-// Waits for a refusal of the coordinator that is there now. A resume that could not begin may have
-// left one, and the next one has the same number, because the log knows of neither. The supervisor
-// leaves it again whenever the coordinator refuses again.
+// Watches for a refusal of the coordinator that is there now. A resume that could not begin may have
+// left one, and the next one has the same number, because the log knows of neither. So only what is
+// left after the construction counts. A coordinator that serves its refusal leaves it again every
+// few seconds; the supervisor of one that exits, whenever it has refused again.
 class RefusalWatch {
  public:
-  // What is there already does not count.
   RefusalWatch(std::string run_dir, uint64_t submission);
-  // What was left since then; nothing if nothing was.
+  // What was left since the construction; nothing if nothing was.
   absl::optional<Ending> New() const;
 
  private:

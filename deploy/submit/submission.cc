@@ -247,9 +247,12 @@ absl::StatusOr<std::string> Submission::EarlierIn(const KubectlList& objects) {
   for (const KubectlObject& object : objects.items()) {
     if (!IsOfRun(object, run_.name)) continue;
     const bool is_members = object.metadata().name() == NameOfMembersJob(run_.name);
-    has_begun = has_begun || (is_members && SubmissionOf(object) == run_.submission);
-    if (SubmissionOf(object) >= run_.submission) continue;
-    if (object.kind() != "Job" || is_members) {
+    if (IsBeingDeleted(object)) {
+      // Perhaps of an attempt with the same number, which could not begin.
+      earlier = NameOf(object);
+    } else if (SubmissionOf(object) >= run_.submission) {
+      has_begun = has_begun || is_members;
+    } else if (object.kind() != "Job" || is_members) {
       earlier = NameOf(object);
     } else if (!HasEnded(object)) {
       return absl::FailedPreconditionError(

@@ -79,6 +79,20 @@ TEST_F(SubmissionResumeTest, WaitsUntilTheSubmissionBeforeIsGoneAndReplacesItsJo
   EXPECT_THAT(Input(Calls().size() - 1), HasSubstr("--run_dir=/runs/demo-first\""));
 }
 
+TEST_F(SubmissionResumeTest, WhatAnAttemptBeforeHasMadeIsWaitedForWhileItIsBeingDeleted) {
+  const std::string deleted = R"(,"deletionTimestamp":"2026-01-01T00:00:00Z")";
+  On(kGetObjects, {List({ShownOf(Resumed(), "Job", "demo", deleted),
+                         ShownOf(Resumed(), "Job", "demo-members", deleted)}),
+                   0, "", true});
+  On(kGetObjects, List({}));
+  On(kGetPods, List({}));
+  On(kGetStory, "");
+  On("*create*", R"({"metadata":{"uid":"u-2"}})");
+  ASSERT_EQ(Submit(Resumed()).Create(), absl::OkStatus());
+  EXPECT_THAT(said_, ElementsAre("waits until Job demo-members is gone"));
+  EXPECT_THAT(Created(), Contains("Job demo"));
+}
+
 TEST_F(SubmissionResumeTest, ARunThatGoesOnIsLeftAlone) {
   On(kGetObjects, List({EarlierStory("Suspended"), Shown("Job", "demo-members")}));
   EXPECT_EQ(Submit(Resumed()).Create(),
@@ -213,6 +227,19 @@ TEST_F(SubmittedRunTest, ASubmissionThatWasBrokenOffIsReturnedAgain) {
   EXPECT_EQ(next->job.embedding_ps().replicas(), 2);
   EXPECT_THAT(Next({MapOf(1, 1), Object("Job", "demo-members", 1)}).status().message(),
               HasSubstr("the same `satrap submit` command completes it"));
+}
+
+TEST_F(SubmittedRunTest, WhatIsBeingDeletedIsNoSubmissionToComplete) {
+  const auto deleted = [](std::string object) {
+    const std::string fields = R"("metadata":{)";
+    return object.replace(object.find(fields), fields.size(),
+                          fields + R"("deletionTimestamp":"2026-01-01T00:00:00Z",)");
+  };
+  const auto next = Next({MapOf(1, 1), deleted(MapOf(2, 2)), deleted(Object("Job", "demo", 2)),
+                          deleted(Object("Job", "demo-members", 2))});
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->submission, 2);
+  EXPECT_EQ(next->job.embedding_ps().replicas(), 1);
 }
 
 TEST_F(SubmittedRunTest, ARunWithoutJobRunGoesOn) {

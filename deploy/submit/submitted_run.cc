@@ -40,8 +40,13 @@ bool HasFinished(const KubectlList& objects) {
 }  // namespace
 
 absl::StatusOr<RunInCluster> NextSubmission(const std::string& run, Kubectl* kubectl) {
+  KubectlList all;
+  RETURN_IF_ERROR(kubectl->Ask({"get", "jobs.batch,configmaps,pods", SelectorOf(run)}, &all));
+  // What is being deleted may be of a resume that could not begin.
   KubectlList objects;
-  RETURN_IF_ERROR(kubectl->Ask({"get", "jobs.batch,configmaps,pods", SelectorOf(run)}, &objects));
+  for (const KubectlObject& object : all.items()) {
+    if (!IsBeingDeleted(object)) *objects.add_items() = object;
+  }
   const KubectlObject* const map = NewestMap(objects);
   if (map == nullptr) return NoRun(run, *kubectl);
   const std::string argument = RunArgument(run, kubectl->space());

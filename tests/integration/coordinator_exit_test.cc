@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/job_config.h"
 #include "common/config/validation_check.h"
+#include "common/refusal/refusal.h"
 #include "common/role/coordinator_client.h"
 #include "common/rpc/grpc_channel.h"
 #include "gmock/gmock.h"
@@ -181,6 +182,23 @@ TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItServesItsRefusal) {
   ASSERT_TRUE(WaitForWords(coordinator_, "claims nothing"));
   TakeOldSigns();
   EXPECT_TRUE(TakeSigns(3));
+  SendSignal(coordinator_.pid, SIGTERM);
+  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 1);
+}
+
+// The Jobs of the run may begin to wait for it only after it has refused.
+TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
+  const std::string config = WriteSmallJob();
+  ASSERT_EQ(mkdir(Path("run").c_str(), 0755), 0);
+  coordinator_ = Start("deploy/coordinator/coordinator",
+                       {absl::StrCat("--config=", config), "--submission=2", "--from=no_such_cut",
+                        absl::StrCat("--listen=unix:", Path("coordinator"))});
+  ASSERT_TRUE(WaitForWords(coordinator_, "claims nothing")) << ReadFile(coordinator_.err_path);
+  for (int waiter = 0; waiter < 2; ++waiter) {
+    const RefusalWatch watch(Path("run"), 2);
+    EXPECT_TRUE(WaitUntil([&] { return watch.New().has_value(); }, 30));
+    EXPECT_THAT(watch.New()->text(), HasSubstr("no_such_cut"));
+  }
   SendSignal(coordinator_.pid, SIGTERM);
   EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 1);
 }
