@@ -17,6 +17,7 @@
 #include "deploy/cli/run_job.h"
 #include "deploy/cli/show/cut_files.h"
 #include "deploy/launcher/process/run_folder.h"
+#include "deploy/submit/cluster_flags.h"
 
 namespace satrap {
 namespace {
@@ -69,6 +70,16 @@ absl::StatusOr<std::string> Verify(const std::string& folder) {
                       has_log ? "\n" : "; it lies in no run, so nothing tells which cut it is\n");
 }
 
+// Becomes kubectl unless that fails.
+absl::Status InCluster(const std::string& word, const std::string& run, const std::string& space) {
+  if (word.empty()) return RunInCoordinatorPod(run, space, {"checkpoint"});
+  if (word == "list") return RunInCoordinatorPod(run, space, {"checkpoint", "list"});
+  return absl::InvalidArgumentError(
+      absl::StrCat("`checkpoint ", word,
+                   "` reads a folder: --namespace is for `checkpoint RUN` "
+                   "and `checkpoint list RUN`"));
+}
+
 int Print(const absl::StatusOr<std::string>& text) {
   if (!text.ok()) return PrintError(text.status());
   printf("%s", text->c_str());
@@ -78,10 +89,12 @@ int Print(const absl::StatusOr<std::string>& text) {
 }  // namespace
 
 int CheckpointCommand(const CommandCall& call) {
-  const auto typed = ParseCheckpoint(call);
+  PlaceFlags flags;
+  const auto typed = ParseCheckpoint(call, flags.Table());
   if (!typed.ok()) return PrintError(typed.status());
   const auto& [word, path] = *typed;
-  if (word.empty()) return TakeCutOf(path);
+  if (!flags.space.empty()) return PrintError(InCluster(word, path, flags.space));
+  if (word.empty()) return TakeCutOf(path, flags);
   if (word == "list") return Print(List(path));
   return Print(OfCut(path, word == "inspect" ? Inspect : Verify));
 }

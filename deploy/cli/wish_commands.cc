@@ -35,25 +35,27 @@ int Wish(const std::string& run,
   return 0;
 }
 
-// Becomes kubectl unless that fails.
-absl::Status StopInCluster(const std::string& run, const std::string& space) {
+}  // namespace
+
+absl::Status RunInCoordinatorPod(const std::string& run, const std::string& space,
+                                 const std::vector<std::string>& command) {
   RETURN_IF_ERROR(CheckRunName(run));
   Kubectl kubectl(space);
-  ASSIGN_OR_RETURN(std::vector<std::string> args, ArgumentsInPod(run, "stop", &kubectl));
+  ASSIGN_OR_RETURN(std::vector<std::string> args, ArgumentsInPod(run, command, &kubectl));
   return kubectl.Become(std::move(args));
 }
-
-}  // namespace
 
 int StopCommand(const CommandCall& call) {
   PlaceFlags flags;
   const auto arguments = ParseArguments(call, flags.Table());
   if (!arguments.ok()) return PrintError(arguments.status());
-  if (!flags.space.empty()) return PrintError(StopInCluster((*arguments)[0], flags.space));
+  if (!flags.space.empty()) {
+    return PrintError(RunInCoordinatorPod((*arguments)[0], flags.space, {"stop"}));
+  }
   if (!flags.coordinator.empty()) {
     BlockSignalsOfStream();
-    const absl::StatusOr<std::string> stopped =
-        StopFromPod((*arguments)[0], flags.coordinator, kPodStopMs, WaitForSignal);
+    const absl::StatusOr<std::string> stopped = StopFromPod(
+        (*arguments)[0], flags.submission, flags.coordinator, kPodStopMs, WaitForSignal);
     if (!stopped.ok()) return PrintError(stopped.status());
     printf("%s\n", stopped->c_str());
     return 0;
@@ -61,7 +63,12 @@ int StopCommand(const CommandCall& call) {
   return Wish((*arguments)[0], [](const std::string& run_dir) { return StopRun(run_dir); });
 }
 
-int TakeCutOf(const std::string& run) { return Wish(run, TakeCut); }
+int TakeCutOf(const std::string& run, const PlaceFlags& place) {
+  if (place.coordinator.empty()) return Wish(run, TakeCut);
+  return Wish(run, [&place](const std::string& run_dir) {
+    return TakeCutInPod(run_dir, place.submission, place.coordinator);
+  });
+}
 
 int ScaleCommand(const CommandCall& call) {
   const auto arguments = ParseScale(call);

@@ -157,7 +157,7 @@ absl::StatusOr<std::vector<std::string>> LogArguments(const std::string& run,
 }
 
 absl::StatusOr<std::vector<std::string>> ArgumentsInPod(const std::string& run,
-                                                        const std::string& command,
+                                                        const std::vector<std::string>& command,
                                                         Kubectl* kubectl) {
   const std::string coordinator = NameOfRole(run, COORDINATOR);
   KubectlList objects;
@@ -176,15 +176,17 @@ absl::StatusOr<std::vector<std::string>> ArgumentsInPod(const std::string& run,
       job != nullptr ? job : FindObject(objects, "StatefulSet", coordinator);
   if (has_folder == nullptr || LabelOf(*has_folder, kRunLabel) != run) return NoRun(run, *kubectl);
   // Runs the command line of the pod's own image, so that it is of the coordinator's build.
-  return std::vector<std::string>{"exec",
-                                  coordinator + "-0",
-                                  "--container=satrap",
-                                  "--",
-                                  "/opt/satrap/deploy/satrap_cli",
-                                  "--install_dir=/opt/satrap",
-                                  command,
-                                  AnnotationOf(*has_folder, kRunDirAnnotation),
-                                  absl::StrCat("--coordinator=127.0.0.1:", kServePort)};
+  std::vector<std::string> args = {"exec",
+                                   coordinator + "-0",
+                                   "--container=satrap",
+                                   "--",
+                                   "/opt/satrap/deploy/satrap_cli",
+                                   "--install_dir=/opt/satrap"};
+  args.insert(args.end(), command.begin(), command.end());
+  args.push_back(AnnotationOf(*has_folder, kRunDirAnnotation));
+  args.push_back(absl::StrCat("--coordinator=127.0.0.1:", kServePort));
+  args.push_back(absl::StrCat("--submission=", std::max(SubmissionOf(*has_folder), 1)));
+  return args;
 }
 
 absl::StatusOr<std::string> EndText(const std::string& run, Kubectl* kubectl) {

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "deploy/submit/fake_kubectl.h"
 #include "gmock/gmock.h"
 
@@ -82,25 +83,27 @@ TEST_F(ClusterRunsTest, ACommandGoesToTheCoordinatorsPodWithTheRunsFolder) {
   On(kJob, {ListOf(JobWith("Suspended")), 0, "", true});
   On(kJob, {ListOf(JobWith("Failed")), 0, "", true});
   On(kJob, "");
-  const auto args = ArgumentsInPod("demo", "stop", kubectl_.get());
+  const auto args = ArgumentsInPod("demo", {"stop"}, kubectl_.get());
   ASSERT_TRUE(args.ok()) << args.status();
-  EXPECT_THAT(*args, ElementsAre("exec", "demo-coordinator-0", "--container=satrap", "--",
-                                 "/opt/satrap/deploy/satrap_cli", "--install_dir=/opt/satrap",
-                                 "stop", "/runs/demo-1", "--coordinator=127.0.0.1:7000"));
-  EXPECT_EQ(ArgumentsInPod("demo", "stop", kubectl_.get()).status(),
+  EXPECT_THAT(*args,
+              ElementsAre("exec", "demo-coordinator-0", "--container=satrap", "--",
+                          "/opt/satrap/deploy/satrap_cli", "--install_dir=/opt/satrap", "stop",
+                          "/runs/demo-1", "--coordinator=127.0.0.1:7000", "--submission=1"));
+  EXPECT_EQ(ArgumentsInPod("demo", {"stop"}, kubectl_.get()).status(),
             absl::FailedPreconditionError(
                 "the run demo has failed: `satrap logs demo --namespace ml` shows how"));
-  EXPECT_EQ(ArgumentsInPod("demo", "stop", kubectl_.get()).status(),
+  EXPECT_EQ(ArgumentsInPod("demo", {"stop"}, kubectl_.get()).status(),
             absl::NotFoundError("there is no run demo in namespace ml"));
 }
 
 TEST_F(ClusterRunsTest, ARunWhoseSubmissionWasBrokenOffIsReachedByItsCoordinator) {
   On(kJob, ListOf(R"({"kind":"StatefulSet","metadata":{"name":"demo-coordinator",
       "labels":{"app.kubernetes.io/instance":"demo"},
-      "annotations":{"satrap/run-dir":"/runs/demo-2"}}})"));
-  const auto args = ArgumentsInPod("demo", "stop", kubectl_.get());
+      "annotations":{"satrap/run-dir":"/runs/demo-2","satrap/submission":"3"}}})"));
+  const auto args = ArgumentsInPod("demo", {"checkpoint", "list"}, kubectl_.get());
   ASSERT_TRUE(args.ok()) << args.status();
-  EXPECT_THAT(*args, Contains("/runs/demo-2"));
+  EXPECT_EQ(absl::StrJoin(args->begin() + 6, args->end(), " "),
+            "checkpoint list /runs/demo-2 --coordinator=127.0.0.1:7000 --submission=3");
 }
 
 constexpr char kParts[] = "*get jobs.batch,statefulsets.apps,pods --selector=*";

@@ -40,9 +40,9 @@ class Watch {
       // A resume replaces the Job, and shows the story of its own submission.
       if (asked.ok() && uid.empty()) uid = job.metadata().uid();
       if (asked.ok() && job.metadata().uid() != uid) {
-        return absl::NotFoundError(absl::StrCat(
-            "the run ", run_, " goes on by a later submission; `satrap logs ",
-            RunArgument(run_, kubectl_->space()), " --follow` shows it"));
+        return absl::NotFoundError(
+            absl::StrCat("the run ", run_, " goes on by a later submission; `satrap logs ",
+                         RunArgument(run_, kubectl_->space()), " --follow` shows it"));
       }
       const bool has_ended = asked.ok() && HasEnded(job);
       ASSIGN_OR_RETURN(watched.signal, ShowLogs());

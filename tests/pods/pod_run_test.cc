@@ -219,8 +219,7 @@ TEST_F(PodRunTest, AResumeThatCannotBeginSaysWhyAndLeavesTheRunToBeResumed) {
   StopRun();
   // Twice, because the second has the number of the first, whose refusal is in the run's folder.
   for (const std::string cut : {"cut-x", "cut-y"}) {
-    const CommandEnd refused =
-        Satrap({"resume", "counting", "--namespace", space_, "--from", cut});
+    const CommandEnd refused = Satrap({"resume", "counting", "--namespace", space_, "--from", cut});
     EXPECT_EQ(refused.exit_code, 1);
     EXPECT_THAT(refused.err, HasSubstr(absl::StrCat("the coordinator does not begin: cut '", cut)));
   }
