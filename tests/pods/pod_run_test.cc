@@ -160,6 +160,11 @@ TEST_F(PodRunTest, ARunThatIsStoppedEndsAndGivesItsPodsBack) {
   ASSERT_TRUE(WaitForCuts(1));
   EXPECT_THAT(Satrap({"status", "counting", "--namespace", space_}).out,
               AllOf(HasSubstr("RUNNING"), HasSubstr(PodOf(EMBEDDING_PS, 1))));
+  const CommandEnd cut = Satrap({"checkpoint", "counting", "--namespace", space_});
+  EXPECT_EQ(cut.exit_code, 0) << cut.err;
+  EXPECT_THAT(cut.out, HasSubstr("written in"));
+  EXPECT_THAT(Satrap({"checkpoint", "list", "counting", "--namespace", space_}).out,
+              HasSubstr("latest"));
   StopRun();
   const CommandEnd submit = AwaitSubmit();
   EXPECT_EQ(submit.exit_code, 0) << submit.err << submit.out;
