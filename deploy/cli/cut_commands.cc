@@ -22,9 +22,11 @@
 namespace satrap {
 namespace {
 
-absl::StatusOr<std::string> List(const std::string& typed) {
-  ASSIGN_OR_RETURN(const std::string run_dir, FindRun(typed, kRunsDir));
-  return ListCuts(run_dir, int64_t{1000} * time(nullptr));
+// In a pod of the run its folder is given, and no launcher has marked it.
+absl::StatusOr<std::string> List(const std::string& typed, bool is_in_pod) {
+  const absl::StatusOr<std::string> run_dir = is_in_pod ? typed : FindRun(typed, kRunsDir);
+  RETURN_IF_ERROR(run_dir.status());
+  return ListCuts(*run_dir, int64_t{1000} * time(nullptr));
 }
 
 // `folder` is RUN/checkpoints/CUT. Returns RUN, the folder of the run whose log commits this cut.
@@ -95,7 +97,7 @@ int CheckpointCommand(const CommandCall& call) {
   const auto& [word, path] = *typed;
   if (!flags.space.empty()) return PrintError(InCluster(word, path, flags.space));
   if (word.empty()) return TakeCutOf(path, flags);
-  if (word == "list") return Print(List(path));
+  if (word == "list") return Print(List(path, /*is_in_pod=*/!flags.coordinator.empty()));
   return Print(OfCut(path, word == "inspect" ? Inspect : Verify));
 }
 

@@ -24,15 +24,17 @@ namespace {
 // How long a last cut and the run's end may take.
 constexpr int64_t kPodStopMs = 1800000;
 
-int Wish(const std::string& run,
-         absl::FunctionRef<absl::StatusOr<WishEnd>(const std::string& run_dir)> wish) {
-  const auto run_dir = FindRun(run, kRunsDir);
-  if (!run_dir.ok()) return PrintError(run_dir.status());
-  const absl::StatusOr<WishEnd> end = wish(*run_dir);
+int Report(const absl::StatusOr<WishEnd>& end) {
   if (!end.ok()) return PrintError(end.status());
   if (!end->warning.empty()) fprintf(stderr, "satrap: warning: %s\n", end->warning.c_str());
   printf("%s\n", end->text.c_str());
   return 0;
+}
+
+int Wish(const std::string& run,
+         absl::FunctionRef<absl::StatusOr<WishEnd>(const std::string& run_dir)> wish) {
+  const auto run_dir = FindRun(run, kRunsDir);
+  return run_dir.ok() ? Report(wish(*run_dir)) : PrintError(run_dir.status());
 }
 
 }  // namespace
@@ -65,9 +67,7 @@ int StopCommand(const CommandCall& call) {
 
 int TakeCutOf(const std::string& run, const PlaceFlags& place) {
   if (place.coordinator.empty()) return Wish(run, TakeCut);
-  return Wish(run, [&place](const std::string& run_dir) {
-    return TakeCutInPod(run_dir, place.submission, place.coordinator);
-  });
+  return Report(TakeCutInPod(run, place.submission, place.coordinator));
 }
 
 int ScaleCommand(const CommandCall& call) {

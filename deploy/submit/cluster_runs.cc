@@ -30,7 +30,6 @@ KubectlList PodsOf(const KubectlList& objects, const std::string& run) {
 
 // `pods` are those of the run.
 std::string StateText(const KubectlObject& job, const KubectlList& pods) {
-  if (IsBeingDeleted(job)) return "is being deleted";
   if (IsTrue(job, "Failed")) return "has failed";
   if (!IsTrue(job, "Complete")) return "goes on";
   const KubectlObject* const story = NewestPod(pods, "story");
@@ -108,6 +107,7 @@ absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl) {
   std::map<std::string, std::string> lines;  // by the run's name
   for (const KubectlObject& job : objects.items()) {
     if (job.kind() != "Job" || LabelOf(job, kPartLabel) != "story") continue;
+    if (IsBeingDeleted(job)) continue;
     const std::string& run = job.metadata().name();
     const KubectlList pods = PodsOf(objects, run);
     lines[run] = LineOfRun(run, StateText(job, pods), job, WhyFailed(job, pods));
@@ -116,8 +116,8 @@ absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl) {
   for (const char* kind : {"Job", "ConfigMap"}) {
     for (const KubectlObject& object : objects.items()) {
       const std::string run = LabelOf(object, kRunLabel);
-      const bool is_story = LabelOf(object, kPartLabel) == "story";
-      if (object.kind() != kind || is_story || lines.count(run) > 0) continue;
+      const bool is_other = object.kind() != kind || LabelOf(object, kPartLabel) == "story";
+      if (is_other || IsBeingDeleted(object) || lines.count(run) > 0) continue;
       const std::string cure =
           object.kind() == "Job" ? "; the command that was broken off completes it, if it is given "
                                    "again, and `satrap delete "
@@ -126,6 +126,11 @@ absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl) {
           LineOfRun(run, object.kind() == "Job" ? "is half made" : "has no pods", object,
                     absl::StrCat(cure, RunArgument(run, kubectl->space()), "` removes it"));
     }
+  }
+  for (const KubectlObject& object : objects.items()) {
+    const std::string run = LabelOf(object, kRunLabel);
+    if (object.kind() == "Pod" || !IsBeingDeleted(object) || lines.count(run) > 0) continue;
+    lines[run] = LineOfRun(run, "is being deleted", object, "");
   }
   std::string text;
   for (const auto& [run, line] : lines) text += line;

@@ -63,6 +63,14 @@ TEST_F(ClusterRunsTest, RunsAreListedByName) {
                    "labels":{"app.kubernetes.io/component":"story"},
                    "annotations":{"satrap/run-dir":"/runs/e-1"}},
        "status":{"conditions":[{"type":"Complete","status":"True"}]}},
+      {"kind":"Job","metadata":{"name":"d","deletionTimestamp":"2026-01-04T00:00:09Z",
+                   "labels":{"app.kubernetes.io/component":"story",
+                             "app.kubernetes.io/instance":"d"}}},
+      {"kind":"Job","metadata":{"name":"f","deletionTimestamp":"2026-01-06T00:00:09Z",
+                   "creationTimestamp":"2026-01-06T00:00:00Z",
+                   "labels":{"app.kubernetes.io/component":"story",
+                             "app.kubernetes.io/instance":"f"},
+                   "annotations":{"satrap/run-dir":"/runs/f-1"}}},
       {"kind":"Pod","metadata":{"name":"e-x","labels":{"app.kubernetes.io/component":"story",
                    "app.kubernetes.io/instance":"e"}},
        "status":{"containerStatuses":[{"state":{"terminated":{"message":"STOPPED"}}}]}}]})");
@@ -76,7 +84,8 @@ TEST_F(ClusterRunsTest, RunsAreListedByName) {
                            "--namespace ml` removes it\n"
                            "d +has no pods +2026-01-04T00:00:00Z  /runs/d-1; `satrap resume` goes "
                            "on with it, and `satrap delete d --namespace ml` removes it\n"
-                           "e +was stopped +2026-01-05T00:00:00Z  /runs/e-1\n"));
+                           "e +was stopped +2026-01-05T00:00:00Z  /runs/e-1\n"
+                           "f +is being deleted +2026-01-06T00:00:00Z  /runs/f-1\n"));
 }
 
 TEST_F(ClusterRunsTest, ACommandGoesToTheCoordinatorsPodWithTheRunsFolder) {

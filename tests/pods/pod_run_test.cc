@@ -181,7 +181,7 @@ TEST_F(PodRunTest, ARunThatIsStoppedEndsAndGivesItsPodsBack) {
 }
 
 TEST_F(PodRunTest, ARunThatWasStoppedIsResumedAsItsNextSubmission) {
-  constexpr int64_t kRecords = 300000;
+  constexpr int64_t kRecords = 500000;
   Submit(kRecords);
   ASSERT_TRUE(WaitForCuts(1));
   StopRun();
@@ -192,8 +192,6 @@ TEST_F(PodRunTest, ARunThatWasStoppedIsResumedAsItsNextSubmission) {
   const int cuts = Cuts();
   ASSERT_TRUE(WaitForCuts(cuts + 2));
   EXPECT_EQ(ContainerRestarts(), 0);
-  EXPECT_THAT(Satrap({"resume", "counting", "--namespace", space_}).err,
-              HasSubstr("the run counting goes on"));
   StopRun();
   const CommandEnd resumed = AwaitSubmit();
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
