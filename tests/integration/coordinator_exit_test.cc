@@ -244,7 +244,7 @@ TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
   ASSERT_TRUE(WaitForWords(coordinator_, "claims nothing")) << ReadFile(coordinator_.err_path);
   for (int waiter = 0; waiter < 2; ++waiter) {
     const RefusalWatch watch(Path("run"), 2);
-    EXPECT_TRUE(WaitUntil([&] { return watch.New().has_value(); }, 30));
+    ASSERT_TRUE(WaitUntil([&] { return watch.New().has_value(); }, 30));
     EXPECT_THAT(watch.New()->text(), HasSubstr("no_such_cut"));
   }
   SendSignal(coordinator_.pid, SIGTERM);
