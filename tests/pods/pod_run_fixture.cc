@@ -196,9 +196,11 @@ CommandEnd PodRunFixture::AwaitSubmit() { return WaitFor(submit_, kSecondsToEnd)
 
 std::string PodRunFixture::EndOfJob() const {
   // While a Job ends it has other conditions, too.
-  return Kubectl({"get", "job", kRun, "-o",
-                  "jsonpath={.status.conditions[?(@.type==\"Complete\")].type}"
-                  "{.status.conditions[?(@.type==\"Failed\")].type}"});
+  const auto shown = [](const std::string& type) {
+    return absl::StrCat("{.status.conditions[?(@.type==\"", type, "\")].type}");
+  };
+  return Kubectl(
+      {"get", "job", kRun, "-o", absl::StrCat("jsonpath=", shown("Complete"), shown("Failed"))});
 }
 
 void PodRunFixture::AwaitPodsGone() const {
