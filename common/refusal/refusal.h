@@ -4,6 +4,7 @@
 // take that for the end of the submission.
 //
 // Thread-safe: the functions depend only on their arguments and on the run's folder.
+// RefusalWatch is not.
 
 #ifndef SATRAP_COMMON_REFUSAL_REFUSAL_H_
 #define SATRAP_COMMON_REFUSAL_REFUSAL_H_
@@ -23,6 +24,22 @@ void LeaveRefusal(const std::string& run_dir, uint64_t submission, const Ending&
 void RemoveRefusal(const std::string& run_dir, uint64_t submission);
 // What was left; nothing if it was not.
 absl::optional<Ending> RefusalOf(const std::string& run_dir, uint64_t submission);
+
+// Watches for a refusal of the coordinator that is there now. A resume that could not begin may
+// have left one, and the next one has the same number, because the log knows of neither. So only
+// what is left after the construction counts. A coordinator that serves its refusal leaves it again
+// every few seconds; the supervisor of one that exits, whenever it has refused again.
+class RefusalWatch {
+ public:
+  RefusalWatch(std::string run_dir, uint64_t submission);
+  // What was left since the construction; nothing if nothing was.
+  absl::optional<Ending> New() const;
+
+ private:
+  const std::string run_dir_;
+  const uint64_t submission_;
+  const std::string before_;  // tells the file that was there from others
+};
 
 }  // namespace satrap
 

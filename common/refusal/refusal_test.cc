@@ -26,10 +26,31 @@ TEST(RefusalTest, IsReadForItsOwnSubmissionUntilItIsTakenBack) {
   EXPECT_FALSE(RefusalOf(dir, 2).has_value());
 }
 
+TEST(RefusalWatchTest, WhatWasThereBeforeItDoesNotCountUntilItIsLeftAgain) {
+  const std::string dir = ::testing::TempDir() + "/watched";
+  std::filesystem::create_directories(dir);
+  const Ending damaged = EndingOf(Ending::MEMBER_FAILED, COORDINATOR, 0, "a damaged cut");
+  LeaveRefusal(dir, 2, damaged);
+  const RefusalWatch watch(dir, 2);
+  EXPECT_FALSE(watch.New().has_value());
+  LeaveRefusal(dir, 1, damaged);
+  EXPECT_FALSE(watch.New().has_value()) << "of another submission";
+  RemoveRefusal(dir, 2);
+  EXPECT_FALSE(watch.New().has_value()) << "taken back";
+  LeaveRefusal(dir, 2, damaged);
+  ASSERT_TRUE(watch.New().has_value()) << "the same cause again";
+  EXPECT_EQ(watch.New()->text(), "a damaged cut");
+  const RefusalWatch later(dir, 2);
+  EXPECT_FALSE(later.New().has_value());
+  LeaveRefusal(dir, 2, damaged);
+  EXPECT_TRUE(later.New().has_value()) << "without having been taken back";
+}
+
 TEST(RefusalTest, AFolderThatIsGoneIsNoError) {
   LeaveRefusal("/no/such/folder", 1, EndingOf(Ending::OTHER, "x"));
   RemoveRefusal("/no/such/folder", 1);
   EXPECT_FALSE(RefusalOf("/no/such/folder", 1).has_value());
+  EXPECT_FALSE(RefusalWatch("/no/such/folder", 1).New().has_value());
 }
 
 }  // namespace

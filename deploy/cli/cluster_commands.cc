@@ -1,5 +1,5 @@
-// submit, list, logs, delete: the commands for runs in a Kubernetes cluster; and story, which runs
-// there.
+// submit, list, logs, delete, and resume with --namespace: the commands for runs in a Kubernetes
+// cluster; and story, which runs there.
 
 #include <csignal>
 #include <cstdio>
@@ -15,6 +15,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/config/job_change.h"
 #include "common/config/job_file.h"
 #include "common/file/file_system.h"
 #include "common/role/role_flags.h"
@@ -32,6 +33,7 @@
 #include "deploy/submit/run_removal.h"
 #include "deploy/submit/run_watch.h"
 #include "deploy/submit/submission.h"
+#include "deploy/submit/submitted_run.h"
 
 namespace satrap {
 namespace {
@@ -78,25 +80,10 @@ std::string HowToComeBack(const RunInCluster& run) {
                       run.space.empty() ? "" : " --namespace ", run.space, "` how it ends");
 }
 
-// Returns the exit code.
-absl::StatusOr<int> Submit(const CommandCall& call, SubmitFlags* flags) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags->Table()));
-  ASSIGN_OR_RETURN(const std::string path, FindJobFile(arguments[0], call.install_dir));
-  ASSIGN_OR_RETURN(RunInCluster run, RunOf(call, path, *flags));
-  ASSIGN_OR_RETURN(const std::string patch, PatchOf(run.job, path));
-  Kubectl kubectl(flags->space);
-  PrintWarnings(PodWarnings(run.job));
-  if (!run.job.run_dir().empty()) {
-    PrintWarnings({absl::StrCat("run_dir, ", run.job.run_dir(),
-                                ", is not used: the run's folder is made in the volume that is not "
-                                "read_only")});
-  }
-  if (flags->dry_run) {
-    ASSIGN_OR_RETURN(const std::string text, PatchedManifests(run, patch, &kubectl));
-    printf("%s", text.c_str());
-    return 0;
-  }
-  Submission submission(std::move(run), patch, &kubectl, SayLine, WaitForSignal);
+// Makes the submission, and shows the run's story unless the command detaches. Returns the exit
+// code.
+absl::StatusOr<int> MakeAndWatch(RunInCluster run, bool detach, Kubectl* kubectl) {
+  Submission submission(std::move(run), kubectl, SayLine, WaitForSignal);
   RETURN_IF_ERROR(submission.CheckCluster());
   // Ctrl-C ends the kubectl that runs, and then what was made is removed.
   BlockSignalsOfStream();
@@ -105,7 +92,7 @@ absl::StatusOr<int> Submit(const CommandCall& call, SubmitFlags* flags) {
   SayLine(absl::StrCat("run ", made.name, " is submitted; its folder is ", RunDirOf(made)));
   // From here on Ctrl-C ends this command, and not the run.
   absl::Status serves = submission.AwaitCoordinator();
-  if (serves.ok() && !flags->detach) serves = submission.AwaitPods();
+  if (serves.ok() && !detach) serves = submission.AwaitPods();
   if (absl::IsCancelled(serves)) {
     SayLine(HowToComeBack(made));
     return kSignalExit + SIGINT;
@@ -121,15 +108,74 @@ absl::StatusOr<int> Submit(const CommandCall& call, SubmitFlags* flags) {
                         : absl::Status(serves.code(),
                                        absl::StrCat(serves.message(), "; ", removed.message()));
   }
-  if (flags->detach) {
+  if (detach) {
     SayLine(HowToComeBack(made));
     return 0;
   }
   const WatchOptions options = {ShowLine, SayLine, WaitForSignal};
-  ASSIGN_OR_RETURN(const Watched watched, WatchRun(made.name, &kubectl, options));
+  ASSIGN_OR_RETURN(const Watched watched, WatchRun(made.name, kubectl, options));
   if (watched.signal == 0) return watched.failed ? 1 : 0;
   SayLine(HowToComeBack(made));
   return kSignalExit + watched.signal;
+}
+
+// Returns the exit code.
+absl::StatusOr<int> Submit(const CommandCall& call, SubmitFlags* flags) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags->Table()));
+  ASSIGN_OR_RETURN(const std::string path, FindJobFile(arguments[0], call.install_dir));
+  ASSIGN_OR_RETURN(RunInCluster run, RunOf(call, path, *flags));
+  ASSIGN_OR_RETURN(run.template_patch, PatchOf(run.job, path));
+  Kubectl kubectl(flags->space);
+  PrintWarnings(PodWarnings(run.job));
+  if (!run.job.run_dir().empty()) {
+    PrintWarnings({absl::StrCat("run_dir, ", run.job.run_dir(),
+                                ", is not used: the run's folder is made in the volume that is not "
+                                "read_only")});
+  }
+  if (flags->dry_run) {
+    ASSIGN_OR_RETURN(const std::string text, PatchedManifests(run, &kubectl));
+    printf("%s", text.c_str());
+    return 0;
+  }
+  return MakeAndWatch(std::move(run), flags->detach, &kubectl);
+}
+
+// A run that was just stopped has ended a moment before its Job has.
+absl::StatusOr<RunInCluster> AwaitNextSubmission(const std::string& name, Kubectl* kubectl) {
+  constexpr int kAttempts = 10;
+  BlockSignalsOfStream();
+  for (int attempt = 1;; ++attempt) {
+    absl::StatusOr<RunInCluster> next = NextSubmission(name, kubectl);
+    if (!absl::IsUnavailable(next.status()) || attempt == kAttempts) return next;
+    if (WaitForSignal(1000) != 0) return absl::CancelledError("stopped by a signal");
+  }
+}
+
+// Returns the exit code.
+absl::StatusOr<int> Resume(const std::string& name, const ResumeFlags& flags) {
+  RETURN_IF_ERROR(CheckRunName(name));
+  if (!flags.run.report.empty()) {
+    return absl::InvalidArgumentError(
+        "--report is for a run on this machine: that of a run in the cluster is in its folder");
+  }
+  Kubectl kubectl(flags.space);
+  ASSIGN_OR_RETURN(RunInCluster run, AwaitNextSubmission(name, &kubectl));
+  const std::string patch = run.job.kubernetes().pod_patch();
+  absl::StatusOr<JobConfig> job = ChangedJob(run.job, flags.run.sets);
+  if (!job.ok()) {
+    return CannotChange(absl::StrCat("run ", name, " cannot go on with this job"), job.status());
+  }
+  run.job = *std::move(job);
+  RETURN_IF_ERROR(CheckJobOfPods(run.job));
+  run.image = flags.image.empty() ? run.job.kubernetes().image() : flags.image;
+  if (run.job.kubernetes().pod_patch() != patch) {
+    ASSIGN_OR_RETURN(run.template_patch, PatchOf(run.job, /*job_path=*/""));
+  }
+  // A cut that is named by its folder has the folder's name.
+  run.from = std::filesystem::path(flags.from_cut).filename().string();
+  RETURN_IF_ERROR(CheckRun(run));
+  PrintWarnings(PodWarnings(run.job));
+  return MakeAndWatch(std::move(run), flags.detach, &kubectl);
 }
 
 // Becomes kubectl unless that fails.
@@ -189,6 +235,11 @@ absl::StatusOr<std::string> List(const CommandCall& call) {
 int SubmitCommand(const CommandCall& call) {
   SubmitFlags flags;
   const absl::StatusOr<int> code = Submit(call, &flags);
+  return code.ok() ? *code : PrintError(code.status());
+}
+
+int ResumeInCluster(const std::string& run, const ResumeFlags& flags) {
+  const absl::StatusOr<int> code = Resume(run, flags);
   return code.ok() ? *code : PrintError(code.status());
 }
 

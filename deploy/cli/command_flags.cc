@@ -130,6 +130,11 @@ std::vector<Flag> ResumeFlags::Table() {
       TextFlag("from", "CUT", "begin from that cut instead of the newest", &from_cut),
       SetFlag(&run.sets),
       ReportFlag(&run.report),
+      TextFlag("namespace", "N", "RUN is a run in that namespace of the cluster", &space),
+      TextFlag("image", "I",
+               "in the cluster: image of all containers (default: that of the submission before)",
+               &image),
+      SwitchFlag("detach", "in the cluster: end as soon as the coordinator serves", &detach),
   };
 }
 

@@ -70,6 +70,9 @@ struct RetrieveFlags {
 
 struct ResumeFlags {
   std::string from_cut;
+  std::string space;  // of a run in the cluster, which the next two are for; empty: a folder
+  std::string image;  // empty: that of the submission before
+  bool detach = false;
   RunFlags run;
   std::vector<Flag> Table();
 };

@@ -69,19 +69,20 @@ how to go on. By default the newest training under ./runs, of those without --ru
 the cluster it also shows the pods.)"},
     {"resume", 1, 1, "RUN", TableOf<ResumeFlags>,
      R"(Goes on with a run that was stopped, interrupted or has failed, from its newest cut, and
-reports as `train` does. --from takes an older cut of the run, by name or by folder; what was
-trained after it is forgotten. --set changes what may change between generations: numbers of
-processes, epochs, learning rates and the like.)"},
+reports as `train` does. RUN is a folder, or with --namespace a run in the cluster. --from takes an
+older cut of the run, by name or by folder; what was trained after it is forgotten. --set changes
+what may change between generations: numbers of processes, epochs, learning rates and the like.)"},
     {"stop", 1, 1, "RUN", TableOf<PlaceFlags>,
      R"(Lets a run in progress take a last cut and end, and waits until its processes are gone.
 `resume` goes on.)"},
-    {"checkpoint", 1, 2, "RUN | list RUN | inspect CUT | verify CUT", TableOf<NoFlags>,
+    {"checkpoint", 1, 2, "RUN | list RUN | inspect CUT | verify CUT", TableOf<PlaceFlags>,
      R"(checkpoint RUN          takes a cut of a run in progress, now, and waits until it is saved
 checkpoint list RUN     the saved cuts of a run; what is wrong with those that are not whole
 checkpoint inspect CUT  what a cut holds; CUT is its folder, RUN/checkpoints/NAME
 checkpoint verify CUT   reads every file of a cut, checks its size and checksum, and that it is
                         the cut that the run's log names
 
+With --namespace the RUN of the first two is a run in the cluster that goes on.
 With one argument it is always a RUN: a run of the name `list` is ./list.)"},
     {"scale", 2, 64, "RUN FIELD=N...", TableOf<NoFlags>,
      R"(Gives a run in progress another number of processes, without loss: it takes a cut and goes on
@@ -197,8 +198,9 @@ absl::Status CheckArguments(const CommandCall& call) {
   return status;
 }
 
-absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(const CommandCall& call) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, {}));
+absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(
+    const CommandCall& call, const std::vector<Flag>& flags) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags));
   const std::string& first = arguments[0];
   for (const absl::string_view word : {"list", "inspect", "verify"}) {
     if (first != word) continue;

@@ -36,9 +36,10 @@ absl::StatusOr<std::vector<std::string>> ParseArguments(const CommandCall& call,
 // OK for commands that parse their arguments elsewhere: bench, produce, topics.
 absl::Status CheckArguments(const CommandCall& call);
 
-// Parses `checkpoint RUN`, or `checkpoint WORD PATH` where WORD is list, inspect or verify. Returns
-// ("", RUN) or (WORD, PATH). INVALID_ARGUMENT for other words.
-absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(const CommandCall& call);
+// Parses `checkpoint RUN`, or `checkpoint WORD PATH` where WORD is list, inspect or verify, and
+// `flags`. Returns ("", RUN) or (WORD, PATH). INVALID_ARGUMENT for other words.
+absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(const CommandCall& call,
+                                                                    const std::vector<Flag>& flags);
 
 // Parses `scale RUN FIELD=N...`. Returns RUN, then the assignments. Each field must be one that
 // `resume --set` may change; this function does not check that. INVALID_ARGUMENT if an assignment

@@ -49,7 +49,7 @@ std::string ScaleErrorOf(const std::vector<std::string>& args) {
 }
 
 std::string CheckpointErrorOf(const std::vector<std::string>& args) {
-  return std::string(ParseCheckpoint({"checkpoint", args}).status().message());
+  return std::string(ParseCheckpoint({"checkpoint", args}, {}).status().message());
 }
 
 TEST(ParseCommandLine, TheDemoTakesKafkaWithItsRateAndTime) {
@@ -245,7 +245,7 @@ TEST(ParseScale, TakesFieldsThatMayChange) {
 
 TEST(ParseCheckpoint, OfARunDiffersFromAQuestionAboutOne) {
   const auto typed = [](const std::vector<std::string>& args) {
-    return ParseCheckpoint({"checkpoint", args}).value();
+    return ParseCheckpoint({"checkpoint", args}, {}).value();
   };
   EXPECT_EQ(typed({"runs/a"}), std::make_pair(std::string(), std::string("runs/a")));
   EXPECT_EQ(typed({"./list"}), std::make_pair(std::string(), std::string("./list")));

@@ -8,7 +8,9 @@
 #define SATRAP_DEPLOY_CLI_COMMANDS_H_
 
 #include <string>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/types/optional.h"
 #include "deploy/cli/command_line.h"
 
@@ -34,8 +36,15 @@ int ListCommand(const CommandCall& call);
 int LogsCommand(const CommandCall& call);
 int DeleteCommand(const CommandCall& call);
 int StoryCommand(const CommandCall& call);
+struct ResumeFlags;
+int ResumeInCluster(const std::string& run, const ResumeFlags& flags);  // resume with --namespace
 int CheckpointCommand(const CommandCall& call);  // takes a cut, or shows saved cuts
-int TakeCutOf(const std::string& run);           // checkpoint RUN
+struct PlaceFlags;
+int TakeCutOf(const std::string& run, const PlaceFlags& place);  // checkpoint RUN
+// Becomes kubectl, which gives the words of a command to the coordinator's pod of the run `run` in
+// the cluster. Returns why it cannot.
+absl::Status RunInCoordinatorPod(const std::string& run, const std::string& space,
+                                 const std::vector<std::string>& command);
 int ModelsCommand(const CommandCall& call);
 int ModelCommand(const CommandCall& call);
 

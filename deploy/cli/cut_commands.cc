@@ -17,13 +17,16 @@
 #include "deploy/cli/run_job.h"
 #include "deploy/cli/show/cut_files.h"
 #include "deploy/launcher/process/run_folder.h"
+#include "deploy/submit/cluster_flags.h"
 
 namespace satrap {
 namespace {
 
-absl::StatusOr<std::string> ListedCuts(const std::string& typed) {
-  ASSIGN_OR_RETURN(const std::string run_dir, FindRun(typed, kRunsDir));
-  return ListCuts(run_dir, int64_t{1000} * time(nullptr));
+// In a pod of the run its folder is given, and no launcher has marked it.
+absl::StatusOr<std::string> ListedCuts(const std::string& typed, bool is_in_pod) {
+  const absl::StatusOr<std::string> run_dir = is_in_pod ? typed : FindRun(typed, kRunsDir);
+  RETURN_IF_ERROR(run_dir.status());
+  return ListCuts(*run_dir, int64_t{1000} * time(nullptr));
 }
 
 // `folder` is RUN/checkpoints/CUT. Returns RUN, the folder of the run whose log commits this cut.
@@ -69,14 +72,26 @@ absl::StatusOr<std::string> Verify(const std::string& folder) {
                       has_log ? "\n" : "; it lies in no run, so nothing tells which cut it is\n");
 }
 
+// Becomes kubectl unless that fails.
+absl::Status InCluster(const std::string& word, const std::string& run, const std::string& space) {
+  if (word.empty()) return RunInCoordinatorPod(run, space, {"checkpoint"});
+  if (word == "list") return RunInCoordinatorPod(run, space, {"checkpoint", "list"});
+  return absl::InvalidArgumentError(
+      absl::StrCat("`checkpoint ", word,
+                   "` reads a folder: --namespace is for `checkpoint RUN` "
+                   "and `checkpoint list RUN`"));
+}
+
 }  // namespace
 
 int CheckpointCommand(const CommandCall& call) {
-  const auto typed = ParseCheckpoint(call);
+  PlaceFlags flags;
+  const auto typed = ParseCheckpoint(call, flags.Table());
   if (!typed.ok()) return PrintError(typed.status());
   const auto& [word, path] = *typed;
-  if (word.empty()) return TakeCutOf(path);
-  if (word == "list") return PrintText(ListedCuts(path));
+  if (!flags.space.empty()) return PrintError(InCluster(word, path, flags.space));
+  if (word.empty()) return TakeCutOf(path, flags);
+  if (word == "list") return PrintText(ListedCuts(path, /*is_in_pod=*/!flags.coordinator.empty()));
   return PrintText(OfCut(path, word == "inspect" ? Inspect : Verify));
 }
 

@@ -219,6 +219,11 @@ absl::StatusOr<JobConfig> PrepareJobOfPods(const std::string& path,
                                            const std::vector<std::string>& sets,
                                            const std::string& install_dir) {
   ASSIGN_OR_RETURN(JobConfig job, LoadJob(path, sets, install_dir));
+  RETURN_IF_ERROR(CheckJobOfPods(job));
+  return job;
+}
+
+absl::Status CheckJobOfPods(const JobConfig& job) {
   RETURN_IF_ERROR(CheckWorksInPods(job));
   const std::vector<std::string> files = FilesOf(job.data());
   if (!std::all_of(files.begin(), files.end(), IsAbsolute)) {
@@ -231,8 +236,7 @@ absl::StatusOr<JobConfig> PrepareJobOfPods(const std::string& path,
     RETURN_IF_ERROR(CheckIsMounted("init_from", "the model", job.init_from(), job));
   }
   RETURN_IF_ERROR(CheckModel(job));
-  RETURN_IF_ERROR(DeviceNeedOf(job).status());
-  return job;
+  return DeviceNeedOf(job).status();
 }
 
 absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,

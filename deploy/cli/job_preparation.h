@@ -32,6 +32,8 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
 absl::StatusOr<JobConfig> PrepareJobOfPods(const std::string& path,
                                            const std::vector<std::string>& sets,
                                            const std::string& install_dir);
+// The checks of PrepareJobOfPods, of a job that is resolved and valid.
+absl::Status CheckJobOfPods(const JobConfig& job);
 
 // Checks the number of classes of a model's output. The loaders leave out records whose label is
 // not a class, and they find out the number of classes without building the network. If they

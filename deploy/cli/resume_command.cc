@@ -1,4 +1,5 @@
-// resume: continues a run that has no processes any more.
+// resume: continues a run that has no processes any more. (Of a run in a cluster, see
+// cluster_commands.cc.)
 
 #include <cstdio>
 #include <filesystem>
@@ -25,9 +26,12 @@
 namespace satrap {
 namespace {
 
-absl::StatusOr<JobRun> Resume(const CommandCall& call, ResumeFlags* flags) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags->Table()));
-  ASSIGN_OR_RETURN(const std::string run_dir, FindRun(arguments[0], kRunsDir));
+absl::StatusOr<JobRun> Resume(const std::string& run, ResumeFlags* flags) {
+  if (!flags->image.empty() || flags->detach) {
+    return absl::InvalidArgumentError(
+        "--image and --detach are for a run in the cluster, and need --namespace N");
+  }
+  ASSIGN_OR_RETURN(const std::string run_dir, FindRun(run, kRunsDir));
   // Take the run's lock before reading anything: once it is held, no other process changes the run.
   ASSIGN_OR_RETURN(const std::unique_ptr<RunFolder> folder, RunFolder::Reopen(run_dir));
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(folder->path()));
@@ -73,7 +77,10 @@ absl::StatusOr<JobRun> Resume(const CommandCall& call, ResumeFlags* flags) {
 
 int ResumeCommand(const CommandCall& call) {
   ResumeFlags flags;
-  const absl::StatusOr<JobRun> run = Resume(call, &flags);
+  const auto arguments = ParseArguments(call, flags.Table());
+  if (!arguments.ok()) return PrintError(arguments.status());
+  if (!flags.space.empty()) return ResumeInCluster((*arguments)[0], flags);
+  const absl::StatusOr<JobRun> run = Resume((*arguments)[0], &flags);
   return ReportRun(run, flags.run);
 }
 

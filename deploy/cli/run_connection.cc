@@ -11,6 +11,7 @@
 #include "common/role/coordinator_client.h"
 #include "common/thread/clock.h"
 #include "deploy/launcher/process/run_folder.h"
+#include "deploy/launcher/process/submission_end.h"
 
 namespace satrap {
 namespace {
@@ -18,6 +19,9 @@ namespace {
 constexpr int64_t kTimeoutMs = 2000;
 constexpr int64_t kFirstAttemptMs = 250;
 constexpr int kPeriodMs = 100;
+// How long the coordinator of a run in pods may be away. A launcher says by its lock that it is
+// still there.
+constexpr int64_t kMostAwayMs = 600000;
 
 // Whether the same wish may succeed later although it was refused now.
 bool MayBeTaken(const WishRequest& request, const absl::Status& refusal) {
@@ -40,7 +44,20 @@ absl::StatusOr<std::unique_ptr<RunConnection>> RunConnection::Open(const std::st
   }
   const std::string address = absl::StrCat("unix:", sockets.string(), "/coordinator_0");
   ASSIGN_OR_RETURN(auto channel, rpc::GrpcChannel::Create(address, rpc::EndpointOptions()));
-  return std::unique_ptr<RunConnection>(new RunConnection(run_dir, address, std::move(channel)));
+  return std::unique_ptr<RunConnection>(
+      new RunConnection(run_dir, absl::nullopt, address, std::move(channel)));
+}
+
+absl::StatusOr<std::unique_ptr<RunConnection>> RunConnection::OpenInPod(
+    const std::string& run_dir, uint64_t submission, const std::string& address) {
+  ASSIGN_OR_RETURN(auto channel, rpc::GrpcChannel::Create(address, rpc::EndpointOptions()));
+  return std::unique_ptr<RunConnection>(
+      new RunConnection(run_dir, submission, address, std::move(channel)));
+}
+
+bool RunConnection::HasEnded() const {
+  if (!submission_.has_value()) return RunnerOf(run_dir_).empty();
+  return EndOfSubmission(run_dir_, *submission_).has_value();
 }
 
 absl::StatusOr<StatusAnswer> RunConnection::Status() {
@@ -58,10 +75,17 @@ absl::StatusOr<StatusAnswer> RunConnection::Status() {
 absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfilled fulfilled) {
   uint64_t generation = 0;
   uint64_t number = 0;
+  int64_t answered_ms = MonotonicMs();
   while (true) {
     const absl::StatusOr<StatusAnswer> status = Status();
-    if (!status.ok() && RunnerOf(run_dir_).empty()) {
+    if (status.ok()) answered_ms = MonotonicMs();
+    if (!status.ok() && HasEnded()) {
       return absl::UnavailableError(absl::StrCat("the run in ", run_dir_, " has ended"));
+    }
+    if (submission_.has_value() && MonotonicMs() - answered_ms >= kMostAwayMs) {
+      return absl::DeadlineExceededError(absl::StrCat("the coordinator of the run in ", run_dir_,
+                                                      " has not answered for ", kMostAwayMs / 1000,
+                                                      " s: ", status.status().message()));
     }
     if (status.ok()) {
       if (generation != 0 && fulfilled(*status, generation, number)) return status;

@@ -14,6 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "common/rpc/grpc_channel.h"
 #include "proto/control.pb.h"
 
@@ -25,6 +26,11 @@ class RunConnection {
   // calls reach it as soon as it answers.
   static absl::StatusOr<std::unique_ptr<RunConnection>> Open(const std::string& run_dir);
 
+  // For a command in a pod of that submission of the run, whose coordinator serves at `address`.
+  static absl::StatusOr<std::unique_ptr<RunConnection>> OpenInPod(const std::string& run_dir,
+                                                                  uint64_t submission,
+                                                                  const std::string& address);
+
   // UNAVAILABLE or DEADLINE_EXCEEDED if the coordinator does not answer within 2 s.
   absl::StatusOr<StatusAnswer> Status();
 
@@ -35,17 +41,24 @@ class RunConnection {
   // Makes the wish and waits until it is fulfilled. If the generation ends first, its wishes are
   // lost, so the wish is made again in the next one. Returns the status that shows the wish
   // fulfilled. If the run ends: UNAVAILABLE if nothing runs any more, ABORTED if the run has
-  // failed, FAILED_PRECONDITION if it has finished or stopped. If the run does not accept such a
+  // failed, FAILED_PRECONDITION if it has finished or stopped. DEADLINE_EXCEEDED if the coordinator
+  // of a run in pods has not answered for 10 minutes. If the run does not accept such a
   // wish: FAILED_PRECONDITION or INVALID_ARGUMENT; WishAnswer says which. A wish to stop that is
   // refused during a change of size is made again afterwards; between two generations the launcher
   // accepts it (deploy/launcher/pause_server.h).
   absl::StatusOr<StatusAnswer> Fulfil(WishRequest request, Fulfilled fulfilled);
 
  private:
-  RunConnection(std::string run_dir, std::string address, std::unique_ptr<rpc::GrpcChannel> channel)
-      : run_dir_(std::move(run_dir)), address_(std::move(address)), channel_(std::move(channel)) {}
+  RunConnection(std::string run_dir, absl::optional<uint64_t> submission, std::string address,
+                std::unique_ptr<rpc::GrpcChannel> channel)
+      : run_dir_(std::move(run_dir)),
+        submission_(submission),
+        address_(std::move(address)),
+        channel_(std::move(channel)) {}
+  bool HasEnded() const;
 
   const std::string run_dir_;
+  const absl::optional<uint64_t> submission_;  // of a run in pods
   const std::string address_;
   // Replaced after each call without an answer: a channel waits longer after each failed attempt to
   // connect, but a new coordinator may answer soon.

@@ -1,8 +1,11 @@
 #include "deploy/cli/run_connection.h"
 
 #include <chrono>
+#include <filesystem>
+#include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "deploy/cli/testing/fake_run.h"
 #include "gmock/gmock.h"
 
@@ -19,7 +22,18 @@ class RunConnectionTest : public FakeRunTest {
   // Makes a wish of any kind, and waits until the coordinator's status says that it is fulfilled,
   // as for a wish for a cut.
   absl::StatusOr<StatusAnswer> Fulfil(WishRequest::Kind kind) {
-    const auto connection = RunConnection::Open(dir_);
+    return Fulfil(kind, RunConnection::Open(dir_));
+  }
+  // The same in a pod of that submission of the run.
+  absl::StatusOr<StatusAnswer> FulfilInPod(WishRequest::Kind kind, uint64_t submission) {
+    const std::string coordinator = absl::StrCat(
+        "unix:", std::filesystem::read_symlink(dir_ + "/sockets").string(), "/coordinator_0");
+    return Fulfil(kind, RunConnection::OpenInPod(dir_, submission, coordinator));
+  }
+
+ private:
+  static absl::StatusOr<StatusAnswer> Fulfil(
+      WishRequest::Kind kind, const absl::StatusOr<std::unique_ptr<RunConnection>>& connection) {
     if (!connection.ok()) return connection.status();
     WishRequest request;
     request.set_kind(kind);
@@ -182,6 +196,25 @@ TEST_F(RunConnectionTest, AStopIsAskedForUntilAChangeOfSizeIsOver) {
   };
   EXPECT_TRUE(Fulfil(WishRequest::STOP).ok());
   EXPECT_THAT(Wishes(), SizeIs(2));
+}
+
+TEST_F(RunConnectionTest, ARunInPodsIsReachedWithoutALauncherUntilItsSubmissionIsOver) {
+  Append("generation { generation: 1 submission: 1 }");
+  Append("end { state: STOPPED submission: 1 }");
+  Script(
+      {kSilent, "state: RUNNING generation: 2", "state: RUNNING generation: 2 fulfilled_wish: 1"});
+  const auto taken = FulfilInPod(WishRequest::CUT, /*submission=*/2);
+  EXPECT_TRUE(taken.ok()) << taken.status();
+  EXPECT_THAT(Wishes(), SizeIs(1));
+}
+
+TEST_F(RunConnectionTest, ARunInPodsThatHasEndedIsNotWaitedFor) {
+  Append("generation { generation: 1 submission: 1 }");
+  Append("end { state: STOPPED submission: 1 }");
+  EndCoordinator();
+  const absl::Status ended = FulfilInPod(WishRequest::CUT, /*submission=*/1).status();
+  EXPECT_EQ(ended.code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(ended.message(), HasSubstr("has ended"));
 }
 
 }  // namespace

@@ -58,8 +58,9 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) 
   return end;
 }
 
-absl::StatusOr<WishEnd> TakeCut(const std::string& run_dir) {
-  ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
+namespace {
+
+absl::StatusOr<WishEnd> TakeCutBy(RunConnection* connection, const std::string& run_dir) {
   WishRequest request;
   request.set_kind(WishRequest::CUT);
   ASSIGN_OR_RETURN(
@@ -72,6 +73,20 @@ absl::StatusOr<WishEnd> TakeCut(const std::string& run_dir) {
   end.text = absl::StrCat(FolderOfCut(run_dir, cut.cut()), ": step ", CountText(cut.step()), ", ",
                           BytesText(cut.bytes()), ", written in ", DurationText(cut.seconds()));
   return end;
+}
+
+}  // namespace
+
+absl::StatusOr<WishEnd> TakeCut(const std::string& run_dir) {
+  ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
+  return TakeCutBy(connection.get(), run_dir);
+}
+
+absl::StatusOr<WishEnd> TakeCutInPod(const std::string& run_dir, uint64_t submission,
+                                     const std::string& coordinator) {
+  ASSIGN_OR_RETURN(const auto connection,
+                   RunConnection::OpenInPod(run_dir, submission, coordinator));
+  return TakeCutBy(connection.get(), run_dir);
 }
 
 absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<std::string>& sets) {

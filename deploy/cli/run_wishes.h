@@ -32,6 +32,9 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms =
 
 // Takes a cut and waits until it is committed.
 absl::StatusOr<WishEnd> TakeCut(const std::string& run_dir);
+// The same in a pod of that submission of the run, whose coordinator serves at `coordinator`.
+absl::StatusOr<WishEnd> TakeCutInPod(const std::string& run_dir, uint64_t submission,
+                                     const std::string& coordinator);
 
 // Changes the job of the run by `sets` (ChangedJob), and waits until a generation with the new job
 // runs. Does nothing if the run already has these values. INVALID_ARGUMENT names every field that

@@ -46,7 +46,7 @@ absl::StatusOr<std::string> StatusInCluster(const std::string& run, const std::s
   Kubectl kubectl(space);
   ASSIGN_OR_RETURN(const std::string end, EndText(run, &kubectl));
   if (!end.empty()) return end;
-  ASSIGN_OR_RETURN(std::vector<std::string> args, ArgumentsInPod(run, "status", &kubectl));
+  ASSIGN_OR_RETURN(std::vector<std::string> args, ArgumentsInPod(run, {"status"}, &kubectl));
   const absl::StatusOr<std::string> told = kubectl.Run(std::move(args));
   ASSIGN_OR_RETURN(const std::string pods, PodsText(run, &kubectl));
   return absl::StrCat(

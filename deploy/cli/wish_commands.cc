@@ -24,36 +24,40 @@ namespace {
 // How long a last cut and the run's end may take.
 constexpr int64_t kPodStopMs = 1800000;
 
-int Wish(const std::string& run,
-         absl::FunctionRef<absl::StatusOr<WishEnd>(const std::string& run_dir)> wish) {
-  const auto run_dir = FindRun(run, kRunsDir);
-  if (!run_dir.ok()) return PrintError(run_dir.status());
-  const absl::StatusOr<WishEnd> end = wish(*run_dir);
+int Report(const absl::StatusOr<WishEnd>& end) {
   if (!end.ok()) return PrintError(end.status());
   if (!end->warning.empty()) fprintf(stderr, "satrap: warning: %s\n", end->warning.c_str());
   printf("%s\n", end->text.c_str());
   return 0;
 }
 
-// Becomes kubectl unless that fails.
-absl::Status StopInCluster(const std::string& run, const std::string& space) {
-  RETURN_IF_ERROR(CheckRunName(run));
-  Kubectl kubectl(space);
-  ASSIGN_OR_RETURN(std::vector<std::string> args, ArgumentsInPod(run, "stop", &kubectl));
-  return kubectl.Become(std::move(args));
+int Wish(const std::string& run,
+         absl::FunctionRef<absl::StatusOr<WishEnd>(const std::string& run_dir)> wish) {
+  const auto run_dir = FindRun(run, kRunsDir);
+  return run_dir.ok() ? Report(wish(*run_dir)) : PrintError(run_dir.status());
 }
 
 }  // namespace
+
+absl::Status RunInCoordinatorPod(const std::string& run, const std::string& space,
+                                 const std::vector<std::string>& command) {
+  RETURN_IF_ERROR(CheckRunName(run));
+  Kubectl kubectl(space);
+  ASSIGN_OR_RETURN(std::vector<std::string> args, ArgumentsInPod(run, command, &kubectl));
+  return kubectl.Become(std::move(args));
+}
 
 int StopCommand(const CommandCall& call) {
   PlaceFlags flags;
   const auto arguments = ParseArguments(call, flags.Table());
   if (!arguments.ok()) return PrintError(arguments.status());
-  if (!flags.space.empty()) return PrintError(StopInCluster((*arguments)[0], flags.space));
+  if (!flags.space.empty()) {
+    return PrintError(RunInCoordinatorPod((*arguments)[0], flags.space, {"stop"}));
+  }
   if (!flags.coordinator.empty()) {
     BlockSignalsOfStream();
-    const absl::StatusOr<std::string> stopped =
-        StopFromPod((*arguments)[0], flags.coordinator, kPodStopMs, WaitForSignal);
+    const absl::StatusOr<std::string> stopped = StopFromPod(
+        (*arguments)[0], flags.submission, flags.coordinator, kPodStopMs, WaitForSignal);
     if (!stopped.ok()) return PrintError(stopped.status());
     printf("%s\n", stopped->c_str());
     return 0;
@@ -61,7 +65,10 @@ int StopCommand(const CommandCall& call) {
   return Wish((*arguments)[0], [](const std::string& run_dir) { return StopRun(run_dir); });
 }
 
-int TakeCutOf(const std::string& run) { return Wish(run, TakeCut); }
+int TakeCutOf(const std::string& run, const PlaceFlags& place) {
+  if (place.coordinator.empty()) return Wish(run, TakeCut);
+  return Report(TakeCutInPod(run, place.submission, place.coordinator));
+}
 
 int ScaleCommand(const CommandCall& call) {
   const auto arguments = ParseScale(call);

@@ -87,6 +87,9 @@ constexpr int64_t kTellMs = 2000;
 // How long running file work may delay the exit, and with it the next generation. Removing old cuts
 // usually takes less.
 constexpr int64_t kFileWorkMs = 2000;
+// How often a refusal is left again. Those who wait for one ignore what was there before them,
+// which may be of an earlier attempt (RefusalWatch).
+constexpr int64_t kLeaveAgainMs = 2000;
 constexpr int64_t kPollMs = 100;
 constexpr int64_t kBrokerMs = 2000;
 
@@ -102,9 +105,9 @@ sigset_t StopSignals() {
   return signals;
 }
 
-// The next signal; 0 if none comes within kPollMs.
-int NextSignal(const sigset_t& signals) {
-  const timespec period = {0, kPollMs * 1000000};
+// The next signal; 0 if none comes within that time.
+int NextSignal(const sigset_t& signals, int64_t timeout_ms = kPollMs) {
+  const timespec period = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
   return std::max(sigtimedwait(&signals, nullptr, &period), 0);
 }
 
@@ -225,7 +228,8 @@ absl::StatusOr<absl::optional<Exit>> ServeWaiting(const ClaimedGeneration& last,
   return absl::nullopt;
 }
 
-// Serves that no generation of this submission can begin.
+// Serves that no generation of this submission can begin. Such a coordinator is not ready: what
+// waits for it to begin hears of the refusal from Job RUN.
 absl::StatusOr<Exit> ServeRefusal(const Ending& why, const CoordinatorFlags& flags,
                                   const LifeSign& life, const Logger& logger) {
   // Nothing here may hang but the run's folder, without which the refusal is served all the same.
@@ -238,16 +242,15 @@ absl::StatusOr<Exit> ServeRefusal(const Ending& why, const CoordinatorFlags& fla
   std::unique_ptr<MetricsServer> metrics_server;
   if (!flags.metrics.empty()) {
     ASSIGN_OR_RETURN(metrics_server, MetricsServer::Start(&metrics, flags.metrics));
-    metrics_server->ShowReady();
   }
-  // A job that cannot be read names no folder either; its refusal is told by this server alone.
-  const absl::StatusOr<JobConfig> job = ReadJobToClaim(flags.config, DiskFileSystem());
-  if (job.ok()) LeaveRefusal(job->run_dir(), static_cast<uint64_t>(flags.submission), why);
   fprintf(stderr, "error: %s\n", why.text().c_str());
   logger.Info("claims nothing, and tells why until it is ended", {{"address", server->address()}});
+  // A job that cannot be read names no folder either; its refusal is told by this server alone.
+  const absl::StatusOr<JobConfig> job = ReadJobToClaim(flags.config, DiskFileSystem());
   const sigset_t signals = StopSignals();
-  while (NextSignal(signals) == 0) {
-  }
+  do {
+    if (job.ok()) LeaveRefusal(job->run_dir(), static_cast<uint64_t>(flags.submission), why);
+  } while (NextSignal(signals, kLeaveAgainMs) == 0);
   server->Shutdown(/*deadline_ms=*/200);
   return Exit{kExitFailed, why};
 }

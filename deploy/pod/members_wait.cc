@@ -22,8 +22,8 @@ std::vector<Flag> MembersFlags::Table() {
 
 int AwaitSubmissionEnd(const std::string& run_dir, uint64_t submission,
                        const std::function<int(int64_t timeout_ms)>& wait) {
-  while (!EndOfSubmission(run_dir, submission).has_value() &&
-         !RefusalOf(run_dir, submission).has_value()) {
+  const RefusalWatch refusal(run_dir, submission);
+  while (!EndOfSubmission(run_dir, submission).has_value() && !refusal.New().has_value()) {
     if (const int signal = wait(kPeriodMs); signal != 0) return kSignalExit + signal;
   }
   const int signal = wait(kToldMs);

@@ -21,7 +21,7 @@ struct MembersFlags {
   std::vector<Flag> Table();
 };
 
-// Waits until the submission is over (EndOfSubmission, RefusalOf), and then until all processes
+// Waits until the submission is over (EndOfSubmission, RefusalWatch), and then until all processes
 // have been told, for which they have 5 s. `wait` waits and returns the signal that ended the wait,
 // or 0. Returns the exit code: 0, or 128 and the number of the signal.
 int AwaitSubmissionEnd(const std::string& run_dir, uint64_t submission,

@@ -31,15 +31,35 @@ TEST_F(MembersWaitTest, WaitsForTheEndAndThenUntilAllAreTold) {
 }
 
 TEST_F(MembersWaitTest, ACoordinatorThatCannotBeginEndsTheWaitForItsSubmissionAlone) {
-  LeaveRefusal(dir_, 1, EndingOf(Ending::MEMBER_FAILED, COORDINATOR, 0, "no hard links"));
+  const auto refuse = [this](uint64_t submission) {
+    LeaveRefusal(dir_, submission,
+                 EndingOf(Ending::MEMBER_FAILED, COORDINATOR, 0, "no hard links"));
+  };
   int waits = 0;
-  const auto wait = [&waits](int64_t) { return ++waits == 3 ? SIGTERM : 0; };
+  const auto wait = [&](int64_t) {
+    if (++waits == 1) refuse(1);
+    return waits == 4 ? SIGTERM : 0;
+  };
   EXPECT_EQ(AwaitSubmissionEnd(dir_, 1, wait), 0);
-  EXPECT_EQ(waits, 1) << "only until all are told";
+  EXPECT_EQ(waits, 2) << "the second until all are told";
+  waits = 0;
   EXPECT_EQ(AwaitSubmissionEnd(dir_, 2, wait), 128 + SIGTERM);
-  RemoveRefusal(dir_, 1);
-  waits = 2;
-  EXPECT_EQ(AwaitSubmissionEnd(dir_, 1, wait), 128 + SIGTERM);
+}
+
+TEST_F(MembersWaitTest, WhatAnEarlierResumeHasLeftUnderTheSameNumberDoesNotCount) {
+  const auto refuse = [this](const std::string& text) {
+    LeaveRefusal(dir_, 2, EndingOf(Ending::MEMBER_FAILED, COORDINATOR, 0, text));
+  };
+  refuse("a damaged cut");
+  int waits = 0;
+  const auto wait = [&](int64_t) {
+    ++waits;
+    if (waits == 2) RemoveRefusal(dir_, 2);
+    if (waits == 3) refuse("a damaged cut");
+    return 0;
+  };
+  EXPECT_EQ(AwaitSubmissionEnd(dir_, 2, wait), 0);
+  EXPECT_EQ(waits, 4);
 }
 
 TEST_F(MembersWaitTest, ASignalEndsTheWaitSoThatAnotherPodGoesOn) {

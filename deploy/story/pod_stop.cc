@@ -3,13 +3,13 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/entries/run_end.h"
-#include "common/checkpoint/run_log.h"
-#include "common/file/file_system.h"
 #include "common/role/coordinator_client.h"
 #include "common/rpc/grpc_channel.h"
 #include "common/thread/clock.h"
+#include "deploy/launcher/process/submission_end.h"
 #include "proto/control.pb.h"
 
 namespace satrap {
@@ -33,26 +33,33 @@ uint64_t AskOnce(rpc::Channel* channel, uint64_t asked_generation) {
   return wished.ok() ? status->generation() : 0;
 }
 
+absl::StatusOr<std::string> TextOf(const SubmissionEnd& over, bool has_asked) {
+  if (!over.end.has_value()) {
+    return absl::FailedPreconditionError("the run goes on by a later submission");
+  }
+  const std::string& text = over.end->ending().text();
+  switch (StateOf(*over.end)) {
+    case STOPPED:
+      return absl::StrCat(has_asked ? "the run has stopped: " : "the run had stopped already: ",
+                          text);
+    case FINISHED:
+      return absl::FailedPreconditionError("the run has finished; there was nothing to stop");
+    default:
+      return absl::FailedPreconditionError(absl::StrCat("the run has failed: ", text));
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<std::string> StopFromPod(const std::string& run_dir, const std::string& coordinator,
-                                        int64_t limit_ms,
+absl::StatusOr<std::string> StopFromPod(const std::string& run_dir, uint64_t submission,
+                                        const std::string& coordinator, int64_t limit_ms,
                                         const std::function<int(int64_t timeout_ms)>& wait) {
   const int64_t until_ms = MonotonicMs() + limit_ms;
   uint64_t asked_generation = 0;
   bool has_asked = false;
   while (true) {
-    const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());
-    const EndEntry* const end = log.ok() ? EndOf(log->entries()) : nullptr;
-    if (end != nullptr) {
-      if (StateOf(*end) == STOPPED) {
-        return absl::StrCat(has_asked ? "the run has stopped: " : "the run had stopped already: ",
-                            end->ending().text());
-      }
-      return absl::FailedPreconditionError(
-          StateOf(*end) == FINISHED ? "the run has finished; there was nothing to stop"
-                                    : absl::StrCat("the run has failed: ", end->ending().text()));
-    }
+    const absl::optional<SubmissionEnd> over = EndOfSubmission(run_dir, submission);
+    if (over.has_value()) return TextOf(*over, has_asked);
     // A new channel each time: one that has failed waits longer and longer before it tries again.
     ASSIGN_OR_RETURN(const auto channel,
                      rpc::GrpcChannel::Create(coordinator, rpc::EndpointOptions()));

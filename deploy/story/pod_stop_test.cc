@@ -17,10 +17,10 @@ using ::testing::SizeIs;
 
 class PodStopTest : public FakeRunTest {
  protected:
-  absl::StatusOr<std::string> Stop(int64_t limit_ms = 60000) {
+  absl::StatusOr<std::string> Stop(uint64_t submission = 1, int64_t limit_ms = 60000) {
     const std::string coordinator = absl::StrCat(
         "unix:", std::filesystem::read_symlink(dir_ + "/sockets").string(), "/coordinator_0");
-    return StopFromPod(dir_, coordinator, limit_ms, [this](int64_t) {
+    return StopFromPod(dir_, submission, coordinator, limit_ms, [this](int64_t) {
       if (on_wait_) on_wait_();
       return signal_;
     });
@@ -65,14 +65,31 @@ TEST_F(PodStopTest, WhatHasEndedOtherwiseIsNotStopped) {
   EXPECT_EQ(Stop().status(), absl::FailedPreconditionError("the run has failed: the disk is full"));
   Append("generation { generation: 2 submission: 2 }");
   Append("end { state: FINISHED submission: 2 }");
-  EXPECT_THAT(Stop().status().message(), HasSubstr("has finished"));
+  EXPECT_THAT(Stop(2).status().message(), HasSubstr("has finished"));
+  EXPECT_EQ(Stop(1).status(),
+            absl::FailedPreconditionError("the run goes on by a later submission"));
   EXPECT_THAT(Wishes(), SizeIs(0));
+}
+
+TEST_F(PodStopTest, AResumeThatHasNotBegunYetIsStoppedAlthoughTheSubmissionBeforeWasStopped) {
+  Append("generation { generation: 1 submission: 1 }");
+  Append("end { state: STOPPED submission: 1 ending { text: 'after cut 7' } }");
+  Script({"state: STARTING generation: 2"});
+  int waits = 0;
+  on_wait_ = [&] {
+    if (++waits == 1) Append("generation { generation: 2 submission: 2 }");
+    if (waits == 2) Append("end { state: STOPPED submission: 2 ending { text: 'after cut 9' } }");
+  };
+  const auto stopped = Stop(2);
+  ASSERT_TRUE(stopped.ok()) << stopped.status();
+  EXPECT_EQ(*stopped, "the run has stopped: after cut 9");
+  EXPECT_THAT(Wishes(), SizeIs(1));
 }
 
 TEST_F(PodStopTest, ACoordinatorThatIsAwayIsWaitedForUntilTheLimit) {
   Append("generation { generation: 1 submission: 1 }");
   EndCoordinator();
-  const absl::Status status = Stop(/*limit_ms=*/1000).status();
+  const absl::Status status = Stop(/*submission=*/1, /*limit_ms=*/1000).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(status.message(), HasSubstr("its coordinator does not answer"));
 }

@@ -58,6 +58,7 @@ class Story {
       : options_(options),
         print_(print),
         start_ms_(MonotonicMs()),
+        refusal_(options.run_dir, options.submission),
         progress_(-1, /*is_terminal=*/false, TerminalColumns, print) {}
 
   int Tell() {
@@ -66,7 +67,7 @@ class Story {
       const absl::optional<SubmissionEnd> over =
           EndOfSubmission(options_.run_dir, options_.submission);
       if (over.has_value()) return Finish(*over);
-      const absl::optional<Ending> refusal = RefusalOf(options_.run_dir, options_.submission);
+      const absl::optional<Ending> refusal = refusal_.New();
       if (refusal.has_value()) return Fail(*refusal, /*progress=*/nullptr);
       const int signal = options_.wait(kPeriodMs);
       if (signal != 0) return kSignalExit + signal;
@@ -133,7 +134,10 @@ class Story {
       Print(absl::StrCat("warning: the bad records of all loaders are not in one file: ",
                          merged.message()));
     }
-    if (StateOf(*over.end) == STOPPED) return Say(over.end->ending().text(), 0);
+    if (StateOf(*over.end) == STOPPED) {
+      LeaveMessage(RunState_Name(STOPPED));
+      return Say(over.end->ending().text(), 0);
+    }
     return Report(job, *over.end, *progress);
   }
 
@@ -143,19 +147,23 @@ class Story {
     const absl::Status written = WithAttempts(
         [&] { return WriteFileAtomically(options_.run_dir + "/failure.txt", text + "\n"); });
     LeaveEnding(options_.run_dir + kEndingOfRun, ending);
-    if (!options_.termination_log.empty()) {
-      // The kubelet made this file, and it must stay the same one.
-      std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(options_.termination_log.c_str(), "w"),
-                                                 fclose);
-      if (file != nullptr) fputs(text.c_str(), file.get());
-    }
+    LeaveMessage(text);
     if (!written.ok()) Print(absl::StrCat("warning: ", written.message()));
     Print(absl::StrCat("the job failed: ", text));
     if (progress != nullptr) {
       Print(absl::StrCat("the run's folder, ", options_.run_dir, ", has its work up to ",
-                         BeginningText(*progress)));
+                         BeginningText(*progress), ", where `satrap resume` goes on"));
     }
     return kExitFailed;
+  }
+
+  // Leaves the message of the container.
+  void LeaveMessage(const std::string& text) {
+    if (options_.termination_log.empty()) return;
+    // The kubelet made this file, and it must stay the same one.
+    std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(options_.termination_log.c_str(), "w"),
+                                               fclose);
+    if (file != nullptr) fputs(text.c_str(), file.get());
   }
 
   // Tries again, because a storage may be back a moment later.
@@ -185,7 +193,9 @@ class Story {
     fputs(ReportText(report).c_str(), stdout);
     fflush(stdout);
     const absl::Status written = WriteReport(report, /*copy=*/"");
-    return written.ok() ? 0 : Say(std::string(written.message()), kExitStartAgain);
+    if (!written.ok()) return Say(std::string(written.message()), kExitStartAgain);
+    LeaveMessage(RunState_Name(FINISHED));
+    return 0;
   }
 
   void Print(const std::string& message) { print_(absl::StrCat("satrap: ", message, "\n")); }
@@ -198,6 +208,7 @@ class Story {
   const StoryOptions& options_;
   const std::function<void(const std::string& text)>& print_;
   const int64_t start_ms_;
+  const RefusalWatch refusal_;
   ProgressLine progress_;
   std::unique_ptr<rpc::GrpcChannel> channel_;
   StatusAnswer status_;  // the last one

@@ -17,7 +17,8 @@ struct StoryOptions {
   std::string run_dir;
   std::string coordinator;  // its address
   uint64_t submission = 1;
-  std::string termination_log;  // gets why the run has failed; empty: none
+  // Gets why the run has failed, or FINISHED or STOPPED (RunState); empty: none.
+  std::string termination_log;
   // Waits, and returns the signal that ended the wait, or 0.
   std::function<int(int64_t timeout_ms)> wait;
 };

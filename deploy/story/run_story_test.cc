@@ -58,6 +58,7 @@ class RunStoryTest : public FakeRunTest {
 };
 
 TEST_F(RunStoryTest, ARunThatFinishesIsReported) {
+  options_.termination_log = dir_ + "/message";
   Append(generation_);
   Script({R"(state: RUNNING generation: 1 train { phase: 'training' step: 40 }
              restarts { generation: 2 cause: 'embedding_ps 0 was killed' from_step: 30
@@ -70,6 +71,7 @@ TEST_F(RunStoryTest, ARunThatFinishesIsReported) {
   EXPECT_THAT(ContentOf(dir_ + "/report.json"),
               AllOf(HasSubstr("\"steps\":77"), HasSubstr("\"samples\":7700")));
   EXPECT_THAT(ContentOf(dir_ + "/report.txt"), HasSubstr("77"));
+  EXPECT_EQ(ContentOf(dir_ + "/message"), "FINISHED");
 }
 
 TEST_F(RunStoryTest, ARunThatHasEndedIsReportedWithoutItsCoordinator) {
@@ -95,12 +97,13 @@ TEST_F(RunStoryTest, ARunThatFailsExits1WithItsCause) {
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/report.json"));
 }
 
-TEST_F(RunStoryTest, WhatAClusterCannotDoIsNotAdvised) {
+TEST_F(RunStoryTest, ARunThatHasFailedSaysWhereAResumeGoesOn) {
   Append(generation_);
   Append("end { state: FAILED submission: 1 ending { why: MEMBER_FAILED text: 'killed' } }");
   EXPECT_EQ(Tell(), 1);
-  EXPECT_THAT(said_, AllOf(HasSubstr("the run's folder, " + dir_ + ", has its work up to"),
-                           Not(HasSubstr("satrap resume"))));
+  EXPECT_THAT(said_, HasSubstr("the run's folder, " + dir_ +
+                               ", has its work up to the beginning, where `satrap resume` goes "
+                               "on"));
 }
 
 TEST_F(RunStoryTest, ACoordinatorThatCannotBeginIsTheEndOfItsSubmission) {
@@ -158,10 +161,12 @@ TEST_F(RunStoryTest, AnAbandonedCutIsToldOnce) {
 }
 
 TEST_F(RunStoryTest, AStoppedRunHasNotFailed) {
+  options_.termination_log = dir_ + "/message";
   Append(generation_);
   Append("end { state: STOPPED submission: 1 ending { text: 'stopped on request' } }");
   EXPECT_EQ(Tell(), 0);
   EXPECT_THAT(said_, HasSubstr("stopped on request"));
+  EXPECT_EQ(ContentOf(dir_ + "/message"), "STOPPED");
   EXPECT_FALSE(std::filesystem::exists(dir_ + "/failure.txt"));
 }
 

@@ -12,8 +12,9 @@ std::vector<Flag> NamespaceFlags::Table() { return {NamespaceFlag(&space)}; }
 std::vector<Flag> PlaceFlags::Table() {
   return {
       TextFlag("namespace", "N", "RUN is a run in that namespace of the cluster", &space),
-      // Kubernetes alone gives it, so the help does not list it.
+      // Satrap alone gives them (ArgumentsInPod), so the help does not list them.
       TextFlag("coordinator", "HOST:PORT", "", &coordinator),
+      NumberFlag("submission", "N", "", &submission, 1),
   };
 }
 

@@ -23,8 +23,10 @@ struct NamespaceFlags {
 
 // The flags of commands that take a folder of a run, or with a namespace a run in the cluster.
 struct PlaceFlags {
-  std::string space;        // empty: a folder
-  std::string coordinator;  // for a command in a pod of the run: where the coordinator serves
+  std::string space;  // empty: a folder
+  // For a command in a pod of the run: where the coordinator serves, and its submission.
+  std::string coordinator;
+  uint64_t submission = 1;
   std::vector<Flag> Table();
 };
 

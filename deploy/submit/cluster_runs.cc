@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <set>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "common/base/count_text.h"
@@ -20,12 +19,6 @@
 namespace satrap {
 namespace {
 
-std::string StateText(const KubectlObject& job) {
-  if (IsBeingDeleted(job)) return "is being deleted";
-  if (IsTrue(job, "Failed")) return "has failed";
-  return IsTrue(job, "Complete") ? "has ended" : "goes on";
-}
-
 // The pods of one run among those of many.
 KubectlList PodsOf(const KubectlList& objects, const std::string& run) {
   KubectlList pods;
@@ -33,6 +26,16 @@ KubectlList PodsOf(const KubectlList& objects, const std::string& run) {
     if (object.kind() == "Pod" && LabelOf(object, kRunLabel) == run) *pods.add_items() = object;
   }
   return pods;
+}
+
+// `pods` are those of the run.
+std::string StateText(const KubectlObject& job, const KubectlList& pods) {
+  if (IsTrue(job, "Failed")) return "has failed";
+  if (!IsTrue(job, "Complete")) return "goes on";
+  const KubectlObject* const story = NewestPod(pods, "story");
+  const std::string words = story == nullptr ? "" : LastWordsOf(*story);
+  if (words == RunState_Name(STOPPED)) return "was stopped";
+  return words == RunState_Name(FINISHED) ? "has finished" : "has ended";
 }
 
 // Why the run has failed: ": WHY"; empty if it has not, or the pods do not say so.
@@ -69,6 +72,14 @@ bool DoesNotGo(const KubectlObject& pod) {
          absl::Now() > until + kPatience;
 }
 
+std::string LineOfRun(const std::string& run, const std::string& state, const KubectlObject& object,
+                      const std::string& more) {
+  const std::string folder = AnnotationOf(object, kRunDirAnnotation);
+  return absl::StrFormat("%-35s  %-16s  %s  %s%s\n", run, state,
+                         object.metadata().creationtimestamp(), folder.empty() ? "-" : folder,
+                         more);
+}
+
 // Pods are sorted by their roles and indices.
 bool ComesBefore(const KubectlObject* a, const KubectlObject* b) {
   const std::string& left = a->metadata().name();
@@ -90,36 +101,40 @@ absl::Status CheckRunName(const std::string& name) {
 absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl) {
   KubectlList objects;
   RETURN_IF_ERROR(
-      kubectl->Ask({"get", "jobs.batch,pods",
-                    absl::StrCat(SelectorOf(""), ",", kPartLabel, " in (story,members)")},
+      kubectl->Ask({"get", "jobs.batch,configmaps,pods",
+                    absl::StrCat(SelectorOf(""), ",", kPartLabel, " in (story,members,job)")},
                    &objects));
-  std::vector<std::string> lines;
-  std::set<std::string> named;
-  std::vector<const KubectlObject*> members;
+  std::map<std::string, std::string> lines;  // by the run's name
   for (const KubectlObject& job : objects.items()) {
-    if (job.kind() != "Job") continue;
+    if (job.kind() != "Job" || LabelOf(job, kPartLabel) != "story") continue;
+    if (IsBeingDeleted(job)) continue;
     const std::string& run = job.metadata().name();
-    if (LabelOf(job, kPartLabel) != "story") {
-      members.push_back(&job);
-      continue;
+    const KubectlList pods = PodsOf(objects, run);
+    lines[run] = LineOfRun(run, StateText(job, pods), job, WhyFailed(job, pods));
+  }
+  // Job RUN is made last. So without it, a command was broken off, or a resume could not begin.
+  for (const char* kind : {"Job", "ConfigMap"}) {
+    for (const KubectlObject& object : objects.items()) {
+      const std::string run = LabelOf(object, kRunLabel);
+      const bool is_other = object.kind() != kind || LabelOf(object, kPartLabel) == "story";
+      if (is_other || IsBeingDeleted(object) || lines.count(run) > 0) continue;
+      const std::string cure =
+          object.kind() == "Job" ? "; the command that was broken off completes it, if it is given "
+                                   "again, and `satrap delete "
+                                 : "; `satrap resume` goes on with it, and `satrap delete ";
+      lines[run] =
+          LineOfRun(run, object.kind() == "Job" ? "is half made" : "has no pods", object,
+                    absl::StrCat(cure, RunArgument(run, kubectl->space()), "` removes it"));
     }
-    named.insert(run);
-    lines.push_back(absl::StrFormat(
-        "%-35s  %-16s  %s  %s%s\n", run, StateText(job), job.metadata().creationtimestamp(),
-        AnnotationOf(job, kRunDirAnnotation), WhyFailed(job, PodsOf(objects, run))));
   }
-  // Job RUN is made last. So Job RUN-members without it was left by a command that was broken off.
-  for (const KubectlObject* const job : members) {
-    const std::string run = LabelOf(*job, kRunLabel);
-    if (named.count(run) > 0) continue;
-    lines.push_back(absl::StrFormat(
-        "%-35s  %-16s  %s  its submission was broken off: the same command completes it, `satrap "
-        "delete %s` removes it\n",
-        run, "is half made", job->metadata().creationtimestamp(),
-        RunArgument(run, kubectl->space())));
+  for (const KubectlObject& object : objects.items()) {
+    const std::string run = LabelOf(object, kRunLabel);
+    if (object.kind() == "Pod" || !IsBeingDeleted(object) || lines.count(run) > 0) continue;
+    lines[run] = LineOfRun(run, "is being deleted", object, "");
   }
-  std::sort(lines.begin(), lines.end());
-  return absl::StrJoin(lines, "");
+  std::string text;
+  for (const auto& [run, line] : lines) text += line;
+  return text;
 }
 
 absl::StatusOr<std::vector<std::string>> LogArguments(const std::string& run,
@@ -147,7 +162,7 @@ absl::StatusOr<std::vector<std::string>> LogArguments(const std::string& run,
 }
 
 absl::StatusOr<std::vector<std::string>> ArgumentsInPod(const std::string& run,
-                                                        const std::string& command,
+                                                        const std::vector<std::string>& command,
                                                         Kubectl* kubectl) {
   const std::string coordinator = NameOfRole(run, COORDINATOR);
   KubectlList objects;
@@ -158,23 +173,25 @@ absl::StatusOr<std::vector<std::string>> ArgumentsInPod(const std::string& run,
   const KubectlObject* const job = FindObject(objects, "Job", run);
   if (job != nullptr && HasEnded(*job)) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the run ", run, " ", StateText(*job), ": `satrap logs ",
-                     RunArgument(run, kubectl->space()), "` shows how"));
+        absl::StrCat("the run ", run, " ", IsTrue(*job, "Failed") ? "has failed" : "has ended",
+                     ": `satrap logs ", RunArgument(run, kubectl->space()), "` shows how"));
   }
   // While a submission is being made, Job RUN may not be there yet although the coordinator serves.
   const KubectlObject* const has_folder =
       job != nullptr ? job : FindObject(objects, "StatefulSet", coordinator);
   if (has_folder == nullptr || LabelOf(*has_folder, kRunLabel) != run) return NoRun(run, *kubectl);
   // Runs the command line of the pod's own image, so that it is of the coordinator's build.
-  return std::vector<std::string>{"exec",
-                                  coordinator + "-0",
-                                  "--container=satrap",
-                                  "--",
-                                  "/opt/satrap/deploy/satrap_cli",
-                                  "--install_dir=/opt/satrap",
-                                  command,
-                                  AnnotationOf(*has_folder, kRunDirAnnotation),
-                                  absl::StrCat("--coordinator=127.0.0.1:", kServePort)};
+  std::vector<std::string> args = {"exec",
+                                   coordinator + "-0",
+                                   "--container=satrap",
+                                   "--",
+                                   "/opt/satrap/deploy/satrap_cli",
+                                   "--install_dir=/opt/satrap"};
+  args.insert(args.end(), command.begin(), command.end());
+  args.push_back(AnnotationOf(*has_folder, kRunDirAnnotation));
+  args.push_back(absl::StrCat("--coordinator=127.0.0.1:", kServePort));
+  args.push_back(absl::StrCat("--submission=", std::max(SubmissionOf(*has_folder), 1)));
+  return args;
 }
 
 absl::StatusOr<std::string> EndText(const std::string& run, Kubectl* kubectl) {
@@ -182,7 +199,7 @@ absl::StatusOr<std::string> EndText(const std::string& run, Kubectl* kubectl) {
   if (parts.items().empty()) return NoRun(run, *kubectl);
   const KubectlObject* const job = FindObject(parts, "Job", run);
   if (job == nullptr || !HasEnded(*job)) return "";
-  return absl::StrCat("run ", run, " ", StateText(*job), WhyFailed(*job, parts), "\nfolder ",
+  return absl::StrCat("run ", run, " ", StateText(*job, parts), WhyFailed(*job, parts), "\nfolder ",
                       AnnotationOf(*job, kRunDirAnnotation), "\n`satrap logs ",
                       RunArgument(run, kubectl->space()), "` shows its story\n");
 }

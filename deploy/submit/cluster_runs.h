@@ -21,7 +21,8 @@ namespace satrap {
 absl::Status CheckRunName(const std::string& name);
 
 // The runs of the namespace, a line each, sorted by name: its state, when it was submitted, its
-// folder, and why it has failed. Also those whose submission was broken off. "" if there is none.
+// folder, and why it has failed. Also those that have no Job RUN: half made, or left by a resume
+// that could not begin. "" if there is none.
 // Errors as Kubectl::Ask.
 absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl);
 
@@ -38,11 +39,12 @@ struct LogChoice {
 absl::StatusOr<std::vector<std::string>> LogArguments(const std::string& run,
                                                       const LogChoice& choice, Kubectl* kubectl);
 
-// The arguments with which kubectl gives `command`, one of satrap's that takes a run's folder, to
-// the coordinator's pod of the run, also if its submission was broken off. NOT_FOUND: there is no
-// such run. FAILED_PRECONDITION: it has ended. Other errors as Kubectl::Ask.
+// The arguments with which kubectl gives `command`, the words of one of satrap's that takes a run's
+// folder and PlaceFlags, to the coordinator's pod of the run, also if its submission was broken
+// off. NOT_FOUND: there is no such run. FAILED_PRECONDITION: it has ended. Other errors as
+// Kubectl::Ask.
 absl::StatusOr<std::vector<std::string>> ArgumentsInPod(const std::string& run,
-                                                        const std::string& command,
+                                                        const std::vector<std::string>& command,
                                                         Kubectl* kubectl);
 
 // How the run has ended, in lines; "" if it has not. NOT_FOUND: there is no such run. Other errors

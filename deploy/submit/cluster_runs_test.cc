@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "deploy/submit/fake_kubectl.h"
 #include "gmock/gmock.h"
 
@@ -36,7 +37,7 @@ class ClusterRunsTest : public FakeKubectlTest {
 std::string ListOf(const std::string& items) { return absl::StrCat(R"({"items":[)", items, "]}"); }
 
 TEST_F(ClusterRunsTest, RunsAreListedByName) {
-  On("*get jobs.batch,pods --selector=*component in (story,members)*", R"({"items":[
+  On("*get jobs.batch,configmaps,pods --selector=*component in (story,members,job)*", R"({"items":[
       {"kind":"Job","metadata":{"name":"b","creationTimestamp":"2026-01-02T00:00:00Z",
                    "labels":{"app.kubernetes.io/component":"story"},
                    "annotations":{"satrap/run-dir":"/runs/b-1"}},
@@ -52,40 +53,66 @@ TEST_F(ClusterRunsTest, RunsAreListedByName) {
                              "app.kubernetes.io/instance":"a"}}},
       {"kind":"Job","metadata":{"name":"c-members","creationTimestamp":"2026-01-03T00:00:00Z",
                    "labels":{"app.kubernetes.io/component":"members",
-                             "app.kubernetes.io/instance":"c"}}}]})");
+                             "app.kubernetes.io/instance":"c"}}},
+      {"kind":"ConfigMap","metadata":{"name":"a-job",
+                   "labels":{"app.kubernetes.io/instance":"a"}}},
+      {"kind":"ConfigMap","metadata":{"name":"d-job","creationTimestamp":"2026-01-04T00:00:00Z",
+                   "labels":{"app.kubernetes.io/instance":"d"},
+                   "annotations":{"satrap/run-dir":"/runs/d-1"}}},
+      {"kind":"Job","metadata":{"name":"e","creationTimestamp":"2026-01-05T00:00:00Z",
+                   "labels":{"app.kubernetes.io/component":"story"},
+                   "annotations":{"satrap/run-dir":"/runs/e-1"}},
+       "status":{"conditions":[{"type":"Complete","status":"True"}]}},
+      {"kind":"Job","metadata":{"name":"d","deletionTimestamp":"2026-01-04T00:00:09Z",
+                   "labels":{"app.kubernetes.io/component":"story",
+                             "app.kubernetes.io/instance":"d"}}},
+      {"kind":"Job","metadata":{"name":"f","deletionTimestamp":"2026-01-06T00:00:09Z",
+                   "creationTimestamp":"2026-01-06T00:00:00Z",
+                   "labels":{"app.kubernetes.io/component":"story",
+                             "app.kubernetes.io/instance":"f"},
+                   "annotations":{"satrap/run-dir":"/runs/f-1"}}},
+      {"kind":"Pod","metadata":{"name":"e-x","labels":{"app.kubernetes.io/component":"story",
+                   "app.kubernetes.io/instance":"e"}},
+       "status":{"containerStatuses":[{"state":{"terminated":{"message":"STOPPED"}}}]}}]})");
   const auto list = ListOfRuns(kubectl_.get());
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_THAT(*list,
               MatchesRegex("a +goes on +2026-01-01T00:00:00Z  /runs/a-1\n"
                            "b +has failed +2026-01-02T00:00:00Z  /runs/b-1: the disk is full\n"
-                           "c +is half made +2026-01-03T00:00:00Z  its submission was broken off: "
-                           "the same command completes it, `satrap delete c --namespace ml` "
-                           "removes it\n"));
+                           "c +is half made +2026-01-03T00:00:00Z  -; the command that was broken "
+                           "off completes it, if it is given again, and `satrap delete c "
+                           "--namespace ml` removes it\n"
+                           "d +has no pods +2026-01-04T00:00:00Z  /runs/d-1; `satrap resume` goes "
+                           "on with it, and `satrap delete d --namespace ml` removes it\n"
+                           "e +was stopped +2026-01-05T00:00:00Z  /runs/e-1\n"
+                           "f +is being deleted +2026-01-06T00:00:00Z  /runs/f-1\n"));
 }
 
 TEST_F(ClusterRunsTest, ACommandGoesToTheCoordinatorsPodWithTheRunsFolder) {
   On(kJob, {ListOf(JobWith("Suspended")), 0, "", true});
   On(kJob, {ListOf(JobWith("Failed")), 0, "", true});
   On(kJob, "");
-  const auto args = ArgumentsInPod("demo", "stop", kubectl_.get());
+  const auto args = ArgumentsInPod("demo", {"stop"}, kubectl_.get());
   ASSERT_TRUE(args.ok()) << args.status();
-  EXPECT_THAT(*args, ElementsAre("exec", "demo-coordinator-0", "--container=satrap", "--",
-                                 "/opt/satrap/deploy/satrap_cli", "--install_dir=/opt/satrap",
-                                 "stop", "/runs/demo-1", "--coordinator=127.0.0.1:7000"));
-  EXPECT_EQ(ArgumentsInPod("demo", "stop", kubectl_.get()).status(),
+  EXPECT_THAT(*args,
+              ElementsAre("exec", "demo-coordinator-0", "--container=satrap", "--",
+                          "/opt/satrap/deploy/satrap_cli", "--install_dir=/opt/satrap", "stop",
+                          "/runs/demo-1", "--coordinator=127.0.0.1:7000", "--submission=1"));
+  EXPECT_EQ(ArgumentsInPod("demo", {"stop"}, kubectl_.get()).status(),
             absl::FailedPreconditionError(
                 "the run demo has failed: `satrap logs demo --namespace ml` shows how"));
-  EXPECT_EQ(ArgumentsInPod("demo", "stop", kubectl_.get()).status(),
+  EXPECT_EQ(ArgumentsInPod("demo", {"stop"}, kubectl_.get()).status(),
             absl::NotFoundError("there is no run demo in namespace ml"));
 }
 
 TEST_F(ClusterRunsTest, ARunWhoseSubmissionWasBrokenOffIsReachedByItsCoordinator) {
   On(kJob, ListOf(R"({"kind":"StatefulSet","metadata":{"name":"demo-coordinator",
       "labels":{"app.kubernetes.io/instance":"demo"},
-      "annotations":{"satrap/run-dir":"/runs/demo-2"}}})"));
-  const auto args = ArgumentsInPod("demo", "stop", kubectl_.get());
+      "annotations":{"satrap/run-dir":"/runs/demo-2","satrap/submission":"3"}}})"));
+  const auto args = ArgumentsInPod("demo", {"checkpoint", "list"}, kubectl_.get());
   ASSERT_TRUE(args.ok()) << args.status();
-  EXPECT_THAT(*args, Contains("/runs/demo-2"));
+  EXPECT_EQ(absl::StrJoin(args->begin() + 6, args->end(), " "),
+            "checkpoint list /runs/demo-2 --coordinator=127.0.0.1:7000 --submission=3");
 }
 
 constexpr char kParts[] = "*get jobs.batch,statefulsets.apps,pods --selector=*";

@@ -30,8 +30,6 @@ constexpr int64_t kNoLimit = 2147483647;
 
 std::string Dashed(absl::string_view name) { return absl::StrReplaceAll(name, {{"_", "-"}}); }
 
-std::string JobMapName(const RunInCluster& run) { return run.name + "-job"; }
-
 const KubernetesVolume& RunVolume(const KubernetesConfig& config) {
   return *std::find_if(config.volumes().begin(), config.volumes().end(),
                        [](const KubernetesVolume& volume) { return !volume.read_only(); });
@@ -49,7 +47,7 @@ Map Metadata(const RunInCluster& run, const std::string& name, absl::string_view
   Map annotations = {{kSubmissionAnnotation, absl::StrCat(run.submission)}};
   if (!run.identity.empty()) annotations.emplace_back(kIdentityAnnotation, run.identity);
   if (!run.command.empty()) annotations.emplace_back(kCommandAnnotation, run.command);
-  if (part == "story" || part == Dashed(RoleName(COORDINATOR))) {
+  if (part == "story" || part == "job" || part == Dashed(RoleName(COORDINATOR))) {
     annotations.emplace_back(kRunDirAnnotation, RunDirOf(run));
   }
   metadata.emplace_back("annotations", annotations);
@@ -109,7 +107,7 @@ class Mounts {
 Mounts MountsOf(const RunInCluster& run, bool with_job) {
   Mounts mounts;
   if (with_job) {
-    mounts.Add("job", {"configMap", Map{{"name", JobMapName(run)}}}, kJobDir, /*read_only=*/true);
+    mounts.Add("job", {"configMap", Map{{"name", NameOfJobMap(run)}}}, kJobDir, /*read_only=*/true);
   }
   mounts.Add("scratch", {"emptyDir", Map{}}, kScratch, /*read_only=*/false);
   mounts.AddVolumesOf(run.job.kubernetes());
@@ -199,6 +197,7 @@ List RoleArgs(const RunInCluster& run, Role role) {
   List args = {absl::StrCat("--config=", kJobFile)};
   if (role == COORDINATOR) {
     args.emplace_back(absl::StrCat("--submission=", run.submission));
+    if (!run.from.empty()) args.emplace_back(absl::StrCat("--from=", run.from));
   } else {
     args.emplace_back("--role_index=$(INDEX)");
     args.emplace_back(
@@ -279,12 +278,15 @@ Manifest CoordinatorService(const RunInCluster& run) {
 Manifest JobMap(const RunInCluster& run) {
   JobConfig job = run.job;
   job.set_run_dir(RunDirOf(run));
+  job.mutable_kubernetes()->set_image(run.image);
+  Map data = {{kJobKey, ResolvedJobText(job)}};
+  if (!run.template_patch.empty()) data.emplace_back(kPatchKey, run.template_patch);
   Map object = {{"apiVersion", "v1"},
                 {"kind", "ConfigMap"},
-                {"metadata", Metadata(run, JobMapName(run), "job", /*is_owned=*/true)},
+                {"metadata", Metadata(run, NameOfJobMap(run), "job", /*is_owned=*/false)},
                 {"immutable", true},
-                {"data", Map{{"job.textproto", ResolvedJobText(job)}}}};
-  return {"ConfigMap", JobMapName(run), /*has_pods=*/false, std::move(object)};
+                {"data", std::move(data)}};
+  return {"ConfigMap", NameOfJobMap(run), /*has_pods=*/false, std::move(object)};
 }
 
 Manifest StoryJob(const RunInCluster& run) {
@@ -324,7 +326,13 @@ std::string NameOfRole(absl::string_view run, Role role) {
 
 std::string NameOfMembersJob(absl::string_view run) { return absl::StrCat(run, "-members"); }
 
+std::string NameOfJobMap(const RunInCluster& run) {
+  const std::string name = run.name + "-job";
+  return run.submission == 1 ? name : absl::StrCat(name, "-", run.submission);
+}
+
 std::string RunDirOf(const RunInCluster& run) {
+  if (!run.run_dir.empty()) return run.run_dir;
   constexpr size_t kUidLetters = 8;
   const std::string name = run.owner_uid.empty()
                                ? run.name

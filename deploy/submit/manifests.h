@@ -2,9 +2,12 @@
 //
 //   Job RUN-members               owns all but Job RUN, and ends with the run
 //   Service RUN-coordinator       the address at which the pods find the coordinator
-//   ConfigMap RUN-job             the resolved job
+//   ConfigMap RUN-job             the resolved job; of submission N from the second on, RUN-job-N
 //   StatefulSet RUN-ROLE          the pods of a role; the ordinal of a pod is its index
 //   Job RUN                       the run for those who look from outside; tells its story
+//
+// The ConfigMap has no owner: it stays with Job RUN, because the next submission, a resume, begins
+// with it.
 //
 // Thread-safe: functions of their arguments. The same arguments give the same bytes.
 
@@ -28,7 +31,11 @@ inline constexpr char kPartLabel[] = "app.kubernetes.io/component";
 inline constexpr char kSubmissionAnnotation[] = "satrap/submission";
 inline constexpr char kIdentityAnnotation[] = "satrap/identity";
 inline constexpr char kCommandAnnotation[] = "satrap/command";
-inline constexpr char kRunDirAnnotation[] = "satrap/run-dir";  // of Job RUN and of the coordinator
+// Of Job RUN, of the coordinator and of the ConfigMap.
+inline constexpr char kRunDirAnnotation[] = "satrap/run-dir";
+// The keys of the ConfigMap.
+inline constexpr char kJobKey[] = "job.textproto";
+inline constexpr char kPatchKey[] = "template_patch.yaml";
 
 // The port at which the coordinator, embedding PSs and embedding workers serve, and the one of the
 // metrics and the readiness of each role.
@@ -40,7 +47,12 @@ struct RunInCluster {
   std::string name;   // IsRunName
   std::string space;  // the namespace; empty: the one of the user's context
   std::string image;
+  std::string template_patch;  // of PatchOfTemplate; empty: none
   int submission = 1;
+  // Of a run that goes on by a later submission: its folder, and the cut that it begins from, empty
+  // for the newest.
+  std::string run_dir;
+  std::string from;
   // Tells the objects of one submission from those of another; empty: they have no such annotation.
   std::string identity;
   // Tells what one command has made from what another one of the same submission has made: random.
@@ -61,10 +73,11 @@ struct Manifest {
 // "demo-embedding-ps" of the run demo.
 std::string NameOfRole(absl::string_view run, Role role);
 std::string NameOfMembersJob(absl::string_view run);
+std::string NameOfJobMap(const RunInCluster& run);
 
-// The folder of the run: in the volume that is not read only, named after the run and, if there is
-// one, the owner. So a run that takes the name of one that was deleted does not go on with that
-// one.
+// The folder of the run: run_dir; without that, in the volume that is not read only, named after
+// the run and, if there is one, the owner. So a run that takes the name of one that was deleted
+// does not go on with that one.
 std::string RunDirOf(const RunInCluster& run);
 
 // The Job that owns the others.

@@ -89,17 +89,18 @@ TEST(ManifestsTest, AreTheSameForTheSameJob) {
   EXPECT_EQ(ManifestsText(Demo()), ManifestsText(owned)) << "what is printed has no owner";
 }
 
-TEST(ManifestsTest, AllObjectsButTheTwoJobsHaveTheMembersJobAsTheirOwner) {
+TEST(ManifestsTest, TheServiceAndTheSetsHaveTheMembersJobAsTheirOwner) {
   RunInCluster run = Demo();
   run.owner_uid = "01234567-89ab";
   const std::string owner = "uid: \"01234567-89ab\"";
   int owned = 0;
   for (const Manifest& manifest : OwnedManifests(run)) {
-    const bool is_story = manifest.kind == "Job";
-    EXPECT_EQ(absl::StrContains(manifest.object.Text(), owner), !is_story) << manifest.name;
-    owned += is_story ? 0 : 1;
+    // They stay when the run has ended.
+    const bool stays = manifest.kind == "Job" || manifest.kind == "ConfigMap";
+    EXPECT_EQ(absl::StrContains(manifest.object.Text(), owner), !stays) << manifest.name;
+    owned += stays ? 0 : 1;
   }
-  EXPECT_EQ(owned, 7);
+  EXPECT_EQ(owned, 6);
   EXPECT_EQ(OwnedManifests(run).back().name, "demo") << "Job RUN is made last";
   EXPECT_THAT(MembersJob(run).object.Text(), Not(HasSubstr(owner)));
 }
@@ -110,9 +111,28 @@ TEST(ManifestsTest, TheFolderOfTheRunIsInTheVolumeThatIsNotReadOnlyAndNamedAfter
   run.owner_uid = "01234567-89ab";
   EXPECT_EQ(RunDirOf(run), "/runs/cards-01234567");
   const std::vector<Manifest> manifests = OwnedManifests(run);
-  EXPECT_THAT(TextOf(manifests, "ConfigMap", "cards-job"),
+  EXPECT_THAT(TextOf(manifests, "ConfigMap", "cards-job-2"),
               HasSubstr("    run_dir: \"/runs/cards-01234567\"\n"));
   EXPECT_THAT(TextOf(manifests, "Job", "cards"), HasSubstr("\"--run_dir=/runs/cards-01234567\""));
+}
+
+TEST(ManifestsTest, ALaterSubmissionHasAMapOfItsOwnAndTheFolderOfTheRun) {
+  RunInCluster run = Demo();
+  run.owner_uid = "89abcdef-01";
+  run.submission = 2;
+  run.run_dir = "/runs/demo-01234567";
+  run.from = "cut_0001_000004";
+  run.template_patch = "spec:\n  template: {}\n";
+  const std::vector<Manifest> manifests = OwnedManifests(run);
+  const std::string map = TextOf(manifests, "ConfigMap", "demo-job-2");
+  EXPECT_THAT(map, HasSubstr("    run_dir: \"/runs/demo-01234567\"\n"));
+  EXPECT_THAT(map, HasSubstr("image: \"registry.example/satrap:0123456789ab\"\n"));
+  EXPECT_THAT(map, HasSubstr("  template_patch.yaml: |\n    spec:\n      template: {}\n"));
+  const std::string coordinator = TextOf(manifests, "StatefulSet", "demo-coordinator");
+  EXPECT_THAT(coordinator, HasSubstr("name: demo-job-2\n"));
+  EXPECT_THAT(coordinator,
+              HasSubstr("\"--submission=2\"\n            - \"--from=cut_0001_000004\""));
+  EXPECT_THAT(TextOf(manifests, "StatefulSet", "demo-nn-worker"), Not(HasSubstr("--from")));
 }
 
 TEST(ManifestsTest, TheLongestNameOfARunGivesNamesThatKubernetesTakes) {

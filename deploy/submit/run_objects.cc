@@ -1,5 +1,6 @@
 #include "deploy/submit/run_objects.h"
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "deploy/submit/manifests.h"
@@ -45,6 +46,12 @@ const KubectlObject* NewestPod(const KubectlList& objects, absl::string_view par
     }
   }
   return newest;
+}
+
+int SubmissionOf(const KubectlObject& object) {
+  int submission = 0;
+  return absl::SimpleAtoi(AnnotationOf(object, kSubmissionAnnotation), &submission) ? submission
+                                                                                    : 0;
 }
 
 bool IsBeingDeleted(const KubectlObject& object) {

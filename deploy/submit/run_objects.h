@@ -36,6 +36,9 @@ const KubectlObject* FindObject(const KubectlList& objects, absl::string_view ki
 // The newest of the pods of that part; null if there is none.
 const KubectlObject* NewestPod(const KubectlList& objects, absl::string_view part);
 
+// Of which submission the object is; 0: it does not say so.
+int SubmissionOf(const KubectlObject& object);
+
 bool IsBeingDeleted(const KubectlObject& object);
 // Whether a Job has ended.
 bool HasEnded(const KubectlObject& job);

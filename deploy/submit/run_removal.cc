@@ -45,7 +45,7 @@ absl::Status StopAndDelete(const std::string& run, Kubectl* kubectl,
                            const std::function<int(int64_t timeout_ms)>& wait) {
   constexpr char kCancelled[] = "stopped by a signal; nothing is removed";
   int attempts = kAttempts;
-  absl::StatusOr<std::vector<std::string>> stop = ArgumentsInPod(run, "stop", kubectl);
+  absl::StatusOr<std::vector<std::string>> stop = ArgumentsInPod(run, {"stop"}, kubectl);
   if (stop.ok()) {
     ASSIGN_OR_RETURN(const Streamed streamed, kubectl->Stream(*std::move(stop), ShowLine));
     if (streamed.signal != 0) return absl::CancelledError(kCancelled);

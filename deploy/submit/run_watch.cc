@@ -27,6 +27,7 @@ class Watch {
 
   absl::StatusOr<Watched> Run() {
     Watched watched;
+    std::string uid;   // of Job RUN
     int attempts = 0;  // after the end
     while (true) {
       // The Job first: what its pods have said when it had ended is all.
@@ -35,6 +36,13 @@ class Watch {
           kubectl_->Ask({"get", "jobs.batch", run_, "--ignore-not-found"}, &job);
       if (asked.ok() && !job.has_metadata()) {
         return absl::NotFoundError(absl::StrCat("the run ", run_, " was deleted"));
+      }
+      // A resume replaces the Job, and shows the story of its own submission.
+      if (asked.ok() && uid.empty()) uid = job.metadata().uid();
+      if (asked.ok() && job.metadata().uid() != uid) {
+        return absl::NotFoundError(
+            absl::StrCat("the run ", run_, " goes on by a later submission; `satrap logs ",
+                         RunArgument(run_, kubectl_->space()), " --follow` shows it"));
       }
       const bool has_ended = asked.ok() && HasEnded(job);
       ASSIGN_OR_RETURN(watched.signal, ShowLogs());

@@ -32,8 +32,9 @@ struct WatchOptions {
 
 // Shows the logs of the pods of Job RUN, the run's story, until the run has ended or a signal
 // comes. Each line is shown once: a log that breaks off is shown from there on, and the one of a
-// pod that has ended is shown to its end. NOT_FOUND: the Job is gone. UNAVAILABLE: the run has
-// ended, and a log cannot be shown to its end. Other errors as Kubectl::Stream. REQUIRES: as there
+// pod that has ended is shown to its end. NOT_FOUND: the Job is gone, or is that of a later
+// submission. UNAVAILABLE: the run has ended, and a log cannot be shown to its end. Other errors as
+// Kubectl::Stream. REQUIRES: as there
 absl::StatusOr<Watched> WatchRun(const std::string& run, Kubectl* kubectl,
                                  const WatchOptions& options);
 

@@ -79,6 +79,20 @@ TEST_F(RunWatchTest, TheStoryIsShownUntilTheRunHasEnded) {
       << "a log that was read to its end after the pod had ended is not asked for again";
 }
 
+TEST_F(RunWatchTest, AResumeMeanwhileEndsIt) {
+  const auto job = [](const std::string& uid) {
+    return absl::StrCat(R"({"kind":"Job","metadata":{"name":"demo","uid":")", uid, R"("}})");
+  };
+  On(kJob, {job("u-1"), 0, "", true});
+  On(kJob, job("u-2"));
+  On(kPods, ListOf(PodOf("a", "Running", 1)));
+  On("*logs*", "2026-01-01T00:00:01Z of the first\n");
+  EXPECT_EQ(Watch().status(),
+            absl::NotFoundError("the run demo goes on by a later submission; `satrap logs demo "
+                                "--namespace ml --follow` shows it"));
+  EXPECT_THAT(shown_, ElementsAre("of the first\n"));
+}
+
 TEST_F(RunWatchTest, EachLineOfSeveralPodsIsShownOnceAndInTheirOrder) {
   const std::string pods = absl::StrCat(PodOf("b", "Running", 2), ",", PodOf("a", "Failed", 1));
   const std::string ended = absl::StrCat(PodOf("b", "Succeeded", 2), ",", PodOf("a", "Failed", 1));

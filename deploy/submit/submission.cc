@@ -21,6 +21,8 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kPollMs = 1000;
+// How long what was told to go may need after the grace of its pods.
+constexpr int64_t kGoneMs = 75000;
 // A ConfigMap holds 1 MiB, of which some is for its other fields.
 constexpr size_t kMostJobBytes = 1000000;
 
@@ -130,10 +132,10 @@ absl::StatusOr<std::string> PatchOfTemplate(const std::string& pod_patch, const 
       absl::StrCat(where, " must hold a part of a pod, and is empty"));
 }
 
-absl::StatusOr<std::string> PatchedManifests(RunInCluster run, const std::string& template_patch,
-                                             Kubectl* kubectl) {
+absl::StatusOr<std::string> PatchedManifests(RunInCluster run, Kubectl* kubectl) {
+  const std::string& template_patch = run.template_patch;
   run.owner_uid.clear();
-  if (template_patch.empty()) return ManifestsText(std::move(run));
+  if (template_patch.empty()) return ManifestsText(run);
   ASSIGN_OR_RETURN(std::string text, Patched(MembersJob(run), template_patch, kubectl));
   for (const Manifest& manifest : OwnedManifests(run)) {
     ASSIGN_OR_RETURN(const std::string next, Patched(manifest, template_patch, kubectl));
@@ -142,15 +144,10 @@ absl::StatusOr<std::string> PatchedManifests(RunInCluster run, const std::string
   return text;
 }
 
-Submission::Submission(RunInCluster run, std::string template_patch, Kubectl* kubectl, Say say,
-                       Wait wait)
-    : run_(std::move(run)),
-      template_patch_(std::move(template_patch)),
-      kubectl_(kubectl),
-      say_(std::move(say)),
-      wait_(std::move(wait)) {
+Submission::Submission(RunInCluster run, Kubectl* kubectl, Say say, Wait wait)
+    : run_(std::move(run)), kubectl_(kubectl), say_(std::move(say)), wait_(std::move(wait)) {
   run_.identity =
-      absl::StrCat(absl::Hex(Xxh64(ManifestsText(run_) + template_patch_), absl::kZeroPad16));
+      absl::StrCat(absl::Hex(Xxh64(ManifestsText(run_) + run_.template_patch), absl::kZeroPad16));
   run_.command = absl::StrCat(absl::Hex(RandomId(), absl::kZeroPad16));
 }
 
@@ -204,7 +201,10 @@ absl::StatusOr<KubectlList> Submission::Objects() {
 bool Submission::IsOurs(const KubectlObject& object) const {
   if (AnnotationOf(object, kIdentityAnnotation) != run_.identity) return false;
   const auto& owners = object.metadata().ownerreferences();
-  // The two Jobs have no owner.
+  // The ConfigMap and the two Jobs have no owner.
+  if (object.kind() == "ConfigMap") {
+    return AnnotationOf(object, kRunDirAnnotation) == RunDirOf(run_);
+  }
   return object.kind() == "Job" || (owners.size() == 1 && owners[0].uid() == run_.owner_uid);
 }
 
@@ -241,6 +241,70 @@ absl::Status Submission::CheckFree(const KubectlList& objects) const {
   return absl::OkStatus();
 }
 
+absl::StatusOr<std::string> Submission::EarlierIn(const KubectlList& objects) {
+  bool has_begun = false;  // an earlier command has begun this submission
+  std::string earlier;
+  for (const KubectlObject& object : objects.items()) {
+    if (!IsOfRun(object, run_.name)) continue;
+    const bool is_members = object.metadata().name() == NameOfMembersJob(run_.name);
+    if (IsBeingDeleted(object)) {
+      // Perhaps of an attempt with the same number, which could not begin.
+      earlier = NameOf(object);
+    } else if (SubmissionOf(object) >= run_.submission) {
+      has_begun = has_begun || is_members;
+    } else if (object.kind() != "Job" || is_members) {
+      earlier = NameOf(object);
+    } else if (!HasEnded(object)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the run ", run_.name, " goes on: there is nothing to resume"));
+    }
+  }
+  if (has_begun || !earlier.empty()) return earlier;
+  KubectlList pods;
+  RETURN_IF_ERROR(kubectl_->Ask({"get", "pods", SelectorOf(run_.name)}, &pods));
+  for (const KubectlObject& pod : pods.items()) {
+    if (LabelOf(pod, kPartLabel) != "story") return NameOf(pod);
+  }
+  return "";
+}
+
+absl::Status Submission::AwaitEarlier(KubectlList* objects) {
+  // Pods that were told to go have their grace.
+  const auto limit_ms = static_cast<int64_t>(run_.job.stop_seconds() * 1000) + kGoneMs;
+  const int64_t until_ms = MonotonicMs() + limit_ms;
+  std::string told;
+  while (true) {
+    ASSIGN_OR_RETURN(const std::string earlier, EarlierIn(*objects));
+    if (earlier.empty()) break;
+    if (MonotonicMs() >= until_ms) {
+      return absl::FailedPreconditionError(
+          absl::StrCat(earlier, " of the submission before is still there after ", limit_ms / 1000,
+                       " s: give the command again when it is gone"));
+    }
+    if (told != earlier) say_(absl::StrCat("waits until ", earlier, " is gone"));
+    told = earlier;
+    if (wait_(kPollMs) != 0) return absl::CancelledError("stopped by a signal");
+    ASSIGN_OR_RETURN(*objects, Objects());
+  }
+  KubectlList own;
+  for (const KubectlObject& object : objects->items()) {
+    const bool is_earlier = IsOfRun(object, run_.name) && SubmissionOf(object) < run_.submission;
+    if (!is_earlier) *own.add_items() = object;
+  }
+  *objects = std::move(own);
+  return absl::OkStatus();
+}
+
+absl::Status Submission::RemoveEarlierStory() {
+  KubectlObject story;
+  RETURN_IF_ERROR(kubectl_->Ask({"get", "jobs.batch", run_.name, "--ignore-not-found"}, &story));
+  if (!story.has_metadata() || SubmissionOf(story) >= run_.submission) return absl::OkStatus();
+  return kubectl_
+      ->Run({"delete", "jobs.batch", run_.name, "--ignore-not-found", "--cascade=foreground",
+             "--wait=true", "--timeout=50s"})
+      .status();
+}
+
 absl::Status Submission::CheckPodsAreGone() {
   KubectlList pods;
   RETURN_IF_ERROR(kubectl_->Ask({"get", "pods", SelectorOf(run_.name)}, &pods));
@@ -251,7 +315,7 @@ absl::Status Submission::CheckPodsAreGone() {
 }
 
 absl::StatusOr<std::string> Submission::Make(const Manifest& manifest) {
-  ASSIGN_OR_RETURN(const std::string text, Patched(manifest, template_patch_, kubectl_));
+  ASSIGN_OR_RETURN(const std::string text, Patched(manifest, run_.template_patch, kubectl_));
   KubectlObject made;
   const absl::Status created = kubectl_->Ask({"create", "--filename=-"}, &made, text);
   if (created.ok()) return made.metadata().uid();
@@ -273,19 +337,21 @@ absl::StatusOr<std::string> Submission::Make(const Manifest& manifest) {
 absl::Status Submission::CreateAll(const KubectlList& objects) {
   for (const Manifest& manifest : OwnedManifests(run_)) {
     if (FindObject(objects, manifest.kind, manifest.name) != nullptr) continue;
+    if (manifest.name == run_.name && run_.submission > 1) RETURN_IF_ERROR(RemoveEarlierStory());
     RETURN_IF_ERROR(Make(manifest).status());
   }
   return absl::OkStatus();
 }
 
 absl::Status Submission::Create() {
-  ASSIGN_OR_RETURN(const KubectlList objects, Objects());
+  ASSIGN_OR_RETURN(KubectlList objects, Objects());
+  if (run_.submission > 1) RETURN_IF_ERROR(AwaitEarlier(&objects));
   const KubectlObject* const members = FindObject(objects, "Job", NameOfMembersJob(run_.name));
   if (members != nullptr) run_.owner_uid = members->metadata().uid();
   RETURN_IF_ERROR(CheckFree(objects));
   absl::Status created;
   if (members == nullptr) {
-    RETURN_IF_ERROR(CheckPodsAreGone());
+    if (run_.submission == 1) RETURN_IF_ERROR(CheckPodsAreGone());
     const absl::StatusOr<std::string> owner = Make(MembersJob(run_));
     if (owner.ok()) run_.owner_uid = *owner;
     created = owner.status();
@@ -367,19 +433,20 @@ absl::Status Submission::AwaitPods() {
 
 absl::Status Submission::Remove() {
   const std::string members = NameOfMembersJob(run_.name);
-  KubectlList jobs;
-  RETURN_IF_ERROR(
-      kubectl_->Ask({"get", "jobs.batch", run_.name, members, "--ignore-not-found"}, &jobs));
-  const KubectlObject* const owner = FindObject(jobs, "Job", members);
-  const KubectlObject* story = FindObject(jobs, "Job", run_.name);
+  const std::string map = NameOfJobMap(run_);
+  KubectlList objects;
+  RETURN_IF_ERROR(kubectl_->Ask(
+      {"get", absl::StrCat("jobs.batch/", run_.name), absl::StrCat("jobs.batch/", members),
+       absl::StrCat("configmaps/", map), "--ignore-not-found"},
+      &objects));
+  const KubectlObject* const owner = FindObject(objects, "Job", members);
+  const KubectlObject* const job = FindObject(objects, "ConfigMap", map);
+  const KubectlObject* story = FindObject(objects, "Job", run_.name);
   if (story != nullptr && !IsOurs(*story)) story = nullptr;  // somebody else's
   const bool has_submitted = story != nullptr && IsOfThisCommand(*story);
   const bool is_owner = owner != nullptr && owner->metadata().uid() == run_.owner_uid;
   const bool is_made_here = owner != nullptr && story == nullptr && IsOfThisCommand(*owner);
-  std::vector<std::string> args = {"delete", "jobs.batch"};
-  if (has_submitted) args.push_back(run_.name);
-  if ((has_submitted && is_owner) || is_made_here) args.push_back(members);
-  if (args.size() == 2) {
+  if (!has_submitted && !is_made_here) {
     if (owner == nullptr || !IsOurs(*owner)) return absl::OkStatus();
     if (story != nullptr) {
       return absl::FailedPreconditionError(absl::StrCat("another command has submitted the run ",
@@ -390,6 +457,10 @@ absl::Status Submission::Remove() {
         "or remove it by `satrap delete ",
         RunArgument(run_.name, run_.space), "`"));
   }
+  std::vector<std::string> args = {"delete"};
+  if (has_submitted) args.push_back(absl::StrCat("jobs.batch/", run_.name));
+  if (is_owner || is_made_here) args.push_back(absl::StrCat("jobs.batch/", members));
+  if (job != nullptr && IsOurs(*job)) args.push_back(absl::StrCat("configmaps/", map));
   for (const char* flag : {"--ignore-not-found", "--cascade=foreground", "--wait=false"}) {
     args.emplace_back(flag);
   }

@@ -36,8 +36,7 @@ absl::StatusOr<std::string> PatchOfTemplate(const std::string& pod_patch, const 
 
 // The text of MembersJob and OwnedManifests without owners, each with the patch merged in that has
 // pods. Only a patch needs kubectl, but no cluster. Errors as Kubectl::Run.
-absl::StatusOr<std::string> PatchedManifests(RunInCluster run, const std::string& template_patch,
-                                             Kubectl* kubectl);
+absl::StatusOr<std::string> PatchedManifests(RunInCluster run, Kubectl* kubectl);
 
 class Submission {
  public:
@@ -46,9 +45,8 @@ class Submission {
   // Waits that long, and returns a signal that asks for the end, or 0 (WaitForSignal).
   using Wait = std::function<int(int64_t timeout_ms)>;
 
-  // `run` has no identity and no owner yet. `template_patch`: of PatchOfTemplate; empty: none.
-  // `kubectl` is not owned. REQUIRES: CheckRun
-  Submission(RunInCluster run, std::string template_patch, Kubectl* kubectl, Say say, Wait wait);
+  // `run` has no identity and no owner yet. `kubectl` is not owned. REQUIRES: CheckRun
+  Submission(RunInCluster run, Kubectl* kubectl, Say say, Wait wait);
 
   // Checks that the cluster has the claims and secrets that the job names, and that all pods can
   // use the claims. NOT_FOUND, FAILED_PRECONDITION, or as Kubectl::Run.
@@ -57,7 +55,8 @@ class Submission {
   // Makes the objects, those that are missing if an earlier command was broken off. ALREADY_EXISTS:
   // there is a run of that name, and nothing has changed. FAILED_PRECONDITION: other objects of
   // these names, or pods of an earlier run, are there, or are still being deleted; or kubectl
-  // fails, and what was made is removed again. REQUIRES: called once
+  // fails, and what was made is removed again. Of a submission from the second on, waits until the
+  // pods and objects of the one before are gone, and replaces its Job RUN. REQUIRES: called once
   absl::Status Create();
 
   // Waits until the coordinator serves, and says what Kubernetes waits for. FAILED_PRECONDITION: a
@@ -83,6 +82,14 @@ class Submission {
   // Those of the names that the submission uses.
   absl::StatusOr<KubectlList> Objects();
   absl::Status CheckFree(const KubectlList& objects) const;
+  // Waits until what belongs to an earlier submission is gone, and takes its Job RUN, which stays
+  // until the end, off the list.
+  absl::Status AwaitEarlier(KubectlList* objects);
+  // What of an earlier submission is still there; "" if nothing is. FAILED_PRECONDITION: it goes
+  // on.
+  absl::StatusOr<std::string> EarlierIn(const KubectlList& objects);
+  // Removes Job RUN of an earlier submission.
+  absl::Status RemoveEarlierStory();
   // No pod of an earlier run may be there: it would be taken for one of this run.
   absl::Status CheckPodsAreGone();
   bool IsOurs(const KubectlObject& object) const;
@@ -96,7 +103,6 @@ class Submission {
   absl::Status Await(const std::function<bool(const KubectlList& parts)>& is_over);
 
   RunInCluster run_;
-  const std::string template_patch_;
   Kubectl* const kubectl_;
   const Say say_;
   const Wait wait_;

@@ -1,5 +1,7 @@
 #include "deploy/submit/submission_fixture.h"
 
+#include <utility>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -27,20 +29,26 @@ void SubmissionTest::SetUp() {
   kubectl_ = std::make_unique<Kubectl>("ml", program());
 }
 
-Submission SubmissionTest::Submit(const RunInCluster& run, const std::string& patch) {
+Submission SubmissionTest::Submit(RunInCluster run, const std::string& patch) {
+  run.template_patch = patch;
   return Submission(
-      run, patch, kubectl_.get(), [this](const std::string& line) { said_.push_back(line); },
+      std::move(run), kubectl_.get(), [this](const std::string& line) { said_.push_back(line); },
       [this](int64_t) { return signal_; });
 }
 
-std::string SubmissionTest::Shown(const std::string& kind, const std::string& name,
-                                  const std::string& more, const std::string& command) {
-  const std::string identity = Submit(RunWith()).run().identity;
-  const std::string owner = kind == "Job" ? "" : R"(,"ownerReferences":[{"uid":"u-1"}])";
-  return absl::StrCat(R"({"kind":")", kind, R"(","metadata":{"name":")", name,
-                      R"(","uid":"u-1","labels":{"app.kubernetes.io/name":"satrap",)",
-                      R"("app.kubernetes.io/instance":"demo"},"annotations":{"satrap/identity":")",
-                      identity, R"(","satrap/command":")", command, "\"}", owner, more, "}}");
+std::string SubmissionTest::ShownOf(RunInCluster run, const std::string& kind,
+                                    const std::string& name, const std::string& more,
+                                    const std::string& command) {
+  const std::string identity = Submit(run).run().identity;
+  run.owner_uid = "u-1";
+  const bool is_owned = kind != "Job" && kind != "ConfigMap";
+  return absl::StrCat(
+      R"({"kind":")", kind, R"(","metadata":{"name":")", name,
+      R"(","uid":"u-1","labels":{"app.kubernetes.io/name":"satrap",)",
+      R"("app.kubernetes.io/instance":"demo"},"annotations":{"satrap/submission":")",
+      run.submission, R"(","satrap/run-dir":")", RunDirOf(run), R"(","satrap/identity":")",
+      identity, R"(","satrap/command":")", command, "\"}",
+      is_owned ? R"(,"ownerReferences":[{"uid":"u-1"}])" : "", more, "}}");
 }
 
 std::string SubmissionTest::List(const std::vector<std::string>& objects) {

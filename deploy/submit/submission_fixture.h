@@ -27,11 +27,15 @@ class SubmissionTest : public FakeKubectlTest {
   void SetUp() override;
 
   // Its lines are in said_, and its waits return signal_ at once.
-  Submission Submit(const RunInCluster& run, const std::string& patch = "");
+  Submission Submit(RunInCluster run, const std::string& patch = "");
   // An object as kubectl shows it, of the submission of RunWith(). `more` are fields of its
   // metadata. `command`: of the one that has made it.
   std::string Shown(const std::string& kind, const std::string& name, const std::string& more = "",
-                    const std::string& command = "another");
+                    const std::string& command = "another") {
+    return ShownOf(RunWith(), kind, name, more, command);
+  }
+  std::string ShownOf(RunInCluster run, const std::string& kind, const std::string& name,
+                      const std::string& more = "", const std::string& command = "another");
   static std::string List(const std::vector<std::string>& objects);
   // Kind and name of what was created, in order.
   std::vector<std::string> Created();

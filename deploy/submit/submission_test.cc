@@ -19,7 +19,8 @@ using ::testing::StartsWith;
 
 constexpr char kGetObjects[] = "*get jobs.batch/demo-members services/demo-coordinator *";
 constexpr char kGetPods[] = "*get pods --selector=*";
-constexpr char kGetJobs[] = "*get jobs.batch demo demo-members --ignore-not-found*";
+constexpr char kGetJobs[] =
+    "*get jobs.batch/demo jobs.batch/demo-members configmaps/demo-job --ignore-not-found*";
 
 TEST(CheckRunTest, NamesAreCheckedBeforeAnythingIsSent) {
   EXPECT_EQ(CheckRun(RunWith()), absl::OkStatus());
@@ -170,7 +171,7 @@ TEST_F(SubmissionTest, WhatWasMadeIsRemovedIfTheRestCannotBeMade) {
             absl::FailedPreconditionError(
                 "cannot make Service demo-coordinator in namespace ml: kubectl create has failed: "
                 "Error from server (Forbidden): exceeded quota"));
-  EXPECT_THAT(Calls().back(), HasSubstr("delete jobs.batch demo-members --ignore-not-found "
+  EXPECT_THAT(Calls().back(), HasSubstr("delete jobs.batch/demo-members --ignore-not-found "
                                         "--cascade=foreground --wait=false"));
 }
 
@@ -188,7 +189,7 @@ TEST_F(SubmissionTest, AJobThatThisCommandCouldNotMakeIsNotRemoved) {
   On("*create*", {"", 1, "Error from server (AlreadyExists)\n", false});
   On("*delete*", "");
   EXPECT_THAT(submission.Create().message(), HasSubstr("cannot make Job demo in namespace ml"));
-  EXPECT_THAT(Calls().back(), HasSubstr("delete jobs.batch demo-members --ignore-not-found"));
+  EXPECT_THAT(Calls().back(), HasSubstr("delete jobs.batch/demo-members --ignore-not-found"));
 }
 
 TEST_F(SubmissionTest, ARunThatAnotherCommandHasSubmittedMeanwhileIsNotRemoved) {
@@ -223,10 +224,13 @@ TEST_F(SubmissionTest, ARunIsRemovedByTheCommandThatHasSubmittedIt) {
   On("*create*", R"({"metadata":{"uid":"u-2"}})");
   ASSERT_EQ(submission.Create(), absl::OkStatus());
   const std::string story = Shown("Job", "demo", "", submission.run().command);
-  On(kGetJobs, {List({Shown("Job", "demo-members"), story}), 0, "", true});
+  On(kGetJobs,
+     {List({Shown("Job", "demo-members"), Shown("ConfigMap", "demo-job"), story}), 0, "", true});
   On("*delete*", "");
   EXPECT_EQ(submission.Remove(), absl::OkStatus());
-  EXPECT_THAT(Calls().back(), HasSubstr("delete jobs.batch demo demo-members --ignore-not-found"));
+  EXPECT_THAT(Calls().back(),
+              HasSubstr("delete jobs.batch/demo jobs.batch/demo-members configmaps/demo-job "
+                        "--ignore-not-found"));
   // Somebody has deleted it, and has submitted another one.
   std::string other = Shown("Job", "demo-members");
   other.replace(other.find("u-1"), 3, "u-7");

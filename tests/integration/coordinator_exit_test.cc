@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/job_config.h"
 #include "common/config/validation_check.h"
+#include "common/refusal/refusal.h"
 #include "common/role/coordinator_client.h"
 #include "common/rpc/grpc_channel.h"
 #include "gmock/gmock.h"
@@ -105,6 +106,29 @@ class CoordinatorExitTest : public RunFixture {
     }
     return true;
   }
+  // Starts the coordinator of a submission, and waits for its first status.
+  StatusAnswer StartSubmission(const std::string& config, int submission) {
+    const std::string address = absl::StrCat("unix:", Path("coordinator"));
+    coordinator_ = Start("deploy/coordinator/coordinator",
+                         {absl::StrCat("--config=", config), absl::StrCat("--listen=", address),
+                          absl::StrCat("--submission=", submission)});
+    absl::StatusOr<StatusAnswer> status = absl::UnknownError("not asked");
+    WaitUntil(
+        [&] {
+          auto channel = rpc::GrpcChannel::Create(address, rpc::EndpointOptions());
+          if (!channel.ok()) return false;
+          channel_ = *std::move(channel);
+          status = CoordinatorClient(channel_.get(), Envelope(), /*timeout_ms=*/1000).Status();
+          return status.ok();
+        },
+        30);
+    EXPECT_TRUE(status.ok()) << status.status() << ReadFile(coordinator_.err_path);
+    return status.ok() ? *status : StatusAnswer();
+  }
+  void EndSubmission() {
+    SendSignal(coordinator_.pid, SIGTERM);
+    EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 0);
+  }
   void TearDown() override {
     if (signs_ >= 0) close(signs_);
     RunFixture::TearDown();
@@ -181,6 +205,48 @@ TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItServesItsRefusal) {
   ASSERT_TRUE(WaitForWords(coordinator_, "claims nothing"));
   TakeOldSigns();
   EXPECT_TRUE(TakeSigns(3));
+  SendSignal(coordinator_.pid, SIGTERM);
+  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 1);
+}
+
+TEST_F(CoordinatorExitTest, AStoppedSubmissionStaysStoppedUntilTheNextOneBegins) {
+  const std::string config = WriteSmallJob();
+  const StatusAnswer first = StartSubmission(config, 1);
+  EXPECT_EQ(first.state(), STARTING);
+  EXPECT_EQ(first.generation(), 1u);
+  WishRequest stop;
+  stop.set_run_id(first.run_id());
+  stop.set_kind(WishRequest::STOP);
+  const auto wished = CoordinatorClient(channel_.get(), Envelope(), 30000).Wish(stop);
+  ASSERT_TRUE(wished.ok()) << wished.status();
+  ASSERT_TRUE(WaitForWords(coordinator_, "STOPPED"));
+  EndSubmission();
+  // As Kubernetes starts it again.
+  const StatusAnswer again = StartSubmission(config, 1);
+  EXPECT_EQ(again.state(), STOPPED);
+  EXPECT_EQ(again.generation(), 1u) << "it claims nothing";
+  EndSubmission();
+  const StatusAnswer next = StartSubmission(config, 2);
+  EXPECT_EQ(next.state(), STARTING);
+  EXPECT_EQ(next.generation(), 2u);
+  EXPECT_EQ(next.run_id(), first.run_id());
+  SendSignal(coordinator_.pid, SIGKILL);
+  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, -1);
+}
+
+// The Jobs of the run may begin to wait for it only after it has refused.
+TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
+  const std::string config = WriteSmallJob();
+  ASSERT_EQ(mkdir(Path("run").c_str(), 0755), 0);
+  coordinator_ = Start("deploy/coordinator/coordinator",
+                       {absl::StrCat("--config=", config), "--submission=2", "--from=no_such_cut",
+                        absl::StrCat("--listen=unix:", Path("coordinator"))});
+  ASSERT_TRUE(WaitForWords(coordinator_, "claims nothing")) << ReadFile(coordinator_.err_path);
+  for (int waiter = 0; waiter < 2; ++waiter) {
+    const RefusalWatch watch(Path("run"), 2);
+    ASSERT_TRUE(WaitUntil([&] { return watch.New().has_value(); }, 30));
+    EXPECT_THAT(watch.New()->text(), HasSubstr("no_such_cut"));
+  }
   SendSignal(coordinator_.pid, SIGTERM);
   EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 1);
 }

@@ -4,10 +4,13 @@
 set -Eeuo pipefail
 trap 'echo "FAILED in line $LINENO" >&2' ERR
 cluster=$PWD/tests/pods/cluster
-if [ -z "${SATRAP_KUBERNETES-}" ] || [ "$EUID" != 0 ]; then
-  echo "skipped: ./setup kubernetes was not run, or this is not root"
-  [ -z "${SATRAP_REQUIRE_KUBERNETES-}" ] || exit 1
+if [ -z "${SATRAP_REQUIRE_KUBERNETES-}" ]; then
+  echo "skipped: SATRAP_REQUIRE_KUBERNETES is not set"
   exit
+fi
+if [ -z "${SATRAP_KUBERNETES-}" ] || [ "$EUID" != 0 ]; then
+  echo "./setup kubernetes was not run, or this is not root" >&2
+  exit 1
 fi
 . "$cluster/settings"
 # Short, because sockets lie in it.

@@ -16,9 +16,9 @@ namespace satrap {
 class KubeCluster {
  public:
   // Starts it and loads the image; from then on its kubectl is the first on this process's PATH.
-  // Null, after saying why, if its programs are not there (`./setup kubernetes` builds them) or
-  // this process is not root's; then fails instead if SATRAP_REQUIRE_KUBERNETES is set. REQUIRES:
-  // the working folder is that of a test
+  // Null, after saying so, unless SATRAP_REQUIRE_KUBERNETES is set. Fails if its programs are not
+  // there (`./setup kubernetes` builds them) or this process is not root's. REQUIRES: the working
+  // folder is that of a test
   static std::unique_ptr<KubeCluster> Start();
   ~KubeCluster();
 

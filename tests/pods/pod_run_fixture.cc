@@ -163,23 +163,48 @@ std::string PodRunFixture::WriteJobInPods(int64_t records) {
 
 void PodRunFixture::Submit(int64_t records) {
   submit_ = StartSatrap({"submit", WriteJobInPods(records), "--image", cluster_->image()});
-  const auto folder = [this] { return FolderIn(ReadFile(submit_.err_path)); };
-  ASSERT_TRUE(WaitUntil([&] { return !folder().empty(); }, kSecondsToBegin))
+  const std::string folder = AwaitFolder();
+  ASSERT_NE(folder, "") << ReadFile(submit_.err_path);
+  fs::create_directory_symlink("volume/" + folder, RunDir());
+}
+
+std::string PodRunFixture::AwaitFolder() const {
+  std::string folder;
+  WaitUntil(
+      [&] {
+        folder = FolderIn(ReadFile(submit_.err_path));
+        return !folder.empty();
+      },
+      kSecondsToBegin);
+  return folder;
+}
+
+void PodRunFixture::StopRun() {
+  const CommandEnd stop = Satrap({"stop", kRun, "--namespace", space_});
+  EXPECT_EQ(stop.exit_code, 0) << stop.err;
+}
+
+void PodRunFixture::ResumeInPods(const std::vector<std::string>& args) {
+  std::vector<std::string> all = {"resume", kRun, "--namespace", space_};
+  all.insert(all.end(), args.begin(), args.end());
+  submit_ = StartSatrap(all);
+  EXPECT_EQ(fs::path(AwaitFolder()).filename(), fs::read_symlink(RunDir()).filename())
       << ReadFile(submit_.err_path);
-  fs::create_directory_symlink("volume/" + folder(), RunDir());
 }
 
 CommandEnd PodRunFixture::AwaitSubmit() { return WaitFor(submit_, kSecondsToEnd); }
 
 std::string PodRunFixture::EndOfJob() const {
   // While a Job ends it has other conditions, too.
-  return Kubectl({"get", "job", kRun, "-o",
-                  "jsonpath={.status.conditions[?(@.type==\"Complete\")].type}"
-                  "{.status.conditions[?(@.type==\"Failed\")].type}"});
+  const auto shown = [](const std::string& type) {
+    return absl::StrCat("{.status.conditions[?(@.type==\"", type, "\")].type}");
+  };
+  return Kubectl(
+      {"get", "job", kRun, "-o", absl::StrCat("jsonpath=", shown("Complete"), shown("Failed"))});
 }
 
 void PodRunFixture::AwaitPodsGone() const {
-  for (const char* const kind : {"statefulsets", "services", "configmaps"}) {
+  for (const char* const kind : {"statefulsets", "services"}) {
     Kubectl({"wait", "--for=delete", kind, "--selector", absl::StrCat(kRunLabel, "=", kRun),
              "--timeout=60s"});
   }

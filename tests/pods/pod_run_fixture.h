@@ -31,14 +31,20 @@ class PodRunFixture : public FaultFixture {
   // Starts `satrap submit` of such a job, and waits until its objects are made. From then on
   // RunDir() leads to the run's folder.
   void Submit(int64_t records);
-  // Waits for the end of `satrap submit`, expects that the run has finished, that its log has each
-  // record once, and that the cluster keeps nothing of it but the Job that shows its end.
+  // Runs `satrap stop` of the run to its end, and expects that it succeeds.
+  void StopRun();
+  // Starts `satrap resume` of the run, with `args`, and waits until its objects are made.
+  void ResumeInPods(const std::vector<std::string>& args = {});
+  // Waits for the end of the command that submitted or resumed the run last, expects that the run
+  // has finished, that its log has each record once, and that the cluster keeps nothing of it but
+  // the Job that shows its end, and its jobs.
   void ExpectFinishedInPods(int64_t records);
-  // Waits for the end of `satrap submit`.
+  // Waits for the end of the command that submitted or resumed the run last.
   CommandEnd AwaitSubmit();
   // The condition of the Job RUN that is true: "Complete", "Failed".
   std::string EndOfJob() const;
-  // Waits until only Job RUN is left of the run's objects.
+  // Waits until only Job RUN and the ConfigMaps, with which a resume begins, are left of the run's
+  // objects.
   void AwaitPodsGone() const;
 
   // How many generations have made a step on all NN workers, by their logs.
@@ -66,6 +72,9 @@ class PodRunFixture : public FaultFixture {
   std::string space_;  // the run's namespace, and the name of its volume
 
  private:
+  // Waits until the command that submits or resumes the run has named its folder. Returns the
+  // folder's name, or "".
+  std::string AwaitFolder() const;
   // The processes of the pod's containers, by the machine's numbers.
   std::vector<pid_t> ProcessesOf(Role role, int index) const;
   // The process of a role in its pod. Waits for it if there is none now; then 0 if none comes.

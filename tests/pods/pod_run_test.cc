@@ -7,12 +7,16 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/checkpoint/cut_name.h"
 #include "common/role/role_flags.h"
 #include "gmock/gmock.h"
 #include "tests/pods/pod_run_fixture.h"
 
 namespace satrap {
 namespace {
+
+namespace fs = std::filesystem;
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
@@ -29,6 +33,15 @@ class PodRunTest : public PodRunFixture {
         break;
     }
     return left;
+  }
+
+  // The name of the oldest cut of the log that is still there.
+  std::string OldestCut() const {
+    for (const RunLogEntry& entry : Log()) {
+      const std::string& cut = entry.cut().cut();
+      if (!cut.empty() && fs::exists(CheckpointsDir(RunDir()) + "/" + cut)) return cut;
+    }
+    return "";
   }
 };
 
@@ -93,7 +106,7 @@ TEST_F(PodRunTest, AProcessThatStandsStillForGoodIsKilled) {
 }
 
 TEST_F(PodRunTest, AProcessThatIsKilledForWantOfMemoryIsStartedAgainInItsContainer) {
-  if (!std::filesystem::exists("/sys/fs/cgroup/memory")) {
+  if (!fs::exists("/sys/fs/cgroup/memory")) {
     GTEST_SKIP() << "with cgroup v2 the kernel kills the whole container";
   }
   constexpr int64_t kRecords = 300000;
@@ -147,8 +160,12 @@ TEST_F(PodRunTest, ARunThatIsStoppedEndsAndGivesItsPodsBack) {
   ASSERT_TRUE(WaitForCuts(1));
   EXPECT_THAT(Satrap({"status", "counting", "--namespace", space_}).out,
               AllOf(HasSubstr("RUNNING"), HasSubstr(PodOf(EMBEDDING_PS, 1))));
-  const CommandEnd stop = Satrap({"stop", "counting", "--namespace", space_});
-  EXPECT_EQ(stop.exit_code, 0) << stop.err;
+  const CommandEnd cut = Satrap({"checkpoint", "counting", "--namespace", space_});
+  EXPECT_EQ(cut.exit_code, 0) << cut.err;
+  EXPECT_THAT(cut.out, HasSubstr("written in"));
+  EXPECT_THAT(Satrap({"checkpoint", "list", "counting", "--namespace", space_}).out,
+              HasSubstr("latest"));
+  StopRun();
   const CommandEnd submit = AwaitSubmit();
   EXPECT_EQ(submit.exit_code, 0) << submit.err << submit.out;
   EXPECT_EQ(Generations(), 1);
@@ -159,8 +176,60 @@ TEST_F(PodRunTest, ARunThatIsStoppedEndsAndGivesItsPodsBack) {
   EXPECT_THAT(Satrap({"submit", Path("job.textproto"), "--image", "any"}).err,
               HasSubstr("there is a run counting in"));
   EXPECT_EQ(Satrap({"delete", "counting"}).exit_code, 0);
-  Kubectl({"wait", "--for=delete", "job/counting", "--timeout=60s"});
+  Kubectl({"wait", "--for=delete", "job/counting", "configmap/counting-job", "--timeout=60s"});
   EXPECT_GT(Cuts(), 0) << "the run's folder stays";
+}
+
+TEST_F(PodRunTest, ARunThatWasStoppedIsResumedAsItsNextSubmission) {
+  constexpr int64_t kRecords = 500000;
+  Submit(kRecords);
+  ASSERT_TRUE(WaitForCuts(1));
+  StopRun();
+  // At once, while the pods of the first submission still end.
+  ASSERT_NO_FATAL_FAILURE(
+      ResumeInPods({"--set", "embedding_ps.replicas=3", "--set", "checkpoint.keep=100"}));
+  ASSERT_TRUE(WaitForGenerations(2));
+  const int cuts = Cuts();
+  ASSERT_TRUE(WaitForCuts(cuts + 2));
+  EXPECT_EQ(ContainerRestarts(), 0);
+  StopRun();
+  const CommandEnd resumed = AwaitSubmit();
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_THAT(Satrap({"list"}).out, AllOf(HasSubstr("counting"), HasSubstr("was stopped")));
+  // What was trained after that cut is forgotten, and trained again.
+  const std::string older = OldestCut();
+  ASSERT_NE(older, fs::path(NewestCut()).filename());
+  ASSERT_NO_FATAL_FAILURE(ResumeInPods({"--from", older}));
+  ExpectFinishedInPods(kRecords);
+  std::vector<GenerationEntry> generations;
+  for (const RunLogEntry& entry : Log()) {
+    if (entry.has_generation()) generations.push_back(entry.generation());
+  }
+  ASSERT_EQ(generations.size(), 3u);
+  for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(generations[i].submission(), i + 1);
+  EXPECT_EQ(generations[0].job().embedding_ps().replicas(), 2);
+  EXPECT_EQ(generations[1].job().embedding_ps().replicas(), 3);
+  EXPECT_EQ(generations[2].job().embedding_ps().replicas(), 3) << "the job of the one before";
+  EXPECT_EQ(generations[2].cut(), older);
+  EXPECT_THAT(Satrap({"resume", "counting", "--namespace", space_}).err,
+              HasSubstr("the run counting has finished: there is nothing to resume"));
+}
+
+TEST_F(PodRunTest, AResumeThatCannotBeginSaysWhyAndLeavesTheRunToBeResumed) {
+  constexpr int64_t kRecords = 100000;
+  Submit(kRecords);
+  ASSERT_TRUE(WaitForCuts(1));
+  StopRun();
+  // Twice, because the second has the number of the first, whose refusal is in the run's folder.
+  for (const std::string cut : {"cut-x", "cut-y"}) {
+    const CommandEnd refused = Satrap({"resume", "counting", "--namespace", space_, "--from", cut});
+    EXPECT_EQ(refused.exit_code, 1);
+    EXPECT_THAT(refused.err, HasSubstr(absl::StrCat("the coordinator does not begin: cut '", cut)));
+  }
+  EXPECT_THAT(Satrap({"list"}).out, HasSubstr("has no pods"));
+  ASSERT_NO_FATAL_FAILURE(ResumeInPods());
+  ExpectFinishedInPods(kRecords);
+  EXPECT_EQ(Generations(), 2);
 }
 
 }  // namespace

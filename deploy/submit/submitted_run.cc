@@ -1,0 +1,87 @@
+#include "deploy/submit/submitted_run.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/config/job_config.h"
+#include "common/config/text_format.h"
+#include "deploy/submit/pod_notes.h"
+#include "deploy/submit/run_objects.h"
+#include "proto/control.pb.h"
+#include "proto/kubectl.pb.h"
+
+namespace satrap {
+namespace {
+
+std::string DataOf(const KubectlObject& map, absl::string_view key) {
+  for (const KubectlText& entry : map.data()) {
+    if (entry.name() == key) return entry.value();
+  }
+  return "";
+}
+
+// The ConfigMap of the newest submission; null if there is none.
+const KubectlObject* NewestMap(const KubectlList& objects) {
+  const KubectlObject* newest = nullptr;
+  for (const KubectlObject& object : objects.items()) {
+    if (object.kind() != "ConfigMap") continue;
+    if (newest == nullptr || SubmissionOf(object) > SubmissionOf(*newest)) newest = &object;
+  }
+  return newest;
+}
+
+// Whether the run has finished, by the last words of its story.
+bool HasFinished(const KubectlList& objects) {
+  const KubectlObject* const story = NewestPod(objects, "story");
+  return story != nullptr && LastWordsOf(*story) == RunState_Name(FINISHED);
+}
+
+}  // namespace
+
+absl::StatusOr<RunInCluster> NextSubmission(const std::string& run, Kubectl* kubectl) {
+  KubectlList all;
+  RETURN_IF_ERROR(kubectl->Ask({"get", "jobs.batch,configmaps,pods", SelectorOf(run)}, &all));
+  // What is being deleted may be of a resume that could not begin.
+  KubectlList objects;
+  for (const KubectlObject& object : all.items()) {
+    if (!IsBeingDeleted(object)) *objects.add_items() = object;
+  }
+  const KubectlObject* const map = NewestMap(objects);
+  if (map == nullptr) return NoRun(run, *kubectl);
+  const std::string argument = RunArgument(run, kubectl->space());
+  const KubectlObject* const story = FindObject(objects, "Job", run);
+  const KubectlObject* const members = FindObject(objects, "Job", NameOfMembersJob(run));
+  const int told = story == nullptr ? 0 : SubmissionOf(*story);
+  const bool is_half_made = members != nullptr && SubmissionOf(*members) > told;
+  if (is_half_made && SubmissionOf(*members) == 1) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the submission of run ", run, " was broken off: the same `satrap submit` ",
+                     "command completes it, `satrap delete ", argument, "` removes it"));
+  }
+  if (!is_half_made && story != nullptr && !HasEnded(*story)) {
+    return absl::UnavailableError(absl::StrCat("the run ", run, " goes on; `satrap stop ", argument,
+                                               "` lets it take a last cut and end"));
+  }
+  if (!is_half_made && HasFinished(objects)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the run ", run, " has finished: there is nothing to resume"));
+  }
+  RunInCluster next;
+  const absl::Status parsed = ParseText(DataOf(*map, kJobKey), kJobKey, &next.job);
+  if (!parsed.ok()) {
+    return absl::InternalError(absl::StrCat("ConfigMap ", map->metadata().name(), " in ",
+                                            SpaceText(kubectl->space()),
+                                            " cannot be read: ", parsed.message()));
+  }
+  ResolveJob(&next.job);
+  next.name = run;
+  next.space = kubectl->space();
+  next.image = next.job.kubernetes().image();
+  next.template_patch = DataOf(*map, kPatchKey);
+  next.run_dir = AnnotationOf(*map, kRunDirAnnotation);
+  next.submission = is_half_made ? SubmissionOf(*members) : std::max(told, SubmissionOf(*map)) + 1;
+  return next;
+}
+
+}  // namespace satrap
