@@ -71,7 +71,7 @@ TEST_F(PodRunTest, ARunTrainsToItsEnd) {
   ExpectFinishedInPods(kRecords);
   EXPECT_EQ(Generations(), 1);
   EXPECT_THAT(ReadFile(RunDir() + "/report.json"), HasSubstr("\"model_digest\""));
-  EXPECT_THAT(Satrap({"list"}).out, AllOf(HasSubstr("counting"), HasSubstr("has ended")));
+  EXPECT_THAT(Satrap({"list"}).out, AllOf(HasSubstr("counting"), HasSubstr("has finished")));
 }
 
 TEST_F(PodRunTest, AProcessThatIsKilledIsStartedAgainInItsContainer) {
