@@ -44,6 +44,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "absl/types/variant.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_identity.h"
@@ -281,22 +282,10 @@ void AwaitBrokers(const CoordinatorEngine& engine, RunState state) {
   }
 }
 
-absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
-  const sigset_t signals = StopSignals();
-  CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
-  // A write beyond the file size limit, or to a log that nobody reads, must return an error instead
-  // of raising a signal.
-  signal(SIGXFSZ, SIG_IGN);
-  signal(SIGPIPE, SIG_IGN);
-
-  RETURN_IF_ERROR(CheckProcessLimits(/*needs_loopback=*/false));
-  NowDoing("claims a generation");
-  ASSIGN_OR_RETURN(const Logger logger, Logger::Create("coordinator/0", LogLevel::kInfo, ""));
-  CoordinatorOptions options;
-  options.writer = RandomId();
-  options.in_pods = flags.submission > 0;
-  options.build = flags.build;
-  const LifeSign life(flags.alive);
+// Claims a generation; or serves why none can be claimed, and returns how the process ends then.
+absl::StatusOr<absl::variant<ClaimedGeneration, Exit>> ClaimOrServeWhyNot(
+    const CoordinatorFlags& flags, const CoordinatorOptions& options, const LifeSign& life,
+    const Logger& logger) {
   const auto claim = [&](bool is_asked) {
     // Reading a log and its cuts may take long.
     const LifeSignThread meanwhile(&life);
@@ -316,18 +305,43 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   }
   if (!claimed.ok() && options.in_pods) {
     const Ending refusal = FailureOf(COORDINATOR, 0, claimed.status());
-    if (NoRestartCures(refusal, Ending())) return ServeRefusal(refusal, flags, life, logger);
+    if (NoRestartCures(refusal, Ending())) {
+      ASSIGN_OR_RETURN(Exit exit, ServeRefusal(refusal, flags, life, logger));
+      return exit;
+    }
   }
   RETURN_IF_ERROR(claimed.status());
   for (const std::string& warning : claimed->warnings) logger.Warning(warning);
   if (!claimed->judged_anew.empty()) logger.Info(claimed->judged_anew);
+  return *std::move(claimed);
+}
+
+absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
+  const sigset_t signals = StopSignals();
+  CHECK(pthread_sigmask(SIG_BLOCK, &signals, nullptr) == 0);
+  // A write beyond the file size limit, or to a log that nobody reads, must return an error instead
+  // of raising a signal.
+  signal(SIGXFSZ, SIG_IGN);
+  signal(SIGPIPE, SIG_IGN);
+
+  RETURN_IF_ERROR(CheckProcessLimits(/*needs_loopback=*/false));
+  NowDoing("claims a generation");
+  ASSIGN_OR_RETURN(const Logger logger, Logger::Create("coordinator/0", LogLevel::kInfo, ""));
+  CoordinatorOptions options;
+  options.writer = RandomId();
+  options.in_pods = flags.submission > 0;
+  options.build = flags.build;
+  const LifeSign life(flags.alive);
+  ASSIGN_OR_RETURN(auto claimed_or_exit, ClaimOrServeWhyNot(flags, options, life, logger));
+  if (const Exit* exit = absl::get_if<Exit>(&claimed_or_exit)) return *exit;
+  ClaimedGeneration& claimed = absl::get<ClaimedGeneration>(claimed_or_exit);
 
   ThreadPoolExecutor executor(1);
   ThreadPoolExecutor disk_executor(1);
-  const bool has_topics = !TopicInputsOf(claimed->job).empty();
+  const bool has_topics = !TopicInputsOf(claimed.job).empty();
   KafkaTopicSource topics(KafkaTopicSource::kLimit, logger);
   ThreadPoolExecutor topic_executor(1);
-  KillPoints kill_points(claimed->job, /*replica=*/0, claimed->generation, KillThisProcess);
+  KillPoints kill_points(claimed.job, /*replica=*/0, claimed.generation, KillThisProcess);
   options.executor = &executor;
   options.disk_executor = &disk_executor;
   options.file_system = DiskFileSystem();
@@ -336,22 +350,22 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   options.kill_points = &kill_points;
   options.unix_ms = UnixMs;
   options.warn = [&logger](const std::string& warning) { logger.Warning(warning); };
-  const bool has_ended = claimed->log.end() != nullptr;
+  const bool has_ended = claimed.log.end() != nullptr;
   logger.Info(has_ended ? "the run has ended; serves its end" : "has claimed a generation",
-              {{"job", claimed->job.name()},
-               {"run", absl::StrCat(absl::Hex(claimed->run_id, absl::kZeroPad16))},
-               {"generation", claimed->generation},
-               {"cut", claimed->cut_folder}});
-  if (options.in_pods && claimed->job.has_kubernetes()) {
+              {{"job", claimed.job.name()},
+               {"run", absl::StrCat(absl::Hex(claimed.run_id, absl::kZeroPad16))},
+               {"generation", claimed.generation},
+               {"cut", claimed.cut_folder}});
+  if (options.in_pods && claimed.job.has_kubernetes()) {
     // Pods may have to wait for nodes and images.
     options.timeouts.start_timeout_ms =
-        static_cast<int64_t>(claimed->job.kubernetes().start_seconds() * 1000);
+        static_cast<int64_t>(claimed.job.kubernetes().start_seconds() * 1000);
   }
   MetricsRegistry metrics("coordinator", 0);
   metrics.AddGauge("satrap_generation", "The generation that the coordinator serves")
-      ->Set(static_cast<double>(claimed->generation));
+      ->Set(static_cast<double>(claimed.generation));
   NowDoing("serves its generation");
-  CoordinatorEngine engine(*std::move(claimed), options);
+  CoordinatorEngine engine(std::move(claimed), options);
   ASSIGN_OR_RETURN(auto server,
                    rpc::GrpcServer::Start(flags.listen, rpc::EndpointOptions(),
                                           {rpc::GrpcServer::Service{kMethods, &engine}}));

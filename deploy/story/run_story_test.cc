@@ -20,9 +20,7 @@ namespace satrap {
 namespace {
 
 using ::testing::AllOf;
-using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 std::string ContentOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
