@@ -91,6 +91,9 @@ constexpr int64_t kFileWorkMs = 2000;
 // How often a refusal is left again. Those who wait for one ignore what was there before them,
 // which may be of an earlier attempt (RefusalWatch).
 constexpr int64_t kLeaveAgainMs = 2000;
+// A storage that has come back late may have failed a claim once. So a coordinator in a pod refuses
+// only if a second claim after this pause fails, too.
+constexpr int64_t kClaimAgainMs = 5000;
 constexpr int64_t kPollMs = 100;
 constexpr int64_t kBrokerMs = 2000;
 
@@ -247,7 +250,7 @@ absl::StatusOr<Exit> ServeRefusal(const Ending& why, const CoordinatorFlags& fla
   fprintf(stderr, "error: %s\n", why.text().c_str());
   logger.Info("claims nothing, and tells why until it is ended", {{"address", server->address()}});
   // A job that cannot be read names no folder either; its refusal is told by this server alone.
-  const absl::StatusOr<JobConfig> job = ReadJobToClaim(flags.config, DiskFileSystem());
+  const absl::StatusOr<JobConfig> job = ReadJobWithFolder(flags.config);
   const sigset_t signals = StopSignals();
   do {
     if (job.ok()) LeaveRefusal(job->run_dir(), static_cast<uint64_t>(flags.submission), why);
@@ -291,7 +294,22 @@ absl::StatusOr<absl::variant<ClaimedGeneration, Exit>> ClaimOrServeWhyNot(
     const LifeSignThread meanwhile(&life);
     return Claim(flags, options.writer, is_asked);
   };
+  const auto refusal_of = [&](const absl::Status& status) -> absl::optional<Ending> {
+    if (status.ok() || !options.in_pods) return absl::nullopt;
+    Ending refusal = FailureOf(COORDINATOR, 0, status);
+    if (!NoRestartCures(refusal, Ending())) return absl::nullopt;
+    return refusal;
+  };
   absl::StatusOr<ClaimedGeneration> claimed = claim(/*is_asked=*/false);
+  if (const auto refusal = refusal_of(claimed.status())) {
+    logger.Warning(
+        absl::StrCat("claims once more in 5 s, because a claim has failed: ", refusal->text()));
+    {
+      const LifeSignThread meanwhile(&life);
+      if (NextSignal(StopSignals(), kClaimAgainMs) != 0) return Exit{kExitFailed, *refusal};
+    }
+    claimed = claim(/*is_asked=*/false);
+  }
   while (claimed.ok() && (claimed->superseded || claimed->waits_to_be_asked)) {
     ASSIGN_OR_RETURN(const absl::optional<Exit> exit, ServeWaiting(*claimed, flags, life, logger));
     if (exit.has_value()) return *exit;
@@ -303,12 +321,9 @@ absl::StatusOr<absl::variant<ClaimedGeneration, Exit>> ClaimOrServeWhyNot(
     logger.Warning(text);
     return Exit{kExitStartAgain, EndingOf(Ending::SUPERSEDED, COORDINATOR, 0, text)};
   }
-  if (!claimed.ok() && options.in_pods) {
-    const Ending refusal = FailureOf(COORDINATOR, 0, claimed.status());
-    if (NoRestartCures(refusal, Ending())) {
-      ASSIGN_OR_RETURN(Exit exit, ServeRefusal(refusal, flags, life, logger));
-      return exit;
-    }
+  if (const auto refusal = refusal_of(claimed.status())) {
+    ASSIGN_OR_RETURN(Exit exit, ServeRefusal(*refusal, flags, life, logger));
+    return exit;
   }
   RETURN_IF_ERROR(claimed.status());
   for (const std::string& warning : claimed->warnings) logger.Warning(warning);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -38,6 +39,16 @@ std::string BuildOf(const std::string& programs_dir) {
     const auto next = HashOf(absl::StrCat(programs_dir, "/", program), Xxh64(program, hash));
     if (!next.ok()) return "";
     hash = *next;
+  }
+  // Only an image for cards has it.
+  JobConfig on_card;
+  on_card.mutable_nn_worker()->set_device(NnWorkerConfig::CUDA);
+  const std::string program = ProgramOf(NN_WORKER, on_card);
+  const auto next = HashOf(absl::StrCat(programs_dir, "/", program), Xxh64(program, hash));
+  if (next.ok()) {
+    hash = *next;
+  } else if (!absl::IsNotFound(next.status())) {
+    return "";
   }
   return absl::StrCat(absl::Hex(hash, absl::kZeroPad16));
 }

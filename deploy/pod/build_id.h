@@ -11,8 +11,8 @@
 namespace satrap {
 
 // A text of 16 digits that is the same for the same programs: a hash of the bytes of the programs
-// of all roles below `programs_dir`, of the NN worker's that for CPUs. Empty if one of them cannot
-// be read: then builds are not compared.
+// of all roles below `programs_dir`, and of the NN worker's for cards if it is there. Empty if one
+// of them cannot be read: then builds are not compared.
 std::string BuildOf(const std::string& programs_dir);
 
 }  // namespace satrap

@@ -37,6 +37,17 @@ TEST_F(BuildIdTest, TheSameProgramsAreTheSameBuildAndOthersAreNot) {
   EXPECT_NE(BuildWith(large + "x"), build);
 }
 
+TEST_F(BuildIdTest, TheProgramForCardsIsAPartOfABuildThatHasIt) {
+  const std::string build = BuildWith("x");
+  const std::string program = Folder() + "/nn_worker/nn_worker_cuda";
+  std::ofstream(program) << "for cards";
+  const std::string with_cards = BuildOf(Folder());
+  EXPECT_NE(with_cards, build);
+  std::ofstream(program) << "for other cards";
+  EXPECT_NE(BuildOf(Folder()), with_cards);
+  EXPECT_NE(BuildOf(Folder()), build);
+}
+
 TEST_F(BuildIdTest, ABuildWithoutAProgramIsNotKnown) {
   BuildWith("x");
   std::filesystem::remove(Folder() + "/embedding_ps/embedding_ps");

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -247,6 +248,35 @@ TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
     ASSERT_TRUE(WaitUntil([&] { return watch.New().has_value(); }, 30));
     EXPECT_THAT(watch.New()->text(), HasSubstr("no_such_cut"));
   }
+  SendSignal(coordinator_.pid, SIGTERM);
+  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 1);
+}
+
+// As a storage gives wrong bytes, for good or for a moment.
+TEST_F(CoordinatorExitTest, ItRefusesALogThatStaysDamagedAndNotOneThatIsMended) {
+  const std::string config = WriteSmallJob();
+  const StatusAnswer first = StartSubmission(config, 1);
+  EXPECT_EQ(first.generation(), 1u);
+  SendSignal(coordinator_.pid, SIGKILL);
+  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, -1);
+  const std::string entry = Path("run/log/00000001");
+  const std::string bytes = ReadFile(entry);
+  const auto damage = [&] { std::ofstream(entry, std::ios::trunc) << "damaged"; };
+  const std::vector<std::string> args = {absl::StrCat("--config=", config), "--submission=1",
+                                         absl::StrCat("--listen=unix:", Path("coordinator"))};
+  damage();
+  coordinator_ = Start("deploy/coordinator/coordinator", args);
+  ASSERT_TRUE(WaitForWords(coordinator_, "claims once more")) << ReadFile(coordinator_.err_path);
+  std::ofstream(entry, std::ios::trunc) << bytes;
+  ASSERT_TRUE(WaitForWords(coordinator_, "waiting for members"));
+  SendSignal(coordinator_.pid, SIGKILL);
+  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, -1);
+
+  damage();
+  const RefusalWatch watch(Path("run"), 1);
+  coordinator_ = Start("deploy/coordinator/coordinator", args);
+  ASSERT_TRUE(WaitUntil([&] { return watch.New().has_value(); }, 30));
+  EXPECT_THAT(watch.New()->text(), HasSubstr("00000001"));
   SendSignal(coordinator_.pid, SIGTERM);
   EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 1);
 }

@@ -258,7 +258,7 @@ std::string RecentCauses(const RunLog& log) {
   return absl::StrJoin(causes, "; ");
 }
 
-absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system) {
+absl::StatusOr<JobConfig> ReadJobWithFolder(const std::string& config) {
   ASSIGN_OR_RETURN(JobConfig job, ReadResolvedJob(config));
   // Make the path of the run's folder absolute, because members may have other working directories.
   std::error_code error;
@@ -268,6 +268,11 @@ absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* 
         absl::StrCat(config, ": run_dir '", job.run_dir(), "' is not a folder"));
   }
   job.set_run_dir(run_dir.lexically_normal().string());
+  return job;
+}
+
+absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system) {
+  ASSIGN_OR_RETURN(JobConfig job, ReadJobWithFolder(config));
   ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(job.run_dir(), file_system));
   if (log.last_generation() == nullptr) RETURN_IF_ERROR(ValidateJob(job));
   return job;

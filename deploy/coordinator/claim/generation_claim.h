@@ -95,10 +95,12 @@ struct ClaimedGeneration {
   std::vector<std::string> warnings;
 };
 
-// The job in the file `config`, which a launcher has written, with its run_dir made absolute. If
-// the run's log is empty, this is the run's job, and it is validated. Otherwise the run's job is in
-// the log, and it was valid for the build that began the run. INVALID_ARGUMENT, NOT_FOUND; other
-// errors are those of RunLog::Open.
+// The job in the file `config`, which a launcher has written, with its run_dir made absolute. Reads
+// nothing of that folder. INVALID_ARGUMENT, NOT_FOUND.
+absl::StatusOr<JobConfig> ReadJobWithFolder(const std::string& config);
+// The same. If the run's log is empty, this is the run's job, and it is validated. Otherwise the
+// run's job is in the log, and it was valid for the build that began the run. Other errors are
+// those of RunLog::Open.
 absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system);
 
 // Claims the next generation. Claims none and returns the last one if the run has ended (log.end()
