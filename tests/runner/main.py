@@ -194,7 +194,8 @@ class Run:
             ("whole runs", whole_runs, WHOLE_RUN, WHOLE_RUNS_AT_A_TIME),
         ):
             if asked:
-                flags = [f"--local_test_jobs={at_a_time}"]
+                # Bazel runs no more tests at a time than jobs, of which it has one for each processor.
+                flags = [f"--local_test_jobs={at_a_time}", f"--jobs={at_a_time}"]
                 said = self.bazel_run(
                     phase, "test", config_options, tags, [*flags, *arguments], bool(self.tag_filters)
                 )

@@ -117,7 +117,8 @@ class MainTest(unittest.TestCase):
         self.assertEqual((status, lines[-1]), (0, "5 passed, 0 failed"))
         self.assertEqual([call[0] for call in self.bazel.calls], ["build", "test", "test"])
         self.assertIn("--local_test_jobs=2", self.bazel_tests()[1])
-        self.assertIn(f"--local_test_jobs={os.cpu_count() + 1}", self.bazel_tests()[0])
+        for option in ("--local_test_jobs", "--jobs"):
+            self.assertIn(f"{option}={os.cpu_count() + 1}", self.bazel_tests()[0])
         self.assertTrue(any(line.startswith("seconds: build ") for line in lines))
         self.assertIn("      9.0 s  //common:b_test", lines)
 
