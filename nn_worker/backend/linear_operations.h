@@ -35,16 +35,15 @@ class PreparedLinear {
 struct LinearSpec {
   LinearGradArgs args;  // if dy is empty, there are no gradients
   Tensor bias;          // (1, out), or empty
-  // The layer of the same backend whose output, after a ReLU, is x; or null. It may be set only if
-  // LinearBackward of this layer is the last operation that adds to the gradient of x, and
-  // LinearBackward of that layer is the only operation that reads this gradient. Between the two
-  // calls the content of dx depends on the backend: the ReLU may have been applied already.
-  PreparedLinear* input_relu = nullptr;
 };
 
 class LinearOperations {
  public:
   virtual ~LinearOperations() = default;
+
+  // Whether a bias may have the type of y where y has 16 bits. Otherwise it is F32. A library adds
+  // only such a bias within a product of 16 bits, so a network should use it.
+  virtual bool takes_rounded_biases() const { return false; }
 
   // y = activation(x w + bias).      x: (n, in)  w: (in, out)  bias: (1, out) or empty  y: (n, out)
   // in may be 0: y = activation(bias).

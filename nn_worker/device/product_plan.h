@@ -24,22 +24,21 @@ namespace satrap {
 // capability 9.0).
 inline constexpr int64_t kMostPlanWorkspaceBytes = int64_t{32} << 20;
 
-// Addresses in device memory. Matrices are aligned as the spec says; bias, mask and sums to 16
-// bytes. Factors and c have the spec's types.
+// Addresses in device memory. Matrices are aligned as the spec says, and the bias to 16 bytes.
+// Factors, c and the bias have the spec's types.
 struct ProductBuffers {
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
-  bool add = false;             // the product is added to c, before the epilogue
-  const float* bias = nullptr;  // [cols], for the epilogues with a bias
-  void* mask = nullptr;  // [rows] x MaskStride(cols) bits: kBiasReluMask writes it, kReluGrad reads
-  float* sums = nullptr;  // [cols], for kColumnSums
+  bool add = false;            // the product is added to c, before the epilogue
+  const void* bias = nullptr;  // [cols], for the epilogues with a bias
 };
 
 class ProductPlan {
  public:
   virtual ~ProductPlan() = default;
-  // Enqueues the product of the first `samples` samples.
+  // Enqueues the product of the first `samples` samples: of each of their pieces, if the spec has
+  // pieces.
   //   workspace: workspace_bytes() of device memory, aligned to 256, used only by this stream
   //   REQUIRES: 1 <= samples <= the spec's samples()
   virtual void Run(DeviceStream* stream, int64_t samples, const ProductBuffers& buffers,
@@ -53,7 +52,7 @@ class ProductPlanner {
   // NOT_FOUND if the library has no algorithm for the spec. If the spec has an epilogue, the caller
   // then tries the product without it and uses our own kernels for the epilogue. If the spec has
   // none, our own kernel also computes the product. INTERNAL if the library fails. REQUIRES:
-  // ForLibrary(spec); kColumnSums has an f32 output
+  // ForLibrary(spec); a product in pieces has transpose_a, an f32 output and no epilogue
   virtual absl::StatusOr<std::unique_ptr<ProductPlan>> Prepare(const ProductSpec& spec) = 0;
 };
 

@@ -1,10 +1,19 @@
 #include "nn_worker/device/product_spec.h"
 
+#include <algorithm>
+
 namespace satrap {
 namespace {
 
 constexpr int64_t kLeastOutputs = 8;
-constexpr int64_t kMaskAlignment = 128;
+// The tile in which a library's kernels for 16 bits compute c, and how many of them keep a card
+// busy.
+constexpr int64_t kTileRows = 128, kTileCols = 256;
+constexpr int64_t kTiles = 128;
+// Pieces begin at multiples of this many samples, so that factors keep their alignment.
+constexpr int64_t kPieceStep = 8;
+
+int64_t Ceiling(int64_t size, int64_t step) { return (size + step - 1) / step; }
 
 }  // namespace
 
@@ -29,8 +38,16 @@ ColumnMajor ToColumnMajor(const ProductSpec& spec, int64_t samples) {
   return product;
 }
 
-int64_t MaskStride(int64_t cols) {
-  return (cols + kMaskAlignment - 1) / kMaskAlignment * kMaskAlignment;
+int64_t WeightGradientPiece(const ProductSpec& spec) {
+  const bool narrow = spec.precision == ProductPrecision::kBf16 ||
+                      spec.precision == ProductPrecision::kF16;
+  const int64_t tiles = Ceiling(spec.rows, kTileRows) * Ceiling(spec.cols, kTileCols);
+  const int64_t wanted = (narrow ? 1 : 2) * kTiles / tiles;
+  const int64_t pieces = std::min({wanted, kMostPieces, spec.samples() / kLeastPiece});
+  if (pieces <= 1) return spec.samples();
+  // Rounded down: what is left of a full part is short. It is a product of its own, in one sequence,
+  // so it takes as long as all other pieces together if it is as long as one of them.
+  return spec.samples() / pieces / kPieceStep * kPieceStep;
 }
 
 }  // namespace satrap

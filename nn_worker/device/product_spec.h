@@ -25,15 +25,12 @@ enum class ProductPrecision {
   kF16,
 };
 
-// What is done with the sums before they are stored in c. A bias and sums of columns are f32,
-// whatever type c has.
+// What is done with the sums before they are stored in c. The bias has the type of c, and is added
+// in f32 before the sum is rounded.
 enum class ProductEpilogue {
   kNone,
-  kBias,          // + bias, in each row
-  kBiasRelu,      // max(0, the same)
-  kBiasReluMask,  // the same; `mask` gets a bit for each value: whether it is positive
-  kReluGrad,      // 0 where `mask` has no bit
-  kColumnSums,    // unchanged; `sums` gets the sum of each column of op(b): the gradient of a bias
+  kBias,      // + bias, in each row
+  kBiasRelu,  // max(0, the same)
 };
 
 struct ProductSpec {
@@ -48,10 +45,29 @@ struct ProductSpec {
   ProductPrecision precision = ProductPrecision::kF32;
   bool f32_output = true;  // otherwise c has the type of the factors
   ProductEpilogue epilogue = ProductEpilogue::kNone;
+  // If positive, the product is a weight gradient in pieces of this many samples, of which the last
+  // piece may have fewer. c is then (pieces, rows, cols) without gaps between pieces: the products
+  // of the pieces, in the order of the samples. Their sum is the gradient.
+  int64_t piece = 0;
 
   // The size of the dimension that counts samples.
   int64_t samples() const { return transpose_a ? terms : rows; }
+  // The number of products that c holds for a number of samples.
+  int64_t pieces(int64_t of_samples) const {
+    return piece < 1 ? 1 : (of_samples + piece - 1) / piece;
+  }
 };
+
+// The number of samples in a piece of the weight gradient `spec`, whatever spec.piece is. It follows
+// from the shape and the precision, and so from the samples that a layer is prepared for:
+//   * as many pieces as give a card of some 130 multiprocessors about one tile each (two in F32 and
+//     TF32, whose tiles are smaller), because a library computes each tile of c in one sequence
+//   * at most kMostPieces pieces of at least kLeastPiece samples, and a short one for those that are
+//     left
+// With one piece the result is spec.samples(). REQUIRES: ForLibrary(spec) and spec.transpose_a
+inline constexpr int64_t kMostPieces = 32;
+inline constexpr int64_t kLeastPiece = 256;
+int64_t WeightGradientPiece(const ProductSpec& spec);
 
 // Whether a library should compute the product: no dimension is 0, and neither dimension of the
 // weight matrix is under 8. A library is slow at other products or refuses them, so our own kernels
@@ -73,11 +89,9 @@ struct ColumnMajor {
   Factor b;  // of the spec: a
   int64_t d_stride;
 };
-// `samples`: the number of samples in this run, at most spec.samples().
+// `samples`: the number of samples in this run, at most spec.samples(); in one of its pieces, if
+// there are pieces.
 ColumnMajor ToColumnMajor(const ProductSpec& spec, int64_t samples);
-
-// The distance from one row of a mask to the next, in bits: cuBLASLt wants a multiple of 128.
-int64_t MaskStride(int64_t cols);
 
 }  // namespace satrap
 

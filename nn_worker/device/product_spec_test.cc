@@ -103,10 +103,49 @@ TEST(ProductSpecTest, FewOutputsAndEmptyDimensionsAreNotForALibrary) {
   EXPECT_FALSE(ForLibrary(gradient));
 }
 
-TEST(ProductSpecTest, ARowOfAMaskIsAMultipleOf128Bits) {
-  EXPECT_EQ(MaskStride(1), 128);
-  EXPECT_EQ(MaskStride(128), 128);
-  EXPECT_EQ(MaskStride(129), 256);
+int64_t PieceOf(int64_t n, int64_t in, int64_t out, ProductPrecision precision) {
+  ProductSpec spec;
+  spec.rows = in;
+  spec.cols = out;
+  spec.terms = n;
+  spec.transpose_a = true;
+  spec.precision = precision;
+  return WeightGradientPiece(spec);
+}
+
+TEST(ProductSpecTest, PiecesOfAWeightGradientFillACard) {
+  constexpr auto kBf16 = ProductPrecision::kBf16, kTf32 = ProductPrecision::kTf32;
+  EXPECT_EQ(PieceOf(131072, 432, 400, kBf16), 131072 / 16);
+  EXPECT_EQ(PieceOf(131072, 432, 400, ProductPrecision::kF16), 131072 / 16);
+  EXPECT_EQ(PieceOf(131072, 400, 400, kTf32), 131072 / 32);
+  EXPECT_EQ(PieceOf(131072, 400, 400, ProductPrecision::kF32), 131072 / 32);
+  EXPECT_EQ(PieceOf(8192, 400, 400, kBf16), 512);
+  EXPECT_EQ(PieceOf(131072, 1024, 1024, kBf16), 131072 / 4) << "it has more tiles";
+  EXPECT_EQ(PieceOf(131072, 64, 16, kBf16), 131072 / kMostPieces);
+  EXPECT_EQ(PieceOf(131072, 8192, 8192, kBf16), 131072) << "one piece fills a card";
+}
+
+TEST(ProductSpecTest, FewSamplesAreOnePiece) {
+  EXPECT_EQ(PieceOf(2 * kLeastPiece - 1, 400, 400, ProductPrecision::kF32), 2 * kLeastPiece - 1);
+  EXPECT_EQ(PieceOf(2 * kLeastPiece, 400, 400, ProductPrecision::kF32), kLeastPiece);
+}
+
+TEST(ProductSpecTest, WhatIsLeftOfAFullPartIsShort) {
+  ProductSpec spec;
+  for (const int64_t n : {513, 5000, 100000, 131071}) {
+    spec.piece = PieceOf(n, 400, 400, ProductPrecision::kBf16);
+    EXPECT_EQ(spec.piece % 8, 0);
+    EXPECT_LE(n % spec.piece, 8 * spec.pieces(n)) << n;
+  }
+}
+
+TEST(ProductSpecTest, AnIncompletePieceCounts) {
+  ProductSpec spec;
+  EXPECT_EQ(spec.pieces(1000), 1);
+  spec.piece = 100;
+  EXPECT_EQ(spec.pieces(1), 1);
+  EXPECT_EQ(spec.pieces(100), 1);
+  EXPECT_EQ(spec.pieces(101), 2);
 }
 
 }  // namespace

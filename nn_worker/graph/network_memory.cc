@@ -154,7 +154,9 @@ absl::StatusOr<std::vector<Tensor>> AllocateCopies(const FlatLayout& layout, DTy
   if (DTypeBytes(dtype) != 2) return copies;
   for (size_t i = 0; i < copies.size(); ++i) {
     const ParameterSpec& spec = layout.arrays[i].spec;
-    if (!spec.in_products) continue;
+    const bool has_copy =
+        spec.in_products || (spec.added_to_products && backend->takes_rounded_biases());
+    if (!has_copy) continue;
     ASSIGN_OR_RETURN(copies[i], AllocateBlock(dtype, spec.rows, spec.cols, backend));
   }
   return copies;

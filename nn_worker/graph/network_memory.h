@@ -51,9 +51,9 @@ FlatLayout LayoutStates(const Graph& graph);
 // A view of `array`, (rows, cols), within its flat buffer, which itself is one row.
 Tensor ViewOf(const FlatArray& array, const Tensor& buffer);
 
-// Returns a tensor for each array of `layout`. If the array is a factor of products (ParameterSpec)
-// and `dtype` has 16 bits, the tensor is memory of `dtype` for a copy, with padded rows; otherwise
-// it is empty.
+// Returns a tensor for each array of `layout`. If the array is a factor of products, or a bias that
+// the backend takes rounded (ParameterSpec), and `dtype` has 16 bits, the tensor is memory of
+// `dtype` for a copy, with padded rows; otherwise it is empty.
 absl::StatusOr<std::vector<Tensor>> AllocateCopies(const FlatLayout& layout, DType dtype,
                                                    Backend* backend);
 

@@ -57,6 +57,9 @@ struct ParameterSpec {
   // such a copy in a network that computes in 16 bits, rounded after each step. Otherwise its
   // products read the parameter itself.
   bool in_products = false;
+  // Whether it is a bias of such products: the layer gets a 16-bit copy on a backend that adds
+  // biases in the type of results (LinearOperations::takes_rounded_biases).
+  bool added_to_products = false;
 };
 
 // Values that belong to a model but have no gradient, such as running statistics. One row.
@@ -100,9 +103,6 @@ class Layer {
 
   // RESOURCE_EXHAUSTED if the workspace cannot be allocated; the backend's error.
   virtual absl::Status Bind(const LayerBinding& binding) = 0;
-  // The backend's object for the product whose ReLU is output 0; null if there is none. Call after
-  // Bind.
-  virtual PreparedLinear* relu_product() const { return nullptr; }
 
   // xs and ys: (samples, product of the shape) each. Fails only if a collective fails.
   virtual absl::Status Forward(const PassContext& pass, absl::Span<const Tensor> xs,

@@ -29,9 +29,6 @@ struct LayerBinding {
   // is not trained the gradients are empty.
   absl::Span<const Tensor> xs, ys, dys;
   absl::Span<const GradientTarget> dxs;
-  // The relu_product of the layer that made xs[0], if this layer is the last to add to the gradient
-  // of xs[0]; else null.
-  PreparedLinear* input_relu = nullptr;
 };
 
 // What a layer knows of the pass that it computes.

@@ -33,17 +33,16 @@ class LinearLayer final : public BackendLayer {
     weight_ = has_copy ? binding.copies[0] : binding.parameters[0];
     weight_gradient_ = binding.gradients[0];
     if (config_.bias()) {
-      bias_ = binding.parameters[1];
+      // Scores are F32 in every precision, and so is their bias.
+      const bool rounded = has_copy && !binding.copies[1].empty() &&
+                           binding.copies[1].dtype == binding.ys[0].dtype;
+      bias_ = rounded ? binding.copies[1] : binding.parameters[1];
       bias_gradient_ = binding.gradients[1];
     }
     const LinearSpec spec = {ArgsOf(binding.xs[0], binding.ys[0], binding.dys[0], binding.dxs[0]),
-                             bias_, binding.input_relu};
+                             bias_};
     ASSIGN_OR_RETURN(prepared_, backend_->PrepareLinear(spec));
     return absl::OkStatus();
-  }
-
-  PreparedLinear* relu_product() const override {
-    return activation_ == Activation::kRelu ? prepared_.get() : nullptr;
   }
 
   absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
@@ -89,6 +88,7 @@ class LinearLayer final : public BackendLayer {
 
   ParameterSpec Bias() const {
     ParameterSpec spec{"bias", 1, config_.units()};
+    spec.added_to_products = true;
     if (config_.initializer() == LinearConfig::TORCH_DEFAULT) {
       spec.initial = ParameterSpec::Initial::kUniform;
       spec.scale = TorchBound();

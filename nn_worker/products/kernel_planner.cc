@@ -1,43 +1,16 @@
 #include "nn_worker/products/kernel_planner.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "common/base/check.h"
-#include "nn_worker/device/kernel.h"
-#include "nn_worker/device/kernels/column_sum.h"
 #include "nn_worker/device/kernels/fill.h"
 #include "nn_worker/device/kernels/matrix_product.h"
-#include "nn_worker/device/kernels/value_access.h"
 
 namespace satrap {
 namespace {
 
 constexpr int64_t kWorkspaceBytes = 1 << 18;
-constexpr int64_t kThreads = 128;
-
-// Bit c of a row of the mask says whether c[row, c] is positive.
-SATRAP_KERNEL void WriteMaskKernel(ConstValues c, int64_t row_bytes, uint8_t* mask) {
-  const int64_t bytes = (c.cols + 7) / 8;
-  for (int64_t i = ThreadInGrid(); i < c.rows * bytes; i += ThreadsInGrid()) {
-    const int64_t row = i / bytes, first = i % bytes * 8;
-    unsigned bits = 0;
-    for (int64_t col = first; col < first + 8 && col < c.cols; ++col) {
-      if (LoadValue(c, row, col) > 0) bits |= 1u << (col - first);
-    }
-    mask[row * row_bytes + first / 8] = static_cast<uint8_t>(bits);
-  }
-}
-
-SATRAP_KERNEL void ApplyMaskKernel(const uint8_t* mask, int64_t row_bytes, Values c) {
-  for (int64_t i = ThreadInGrid(); i < c.rows * c.cols; i += ThreadsInGrid()) {
-    const int64_t row = i / c.cols, col = i % c.cols;
-    if ((mask[row * row_bytes + col / 8] >> (col % 8) & 1) == 0) StoreValue(c, row, col, 0);
-  }
-}
-
-Dim3 Blocks(int64_t threads) {
-  return {static_cast<uint32_t>((threads + kThreads - 1) / kThreads)};
-}
 
 ElementType FactorType(ProductPrecision precision) {
   if (precision == ProductPrecision::kBf16) return ElementType::kBF16;
@@ -62,6 +35,7 @@ class KernelPlan final : public ProductPlan {
     CheckAligned(buffers.c, spec_.c_alignment);
     CheckAligned(workspace, 256);
     Fill(stream, MatrixOf(static_cast<uint8_t*>(workspace), 1, kWorkspaceBytes), 255);
+    if (spec_.piece > 0) return RunPieces(stream, samples, buffers);
     const MatrixProduct product = ProductOf(samples, buffers);
     if (spec_.transpose_a) {
       // The sum is computed in pieces, as in our own weight gradients.
@@ -71,10 +45,27 @@ class KernelPlan final : public ProductPlan {
     } else {
       Multiply(stream, product);
     }
-    AfterProduct(stream, samples, product, buffers, static_cast<float*>(workspace));
   }
 
  private:
+  // The product of each piece, whose terms are added in order.
+  void RunPieces(DeviceStream* stream, int64_t samples, ProductBuffers buffers) const {
+    CHECK(!buffers.add);
+    const int64_t value_bytes = ElementBytes(FactorType(spec_.precision));
+    const auto* a = static_cast<const char*>(buffers.a);
+    const auto* b = static_cast<const char*>(buffers.b);
+    auto* c = static_cast<float*>(buffers.c);
+    for (int64_t begin = 0; begin < samples; begin += spec_.piece) {
+      buffers.a = a;
+      buffers.b = b;
+      buffers.c = c;
+      Multiply(stream, ProductOf(std::min(spec_.piece, samples - begin), buffers));
+      a += spec_.piece * spec_.a_stride * value_bytes;
+      b += spec_.piece * spec_.b_stride * value_bytes;
+      c += spec_.rows * spec_.c_stride;
+    }
+  }
+
   MatrixProduct ProductOf(int64_t samples, const ProductBuffers& buffers) const {
     const ElementType type = FactorType(spec_.precision);
     const auto factor = [type](const void* data, int64_t stride, bool transposed) {
@@ -89,35 +80,12 @@ class KernelPlan final : public ProductPlan {
         spec_.transpose_a ? samples : spec_.terms,
     };
     product.add = buffers.add;
-    if (spec_.epilogue == ProductEpilogue::kBias || spec_.epilogue == ProductEpilogue::kBiasRelu ||
-        spec_.epilogue == ProductEpilogue::kBiasReluMask) {
+    if (spec_.epilogue != ProductEpilogue::kNone) {
       CheckAligned(buffers.bias, 16);
-      product.bias = buffers.bias;
-      if (spec_.epilogue != ProductEpilogue::kBias) product.activation = Activation::kRelu;
+      product.bias = ConstValues(buffers.bias, 1, spec_.cols, spec_.cols, product.c.type);
+      if (spec_.epilogue == ProductEpilogue::kBiasRelu) product.activation = Activation::kRelu;
     }
     return product;
-  }
-
-  void AfterProduct(DeviceStream* stream, int64_t samples, const MatrixProduct& product,
-                    const ProductBuffers& buffers, float* workspace) const {
-    const int64_t row_bytes = MaskStride(spec_.cols) / 8;
-    if (spec_.epilogue == ProductEpilogue::kBiasReluMask) {
-      CheckAligned(buffers.mask, 16);
-      Launch<WriteMaskKernel>(stream, Blocks(samples * row_bytes), {kThreads}, 0, product.c,
-                              row_bytes, static_cast<uint8_t*>(buffers.mask));
-    }
-    if (spec_.epilogue == ProductEpilogue::kReluGrad) {
-      CheckAligned(buffers.mask, 16);
-      Launch<ApplyMaskKernel>(stream, Blocks(samples * spec_.cols), {kThreads}, 0,
-                              static_cast<const uint8_t*>(buffers.mask), row_bytes, product.c);
-    }
-    if (spec_.epilogue == ProductEpilogue::kColumnSums) {
-      CheckAligned(buffers.sums, 16);
-      CHECK(ColumnSumPartials(samples, spec_.cols) * 4 <= kWorkspaceBytes);
-      const ConstValues b(buffers.b, samples, spec_.cols, spec_.b_stride,
-                          FactorType(spec_.precision));
-      ColumnSum(stream, b, workspace, buffers.sums);
-    }
   }
 
   const ProductSpec spec_;
@@ -131,7 +99,8 @@ class KernelPlanner final : public ProductPlanner {
   int64_t workspace_bytes() const override { return kWorkspaceBytes; }
   absl::StatusOr<std::unique_ptr<ProductPlan>> Prepare(const ProductSpec& spec) override {
     CHECK(ForLibrary(spec)) << spec.rows << " x " << spec.cols << " of " << spec.terms << " terms";
-    CHECK(spec.epilogue != ProductEpilogue::kColumnSums || (spec.f32_output && spec.transpose_a));
+    CHECK(spec.piece == 0 || (spec.transpose_a && spec.f32_output &&
+                              spec.epilogue == ProductEpilogue::kNone));
     if (refusal_ != nullptr) {
       absl::Status refused = refusal_(spec);
       if (!refused.ok()) return refused;

@@ -7,7 +7,7 @@ namespace {
 
 class KernelProducts final : public Products {
  public:
-  void Linear(DeviceStream* stream, ConstValues x, ConstValues w, const float* bias,
+  void Linear(DeviceStream* stream, ConstValues x, ConstValues w, ConstValues bias,
               Activation activation, Values y) override {
     MatrixProduct product = {FactorOf(x), FactorOf(w), y, x.cols};
     product.bias = bias;
@@ -23,13 +23,11 @@ class KernelProducts final : public Products {
   // Each sum is over all samples, and dw is small, so the sums must be divided into pieces to use a
   // whole card.
   void WeightGradient(DeviceStream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,
-                      void* workspace) override {
+                      int64_t piece, void* workspace) override {
     MultiplyInPieces(stream, {Transposed(x), FactorOf(dz), dw, x.rows},
-                     static_cast<float*>(workspace));
+                     static_cast<float*>(workspace), piece);
   }
-  int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out) const override {
-    return ProductPartials(in, out, n) * static_cast<int64_t>(sizeof(float));
-  }
+  bool has_library() const override { return false; }
   absl::StatusOr<std::unique_ptr<ProductPlan>> Plan(const ProductSpec&) override { return nullptr; }
   int64_t PlanWorkspaceBytes() const override { return 0; }
 };

@@ -12,7 +12,7 @@ class LibraryProducts final : public Products {
   LibraryProducts(std::unique_ptr<ProductPlanner> planner, F32Factors f32_factors)
       : planner_(std::move(planner)), f32_factors_(f32_factors), kernels_(NewKernelProducts()) {}
 
-  void Linear(DeviceStream* stream, ConstValues x, ConstValues w, const float* bias,
+  void Linear(DeviceStream* stream, ConstValues x, ConstValues w, ConstValues bias,
               Activation activation, Values y) override {
     kernels_->Linear(stream, x, w, bias, activation, y);
   }
@@ -21,13 +21,11 @@ class LibraryProducts final : public Products {
     kernels_->InputGradient(stream, dz, w, dx, add);
   }
   void WeightGradient(DeviceStream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,
-                      void* workspace) override {
-    kernels_->WeightGradient(stream, x, dz, dw, workspace);
-  }
-  int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out) const override {
-    return kernels_->WeightGradientWorkspace(n, in, out);
+                      int64_t piece, void* workspace) override {
+    kernels_->WeightGradient(stream, x, dz, dw, piece, workspace);
   }
 
+  bool has_library() const override { return true; }
   absl::StatusOr<std::unique_ptr<ProductPlan>> Plan(const ProductSpec& spec) override {
     if (!ForLibrary(spec)) return nullptr;
     ProductSpec asked = spec;

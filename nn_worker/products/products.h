@@ -7,8 +7,8 @@
 // row of a result depends only on the same row of the inputs, zero rows and zero inputs are legal,
 // and the same arguments give the same bits. Operations are enqueued on the stream.
 //
-// The samples' values, their gradients and `w` may each have 16 bits, whatever types the others
-// have. Products are summed in f32 and rounded once; weight gradients are f32.
+// The samples' values, their gradients, `w` and biases may each have 16 bits, whatever types the
+// others have. Products are summed in f32 and rounded once; weight gradients are f32.
 //
 // Thread-compatible.
 
@@ -21,6 +21,7 @@
 #include "absl/status/statusor.h"
 #include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/matrix.h"
+#include "nn_worker/device/kernels/matrix_product.h"
 #include "nn_worker/device/kernels/values.h"
 #include "nn_worker/device/product_plan.h"
 #include "nn_worker/operation/operation_kinds.h"
@@ -31,18 +32,24 @@ class Products {
  public:
   virtual ~Products() = default;
 
-  // y = activation(x w + bias).   x: (n, in)  w: (in, out)  bias: [out], or null   y: (n, out)
-  virtual void Linear(DeviceStream* stream, ConstValues x, ConstValues w, const float* bias,
+  // y = activation(x w + bias).   x: (n, in)  w: (in, out)  y: (n, out)
+  //   bias: (1, out), or without data
+  virtual void Linear(DeviceStream* stream, ConstValues x, ConstValues w, ConstValues bias,
                       Activation activation, Values y) = 0;
   // dx = dz w^T; with `add`, dx += dz w^T.   dz: (n, out)  dx: (n, in)
   virtual void InputGradient(DeviceStream* stream, ConstValues dz, ConstValues w, Values dx,
                              bool add) = 0;
-  // dw = x^T dz.   dw: (in, out) without gaps
+  // dw = x^T dz, as the sum over pieces of `piece` samples, which are added in order.
+  //   dw: (in, out) without gaps   piece: >= 1
   //   workspace: WeightGradientWorkspace bytes of device memory, aligned to 64, overwritten
   virtual void WeightGradient(DeviceStream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,
-                              void* workspace) = 0;
-  virtual int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out) const = 0;
+                              int64_t piece, void* workspace) = 0;
+  // The bytes for n samples. 0 if there is only one piece.
+  static int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out, int64_t piece) {
+    return ProductPartials(in, out, n, piece) * static_cast<int64_t>(sizeof(float));
+  }
 
+  virtual bool has_library() const = 0;
   // The library's plan of a product. Null if there is no library, if it refuses the product, or if
   // the product is not for a library (ForLibrary); the caller then uses the operations above. The
   // plan must be destroyed before this object. INTERNAL if the library fails.

@@ -8,6 +8,8 @@
 #include "common/numeric/half.h"
 #include "common/numeric/random.h"
 #include "nn_worker/backend/tensor.h"
+#include "nn_worker/device/kernels/add_pieces.h"
+#include "nn_worker/device/kernels/matrix_product.h"
 #include "nn_worker/device/kernels/values.h"
 
 namespace satrap {
@@ -59,6 +61,8 @@ struct ProductBenchmark::Factors {
   DType dtype;
   int64_t x_stride, z_stride, w_stride;  // of x and dx, of y and dz, of w
   std::unique_ptr<Memory> x, z, w, dw;   // dw is F32 without gaps
+  int64_t piece = 0;                     // of the weight gradient
+  std::unique_ptr<Memory> partials;      // the products of its pieces
 
   Values X() const { return {x->data(), samples, in, x_stride, ElementTypeOf(dtype)}; }
   Values Z() const { return {z->data(), samples, out, z_stride, ElementTypeOf(dtype)}; }
@@ -96,6 +100,7 @@ struct ProductBenchmark::Factors {
         spec.b_stride = z_stride;
         spec.c_stride = out;
         spec.f32_output = true;
+        if (piece < samples) spec.piece = piece;
         break;
     }
     return spec;
@@ -107,6 +112,7 @@ struct ProductBenchmark::Factors {
     buffers.b = product == LinearProduct::kWeightGradient ? z->data() : w->data();
     buffers.c = product == LinearProduct::kForward         ? z->data()
                 : product == LinearProduct::kInputGradient ? x->data()
+                : piece < samples                          ? partials->data()
                                                            : dw->data();
     return buffers;
   }
@@ -196,6 +202,15 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::OfLayer(LinearProduct product, in
   ASSIGN_OR_RETURN(factors.z, AllocateRandom(samples * factors.z_stride * value_bytes, f32));
   ASSIGN_OR_RETURN(factors.w, AllocateRandom(in * factors.w_stride * value_bytes, f32));
   ASSIGN_OR_RETURN(factors.dw, AllocateRandom(in * out * DTypeBytes(DType::kF32), /*f32=*/true));
+  if (product == LinearProduct::kWeightGradient) {
+    factors.piece = samples;
+    const ProductSpec spec = factors.Spec(product, PrecisionOf(precision_));
+    const bool planned = on_.products->has_library() && ForLibrary(spec);
+    factors.piece = planned ? WeightGradientPiece(spec) : kProductPiece;
+    ASSIGN_OR_RETURN(factors.partials,
+                     on_.device->Allocate(std::max<int64_t>(
+                         1, Products::WeightGradientWorkspace(samples, in, out, factors.piece))));
+  }
   return Run(product, &factors);
 }
 
@@ -214,30 +229,33 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::Run(LinearProduct product, Factor
         static_cast<int64_t>(reinterpret_cast<uintptr_t>(workspace) % kWorkspaceAlignment);
     if (misaligned != 0) workspace += kWorkspaceAlignment - misaligned;
     row.made_by = "library";
+    const ProductSpec spec = factors->Spec(product, PrecisionOf(precision_));
+    const int64_t pieces = spec.pieces(factors->samples);
     ASSIGN_OR_RETURN(row.timing, Time([&] {
                        plan->Run(stream_.get(), factors->samples, factors->Buffers(product),
                                  workspace);
+                       if (pieces == 1) return;
+                       AddPieces(stream_.get(),
+                                 static_cast<const float*>(factors->partials->data()), pieces,
+                                 factors->Dw());
                      }));
     return row;
   }
   // There is no library, or it refuses this product, so our own kernel computes it, as in a
   // network.
   row.made_by = "own kernel";
-  const int64_t partials =
-      products->WeightGradientWorkspace(factors->samples, factors->in, factors->out);
-  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> workspace,
-                   on_.device->Allocate(std::max<int64_t>(1, partials)));
   ASSIGN_OR_RETURN(row.timing, Time([&] {
                      switch (product) {
                        case LinearProduct::kForward:
-                         return products->Linear(stream_.get(), factors->X(), factors->W(), nullptr,
+                         return products->Linear(stream_.get(), factors->X(), factors->W(), {},
                                                  Activation::kLinear, factors->Z());
                        case LinearProduct::kInputGradient:
                          return products->InputGradient(stream_.get(), factors->Z(), factors->W(),
                                                         factors->X(), /*add=*/false);
                        case LinearProduct::kWeightGradient:
                          return products->WeightGradient(stream_.get(), factors->X(), factors->Z(),
-                                                         factors->Dw(), workspace->data());
+                                                         factors->Dw(), factors->piece,
+                                                         factors->partials->data());
                      }
                    }));
   return row;

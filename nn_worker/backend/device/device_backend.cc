@@ -151,6 +151,7 @@ class DeviceBackend final : public DeviceLossBackend {
     linear_.Linear(x, w, bias, activation, y);
   }
   void LinearGrad(const LinearGradArgs& args) override { linear_.LinearGrad(args); }
+  bool takes_rounded_biases() const override { return true; }
   absl::StatusOr<std::unique_ptr<PreparedLinear>> PrepareLinear(const LinearSpec& spec) override {
     return linear_.Prepare(spec);
   }
@@ -163,7 +164,7 @@ class DeviceBackend final : public DeviceLossBackend {
 
   void AddBias(Tensor x, Tensor bias, Tensor y) override {
     CheckSameShape(x, y);
-    BiasActivate(stream(), ConstValuesOf(x), F32Data(bias), Activation::kLinear, ValuesOf(y));
+    BiasActivate(stream(), ConstValuesOf(x), ConstValuesOf(bias), Activation::kLinear, ValuesOf(y));
   }
   void ColumnSum(Tensor x, Tensor sums) override {
     satrap::ColumnSum(stream(), ConstValuesOf(x),
@@ -171,7 +172,7 @@ class DeviceBackend final : public DeviceLossBackend {
   }
   void Activate(Activation activation, Tensor x, Tensor y) override {
     CheckSameShape(x, y);
-    BiasActivate(stream(), ConstValuesOf(x), nullptr, activation, ValuesOf(y));
+    BiasActivate(stream(), ConstValuesOf(x), {}, activation, ValuesOf(y));
   }
   void ActivateGrad(Activation activation, Tensor y, Tensor dy, GradientTarget dx) override {
     CheckSameShape(dx.tensor, y);

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "nn_worker/backend/device/device_matrix.h"
 #include "nn_worker/device/kernels/activation.h"
+#include "nn_worker/device/kernels/add_pieces.h"
 #include "nn_worker/device/kernels/column_sum.h"
 
 namespace satrap {
@@ -20,11 +21,10 @@ class PlannedLinear final : public PreparedLinear {
   // Null where our own kernel computes the product.
   std::unique_ptr<ProductPlan> forward, input_gradient, weight_gradient;
   bool forward_is_whole = false;  // it ends with bias and activation
-  void* mask = nullptr;           // of this layer's ReLU, written by `forward`
-  // Whether the gradient of y has already passed through the ReLU when this layer receives it.
-  bool gradient_passed_relu = false;
-  void* input_mask = nullptr;  // read by `input_gradient`
-  bool sums_columns = false;   // `weight_gradient` makes the bias gradient, too
+  // The samples whose products are summed in one sequence for a weight gradient, whether by a plan
+  // or by our own kernel.
+  int64_t piece = kProductPiece;
+  int64_t dw_rows = 0, dw_cols = 0;  // of what `weight_gradient` writes
 };
 
 namespace {
@@ -78,6 +78,7 @@ absl::optional<ProductEpilogue> WholeEpilogue(const LinearSpec& spec) {
     if (activation == Activation::kLinear) return ProductEpilogue::kNone;
     return {};
   }
+  if (spec.bias.dtype != spec.args.y.dtype) return {};
   if (activation == Activation::kLinear) return ProductEpilogue::kBias;
   if (activation == Activation::kRelu) return ProductEpilogue::kBiasRelu;
   return {};
@@ -93,6 +94,10 @@ void CheckIsPrepared(const char* name, const Tensor& got, const Tensor& prepared
       << prepared.stride;
 }
 
+ConstValues BiasOf(const Tensor& bias) {
+  return bias.empty() ? ConstValues() : ConstValuesOf(bias);
+}
+
 void CheckShapes(const LinearGradArgs& args) {
   CHECK(args.x.rows == args.dy.rows && args.x.cols == args.w.rows && args.w.cols == args.dy.cols);
 }
@@ -103,29 +108,24 @@ void DeviceLinear::Linear(const Tensor& x, const Tensor& w, const Tensor& bias,
                           Activation activation, const Tensor& y) {
   CHECK(x.rows == y.rows && x.cols == w.rows && w.cols == y.cols);
   products_->Linear(transfers_.stream(), ConstValuesOf(x), ConstValuesOf(w),
-                    bias.empty() ? nullptr : F32Data(bias), activation, ValuesOf(y));
+                    BiasOf(bias), activation, ValuesOf(y));
 }
 
 void DeviceLinear::LinearGrad(const LinearGradArgs& args) {
   CheckShapes(args);
-  // From here on dy is the gradient before the activation. db, dw and dx are all computed from it.
-  if (args.activation != Activation::kLinear) {
-    ActivateGrad(transfers_.stream(), args.activation, ConstValuesOf(args.y),
-                 ConstValuesOf(args.dy), ValuesOf(args.dy), /*add=*/false);
-  }
-  if (!args.db.empty()) ColumnSum(args.dy, args.db);
+  ActivationAndBiasGradient(args);
   if (args.dx.wanted()) InputGradient(args);
-  WeightGradient(args);
+  WeightGradient(kProductPiece, args);
 }
 
 absl::StatusOr<std::unique_ptr<PreparedLinear>> DeviceLinear::Prepare(const LinearSpec& spec) {
   auto layer = std::make_unique<PlannedLinear>(spec);
   RETURN_IF_ERROR(PlanForward(layer.get()));
   if (!spec.args.dy.empty()) {
-    RETURN_IF_ERROR(PlanInputGradient(layer.get(), static_cast<PlannedLinear*>(spec.input_relu)));
+    RETURN_IF_ERROR(PlanInputGradient(layer.get()));
     RETURN_IF_ERROR(PlanWeightGradient(layer.get()));
   }
-  RETURN_IF_ERROR(ReserveScratch(spec));
+  RETURN_IF_ERROR(ReserveScratch(*layer));
   return layer;
 }
 
@@ -163,42 +163,13 @@ absl::Status DeviceLinear::PlanForward(PlannedLinear* layer) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> DeviceLinear::PlanMask(PlannedLinear* layer) {
-  const LinearSpec& spec = layer->spec;
-  const absl::optional<ProductSpec> product = ForwardSpec(spec.args);
-  if (!product.has_value() || spec.bias.empty() || spec.args.activation != Activation::kRelu) {
-    return false;
-  }
-  ASSIGN_OR_RETURN(std::unique_ptr<ProductPlan> plan,
-                   Plan(*product, ProductEpilogue::kBiasReluMask));
-  if (plan == nullptr) return false;
-  ASSIGN_OR_RETURN(layer->mask, transfers_.Allocate(product->rows * MaskStride(product->cols) / 8));
-  layer->forward = std::move(plan);
-  layer->forward_is_whole = true;
-  return true;
-}
-
-absl::Status DeviceLinear::PlanInputGradient(PlannedLinear* layer, PlannedLinear* input_relu) {
+absl::Status DeviceLinear::PlanInputGradient(PlannedLinear* layer) {
   const LinearGradArgs& args = layer->spec.args;
   if (!args.dx.wanted()) return absl::OkStatus();
   absl::optional<ProductSpec> product = SpecOf(args.dy, args.w, args.dx.tensor);
   if (!product.has_value()) return absl::OkStatus();
   product->terms = args.dy.cols;
   product->transpose_b = true;
-  if (input_relu != nullptr) {
-    const Tensor& y = input_relu->spec.args.y;
-    CHECK(y.data == args.x.data && y.cols == args.x.cols && args.x.rows <= y.rows);
-    ASSIGN_OR_RETURN(std::unique_ptr<ProductPlan> plan, Plan(*product, ProductEpilogue::kReluGrad));
-    // The mask is planned last, because it is of no use if no input gradient reads it.
-    if (plan != nullptr) {
-      ASSIGN_OR_RETURN(input_relu->gradient_passed_relu, PlanMask(input_relu));
-    }
-    if (input_relu->gradient_passed_relu) {
-      layer->input_gradient = std::move(plan);
-      layer->input_mask = input_relu->mask;
-      return absl::OkStatus();
-    }
-  }
   ASSIGN_OR_RETURN(layer->input_gradient, Plan(*product, ProductEpilogue::kNone));
   return absl::OkStatus();
 }
@@ -209,25 +180,31 @@ absl::Status DeviceLinear::PlanWeightGradient(PlannedLinear* layer) {
   if (!product.has_value()) return absl::OkStatus();
   product->terms = args.x.rows;
   product->transpose_a = true;
-  if (!args.db.empty()) {
-    ASSIGN_OR_RETURN(layer->weight_gradient, Plan(*product, ProductEpilogue::kColumnSums));
-    layer->sums_columns = layer->weight_gradient != nullptr;
-    if (layer->sums_columns) return absl::OkStatus();
+  if (!products_->has_library() || !ForLibrary(*product)) return absl::OkStatus();
+  layer->piece = WeightGradientPiece(*product);
+  if (layer->piece < product->samples()) {
+    product->piece = layer->piece;
+    product->c_stride = product->cols;
+    // c is dw, or scratch memory where each product begins at the end of the one before it.
+    const int64_t bytes = args.dw.size() * static_cast<int64_t>(sizeof(float));
+    while (bytes % product->c_alignment != 0) product->c_alignment /= 2;
   }
   ASSIGN_OR_RETURN(layer->weight_gradient, Plan(*product, ProductEpilogue::kNone));
+  layer->dw_rows = product->rows;
+  layer->dw_cols = product->cols;
   return absl::OkStatus();
 }
 
 // Reserves scratch memory in advance, so that no step allocates.
-absl::Status DeviceLinear::ReserveScratch(const LinearSpec& spec) {
-  const LinearGradArgs& args = spec.args;
+absl::Status DeviceLinear::ReserveScratch(const PlannedLinear& layer) {
+  const LinearGradArgs& args = layer.spec.args;
   const int64_t n = args.x.rows, in = args.w.rows, out = args.w.cols;
   const bool trains = !args.dy.empty();
   const int64_t floats =
       std::max(Is16Bit(args.y) ? n * out : 0, trains ? ColumnSumPartials(n, out) : 0);
   return transfers_.ReserveScratch(
       std::max(floats * static_cast<int64_t>(sizeof(float)),
-               trains ? products_->WeightGradientWorkspace(n, in, out) : 0));
+               trains ? Products::WeightGradientWorkspace(n, in, out, layer.piece) : 0));
 }
 
 void DeviceLinear::Forward(PreparedLinear* layer, const Tensor& x, const Tensor& w,
@@ -245,16 +222,14 @@ void DeviceLinear::Forward(PreparedLinear* layer, const Tensor& x, const Tensor&
   if (!planned.forward_is_whole && Is16Bit(y)) {
     sums = Values(transfers_.Scratch<float>(y.size()), y.rows, y.cols, y.cols);
   }
-  const float* const added = bias.empty() ? nullptr : F32Data(bias);
   ProductBuffers buffers;
   buffers.a = x.data;
   buffers.b = w.data;
   buffers.c = sums.data;
-  buffers.bias = added;
-  buffers.mask = planned.mask;
+  buffers.bias = bias.data;
   Run(planned.forward.get(), y.rows, buffers);
   if (planned.forward_is_whole) return;
-  BiasActivate(transfers_.stream(), sums, added, spec.args.activation, ValuesOf(y));
+  BiasActivate(transfers_.stream(), sums, BiasOf(bias), spec.args.activation, ValuesOf(y));
 }
 
 void DeviceLinear::Backward(PreparedLinear* layer, const LinearGradArgs& args) {
@@ -272,34 +247,31 @@ void DeviceLinear::Backward(PreparedLinear* layer, const LinearGradArgs& args) {
   CheckIsPrepared("dw", args.dw, prepared.dw);
   CheckIsPrepared("db", args.db, prepared.db);
   CHECK(args.activation == prepared.activation);
-  if (args.activation != Activation::kLinear && !planned.gradient_passed_relu) {
-    ActivateGrad(transfers_.stream(), args.activation, ConstValuesOf(args.y),
-                 ConstValuesOf(args.dy), ValuesOf(args.dy), /*add=*/false);
-  }
-  if (!args.db.empty() && !planned.sums_columns) ColumnSum(args.dy, args.db);
+  ActivationAndBiasGradient(args);
   if (planned.input_gradient != nullptr) {
     ProductBuffers buffers;
     buffers.a = args.dy.data;
     buffers.b = args.w.data;
     buffers.c = args.dx.tensor.data;
     buffers.add = args.dx.add;
-    buffers.mask = planned.input_mask;
     Run(planned.input_gradient.get(), n, buffers);
   } else if (args.dx.wanted()) {
     InputGradient(args);
   }
-  if (planned.weight_gradient == nullptr) return WeightGradient(args);
-  ProductBuffers buffers;
-  buffers.a = args.x.data;
-  buffers.b = args.dy.data;
-  buffers.c = args.dw.data;
-  if (planned.sums_columns) buffers.sums = F32Data(args.db);
-  Run(planned.weight_gradient.get(), n, buffers);
+  if (planned.weight_gradient == nullptr) return WeightGradient(planned.piece, args);
+  PlannedWeightGradient(planned, args);
 }
 
-void DeviceLinear::ColumnSum(const Tensor& x, const Tensor& sums) {
-  satrap::ColumnSum(transfers_.stream(), ConstValuesOf(x),
-                    transfers_.Scratch<float>(ColumnSumPartials(x.rows, x.cols)), F32Data(sums));
+// From here on dy is the gradient before the activation. db, dw and dx are all computed from it.
+void DeviceLinear::ActivationAndBiasGradient(const LinearGradArgs& args) {
+  if (args.activation != Activation::kLinear) {
+    ActivateGrad(transfers_.stream(), args.activation, ConstValuesOf(args.y),
+                 ConstValuesOf(args.dy), ValuesOf(args.dy), /*add=*/false);
+  }
+  if (args.db.empty()) return;
+  ColumnSum(transfers_.stream(), ConstValuesOf(args.dy),
+            transfers_.Scratch<float>(ColumnSumPartials(args.dy.rows, args.dy.cols)),
+            F32Data(args.db));
 }
 
 void DeviceLinear::InputGradient(const LinearGradArgs& args) {
@@ -307,11 +279,27 @@ void DeviceLinear::InputGradient(const LinearGradArgs& args) {
                            ValuesOf(args.dx.tensor), args.dx.add);
 }
 
-void DeviceLinear::WeightGradient(const LinearGradArgs& args) {
-  const int64_t workspace =
-      products_->WeightGradientWorkspace(args.dy.rows, args.w.rows, args.w.cols);
-  products_->WeightGradient(transfers_.stream(), ConstValuesOf(args.x), ConstValuesOf(args.dy),
-                            F32Matrix(args.dw), transfers_.Scratch<uint8_t>(workspace));
+void DeviceLinear::WeightGradient(int64_t piece, const LinearGradArgs& args) {
+  const Matrix<float> dw = F32Matrix(args.dw);
+  const int64_t bytes =
+      Products::WeightGradientWorkspace(args.dy.rows, dw.rows, dw.cols, piece);
+  products_->WeightGradient(transfers_.stream(), ConstValuesOf(args.x), ConstValuesOf(args.dy), dw,
+                            piece, transfers_.Scratch<uint8_t>(bytes));
+}
+
+void DeviceLinear::PlannedWeightGradient(const PlannedLinear& layer, const LinearGradArgs& args) {
+  const int64_t n = args.dy.rows;
+  const Matrix<float> dw = {F32Data(args.dw), layer.dw_rows, layer.dw_cols, args.dw.stride};
+  ProductBuffers buffers;
+  buffers.a = args.x.data;
+  buffers.b = args.dy.data;
+  buffers.c = dw.data;
+  if (n <= layer.piece) return Run(layer.weight_gradient.get(), n, buffers);
+  const int64_t pieces = (n + layer.piece - 1) / layer.piece;
+  auto* const products = transfers_.Scratch<float>(pieces * dw.rows * dw.cols);
+  buffers.c = products;
+  Run(layer.weight_gradient.get(), n, buffers);
+  AddPieces(transfers_.stream(), products, pieces, dw);
 }
 
 }  // namespace satrap

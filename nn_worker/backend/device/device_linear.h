@@ -6,11 +6,13 @@
 //   forward           asks for bias and ReLU within the product. In 16 bits, if the plan has
 //                     neither, sums are written to f32 scratch memory, so that the result is
 //                     rounded once
-//   input gradient    asks for the previous layer's ReLU, if that layer's product writes the mask
-//   weight gradient   asks for the bias gradient
+//   input gradient    the bare product
+//   weight gradient   the products of pieces of the samples (WeightGradientPiece), in scratch
+//                     memory, which a kernel adds in order
 //
 // The library may grant or refuse each of these requests separately. Our own kernel grants none of
-// them. A plan works for all numbers of samples.
+// them. A plan works for all numbers of samples. The gradients of the activation and of the bias
+// are always our own kernels': within a product they take a library longer.
 //
 // Thread-compatible.
 
@@ -48,19 +50,19 @@ class DeviceLinear {
 
  private:
   absl::Status PlanForward(PlannedLinear* layer);
-  absl::Status PlanInputGradient(PlannedLinear* layer, PlannedLinear* input_relu);
+  absl::Status PlanInputGradient(PlannedLinear* layer);
   absl::Status PlanWeightGradient(PlannedLinear* layer);
-  // Makes the forward product of a layer write the mask of its ReLU. False if no plan does that.
-  absl::StatusOr<bool> PlanMask(PlannedLinear* layer);
   absl::StatusOr<std::unique_ptr<ProductPlan>> Plan(ProductSpec product, ProductEpilogue epilogue);
-  absl::Status ReserveScratch(const LinearSpec& spec);
+  absl::Status ReserveScratch(const PlannedLinear& layer);
 
   void Run(ProductPlan* plan, int64_t samples, const ProductBuffers& buffers) {
     plan->Run(transfers_.stream(), samples, buffers, workspace_);
   }
-  void ColumnSum(const Tensor& x, const Tensor& sums);
+  // Replaces dy by the gradient before the activation, and computes db.
+  void ActivationAndBiasGradient(const LinearGradArgs& args);
   void InputGradient(const LinearGradArgs& args);
-  void WeightGradient(const LinearGradArgs& args);
+  void WeightGradient(int64_t piece, const LinearGradArgs& args);
+  void PlannedWeightGradient(const PlannedLinear& layer, const LinearGradArgs& args);
 
   const std::unique_ptr<Products> products_;
   DeviceTransfers& transfers_;

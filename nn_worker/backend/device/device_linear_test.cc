@@ -87,7 +87,7 @@ constexpr int64_t kMost = 20, kIn = 16, kHidden = 24, kOut = 9;
 // Two layers: the first has a ReLU, and the second is the last to read its output.
 struct Tower {
   Tower(Backend* backend, DType dtype) : backend(backend) {
-    first.bias = New(backend, DType::kF32, 1, kHidden);
+    first.bias = New(backend, dtype, 1, kHidden);
     first.args = {New(backend, dtype, kMost, kIn),
                   New(backend, dtype, kIn, kHidden),
                   Activation::kRelu,
@@ -96,7 +96,7 @@ struct Tower {
                   {New(backend, dtype, kMost, kIn), false},
                   AllocateTensor(backend, DType::kF32, kIn, kHidden).value(),
                   New(backend, DType::kF32, 1, kHidden)};
-    second.bias = New(backend, DType::kF32, 1, kOut);
+    second.bias = New(backend, dtype, 1, kOut);
     second.args = {first.args.y,
                    New(backend, dtype, kHidden, kOut),
                    Activation::kLinear,
@@ -115,7 +115,6 @@ struct Tower {
     auto made = backend->PrepareLinear(first);
     CHECK_OK(made.status());
     before = *std::move(made);
-    second.input_relu = before.get();
     made = backend->PrepareLinear(second);
     CHECK_OK(made.status());
     after = *std::move(made);
@@ -174,10 +173,10 @@ std::vector<ProductEpilogue> EpiloguesOf(const std::vector<ProductSpec>& specs) 
   return epilogues;
 }
 
-std::vector<ProductEpilogue> RunBy(unsigned pattern) {
+std::vector<ProductEpilogue> RunBy(unsigned pattern, DType dtype) {
   PlannerLog log;
   const auto backend = NewPlannedHostBackend({}, RefusesPattern(pattern), &log);
-  Tower tower(backend.get(), DType::kF32);
+  Tower tower(backend.get(), dtype);
   tower.Prepare();
   tower.Step(kMost);
   backend->Sync();
@@ -188,19 +187,87 @@ std::vector<ProductEpilogue> RunBy(unsigned pattern) {
 // gradients of the second layer, and then of the first.
 TEST(DeviceLinearTest, FusesWhatTheLibraryTakes) {
   using E = ProductEpilogue;
-  EXPECT_THAT(RunBy(0), ElementsAre(E::kBiasReluMask, E::kBias, E::kReluGrad, E::kColumnSums,
-                                    E::kNone, E::kColumnSums));
-  // The mask needs two epilogues: one writes it, and the other reads it. If the library refuses one
-  // of them, the other is not used either.
-  for (const E half : {E::kBiasReluMask, E::kReluGrad}) {
-    EXPECT_THAT(RunBy(BitOf(half)), ElementsAre(E::kBiasRelu, E::kBias, E::kNone, E::kColumnSums,
-                                                E::kNone, E::kColumnSums));
+  for (const DType dtype : {DType::kF32, DType::kBF16}) {
+    EXPECT_THAT(RunBy(0, dtype),
+                ElementsAre(E::kBiasRelu, E::kBias, E::kNone, E::kNone, E::kNone, E::kNone));
+    EXPECT_THAT(RunBy(BitOf(E::kBiasRelu), dtype),
+                ElementsAre(E::kNone, E::kBias, E::kNone, E::kNone, E::kNone, E::kNone));
+    EXPECT_THAT(RunBy(kEpiloguePatterns - 1 - BitOf(E::kNone), dtype),
+                ElementsAre(E::kNone, E::kNone, E::kNone, E::kNone, E::kNone, E::kNone));
+    EXPECT_THAT(RunBy(kEpiloguePatterns - 1, dtype), IsEmpty());
   }
-  EXPECT_THAT(RunBy(BitOf(E::kBiasRelu)), ElementsAre(E::kBiasReluMask, E::kBias, E::kReluGrad,
-                                                      E::kColumnSums, E::kNone, E::kColumnSums));
-  EXPECT_THAT(RunBy(kEpiloguePatterns - 1 - BitOf(E::kNone)),
-              ElementsAre(E::kNone, E::kNone, E::kNone, E::kNone, E::kNone, E::kNone));
-  EXPECT_THAT(RunBy(kEpiloguePatterns - 1), IsEmpty());
+}
+
+// One layer whose weight gradient is summed in four pieces of 256 samples.
+constexpr int64_t kPieces = 4, kManySamples = kPieces * kLeastPiece;
+
+LinearSpec LayerOfPieces(Backend* backend, DType dtype) {
+  LinearSpec spec;
+  spec.args = {New(backend, dtype, kManySamples, 24),
+               New(backend, dtype, 24, 16),
+               Activation::kLinear,
+               New(backend, dtype, kManySamples, 16),
+               New(backend, dtype, kManySamples, 16),
+               {},
+               AllocateTensor(backend, DType::kF32, 24, 16).value(),
+               New(backend, DType::kF32, 1, 16)};
+  Randomise(backend, spec.args.x, 1);
+  Randomise(backend, spec.args.dy, 2);
+  return spec;
+}
+
+std::vector<float> WeightGradientOf(Backend* backend, PreparedLinear* layer, LinearGradArgs args,
+                                    int64_t begin, int64_t samples) {
+  args.x = args.x.Rows(begin, samples);
+  args.y = args.y.Rows(begin, samples);
+  args.dy = args.dy.Rows(begin, samples);
+  if (layer == nullptr) {
+    backend->LinearGrad(args);
+  } else {
+    backend->LinearBackward(layer, args);
+  }
+  return ValuesOf(backend, args.dw);
+}
+
+// Full parts, and smaller ones that end within a piece, with one sample of a piece and with a whole
+// piece.
+TEST(DeviceLinearTest, AWeightGradientIsTheSumOfItsPiecesInOrder) {
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    PlannerLog log;
+    const auto backend = NewPlannedHostBackend({}, {}, &log);
+    const LinearSpec spec = LayerOfPieces(backend.get(), dtype);
+    auto layer = backend->PrepareLinear(spec);
+    CHECK_OK(layer.status());
+    EXPECT_EQ(log.prepared.back().piece, kLeastPiece);
+    for (const int64_t samples : {kManySamples, int64_t{700}, kLeastPiece + 1, kLeastPiece,
+                                  int64_t{40}, int64_t{1}}) {
+      std::vector<float> want(24 * 16, 0);
+      for (int64_t begin = 0; begin < samples; begin += kLeastPiece) {
+        const std::vector<float> piece =
+            WeightGradientOf(backend.get(), nullptr, spec.args, begin,
+                             std::min(kLeastPiece, samples - begin));
+        for (size_t i = 0; i < want.size(); ++i) want[i] += piece[i];
+      }
+      EXPECT_EQ(WeightGradientOf(backend.get(), layer->get(), spec.args, 0, samples), want)
+          << samples;
+    }
+  }
+}
+
+// Without a library the pieces have kProductPiece samples, which is all of them here.
+TEST(DeviceLinearTest, OwnKernelsSumThePiecesThatALibraryRefuses) {
+  const auto refuses = NewPlannedHostBackend({}, RefusesPattern(kEpiloguePatterns - 1));
+  const auto takes = NewPlannedHostBackend({});
+  const auto kernels = NewHostDeviceBackend({});
+  std::vector<std::vector<float>> got;
+  for (Backend* const backend : {refuses.get(), takes.get(), kernels.get()}) {
+    const LinearSpec spec = LayerOfPieces(backend, DType::kF32);
+    auto layer = backend->PrepareLinear(spec);
+    CHECK_OK(layer.status());
+    got.push_back(WeightGradientOf(backend, layer->get(), spec.args, 0, 700));
+  }
+  EXPECT_EQ(got[0], got[1]);
+  EXPECT_NE(got[0], got[2]);
 }
 
 TEST(DeviceLinearTest, OwnKernelsMakeWhatIsNotForALibrary) {
@@ -318,6 +385,22 @@ TEST(DeviceLinearTest, StepsAllocateNothing) {
     const int prepared = allocations;
     tower.Step(kMost);
     tower.Step(3);
+    EXPECT_EQ(allocations, prepared) << pattern;
+    (*backend)->Sync();
+  }
+}
+
+TEST(DeviceLinearTest, PiecesAllocateNothingInAStep) {
+  for (const unsigned pattern : {0u, kEpiloguePatterns - 1}) {
+    int allocations = 0;
+    auto backend = NewDeviceBackend(std::make_unique<CountingDevice>(&allocations),
+                                    NewLibraryProducts(NewKernelPlanner(RefusesPattern(pattern))));
+    CHECK_OK(backend.status());
+    const LinearSpec spec = LayerOfPieces(backend->get(), DType::kBF16);
+    auto layer = (*backend)->PrepareLinear(spec);
+    CHECK_OK(layer.status());
+    const int prepared = allocations;
+    (*backend)->LinearBackward(layer->get(), spec.args);
     EXPECT_EQ(allocations, prepared) << pattern;
     (*backend)->Sync();
   }

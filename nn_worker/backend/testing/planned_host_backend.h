@@ -18,7 +18,7 @@ std::unique_ptr<Backend> NewPlannedHostBackend(const HostDeviceOptions& options,
 
 // Returns a function that refuses epilogue e (ProductEpilogue) if bit e of `pattern` is set, and
 // results of 16 bits if bit kNumEpilogues is set. It refuses with NOT_FOUND, as a library does.
-inline constexpr unsigned kNumEpilogues = 6;
+inline constexpr unsigned kNumEpilogues = 3;
 inline constexpr unsigned kEpiloguePatterns = 1u << kNumEpilogues;
 inline constexpr unsigned kRefusalPatterns = kEpiloguePatterns << 1;
 Refusal RefusesPattern(unsigned pattern);

@@ -8,14 +8,13 @@
 namespace satrap {
 namespace {
 
-SATRAP_KERNEL void BiasActivateKernel(ConstValues x, const float* bias, Activation activation,
+SATRAP_KERNEL void BiasActivateKernel(ConstValues x, ConstValues bias, Activation activation,
                                       Values y) {
   ForEachGroup(y.rows, GroupsOf(y.cols), [&](int64_t r, int64_t g) {
     const int64_t c = g * kGroup;
     Group values = LoadGroup(x, r, c);
-    if (bias != nullptr) {
-      // A bias may begin anywhere in memory, so it is not assumed to be aligned.
-      const Group added = LoadGroup(bias + c, y.cols - c, /*aligned=*/false);
+    if (bias.data != nullptr) {
+      const Group added = LoadGroup(bias, 0, c);
       for (int i = 0; i < kGroup; ++i) values.lane[i] += added.lane[i];
     }
     for (int i = 0; i < kGroup; ++i) values.lane[i] = Activated(activation, values.lane[i]);
@@ -38,7 +37,7 @@ SATRAP_KERNEL void ActivateGradKernel(Activation activation, ConstValues y, Cons
 
 }  // namespace
 
-void BiasActivate(DeviceStream* stream, ConstValues x, const float* bias, Activation activation,
+void BiasActivate(DeviceStream* stream, ConstValues x, ConstValues bias, Activation activation,
                   Values y) {
   if (y.rows == 0 || y.cols == 0) return;
   const ElementwiseShape shape = ShapeOf(y.rows, GroupsOf(y.cols));

@@ -9,8 +9,8 @@
 
 namespace satrap {
 
-// y = f(x + bias). y may be x. bias: [cols], or null for no bias
-void BiasActivate(DeviceStream* stream, ConstValues x, const float* bias, Activation activation,
+// y = f(x + bias). y may be x. bias: (1, cols), or without data for no bias
+void BiasActivate(DeviceStream* stream, ConstValues x, ConstValues bias, Activation activation,
                   Values y);
 // dx = dy f'(x), from y = f(x); with `add`, dx += dy f'(x). dx may be dy.
 void ActivateGrad(DeviceStream* stream, Activation activation, ConstValues y, ConstValues dy,

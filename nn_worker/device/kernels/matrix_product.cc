@@ -2,7 +2,7 @@
 
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/activation_function.h"
-#include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/add_pieces.h"
 #include "nn_worker/device/kernels/value_access.h"
 
 namespace satrap {
@@ -85,26 +85,12 @@ SATRAP_KERNEL void ProductKernel(MatrixProduct product, int64_t piece_terms, flo
             partials[(piece * c.rows + row) * c.cols + col] = sums[i][j];
             continue;
           }
-          const float biased = sums[i][j] + (product.bias == nullptr ? 0 : product.bias[col]);
+          const float biased = sums[i][j] + (product.bias.data == nullptr ? 0 : LoadValue(product.bias, 0, col));
           PutValue(c, row, col, Activated(product.activation, biased), product.add);
         }
       }
     }
   }
-}
-
-// Computes c as the sum of the pieces, in order.
-SATRAP_KERNEL void AddPiecesKernel(const float* partials, int64_t pieces, int64_t count, float* c,
-                                   bool aligned) {
-  ForEachGroup(1, GroupsOf(count), [&](int64_t, int64_t g) {
-    const int64_t at = g * kGroup, left = count - at;
-    Group sum = {};
-    for (int64_t piece = 0; piece < pieces; ++piece) {
-      const Group values = LoadGroup(partials + piece * count + at, left, aligned);
-      for (int i = 0; i < kGroup; ++i) sum.lane[i] += values.lane[i];
-    }
-    StoreGroup(c + at, sum, left, aligned);
-  });
 }
 
 template <typename T>
@@ -134,16 +120,14 @@ void Multiply(DeviceStream* stream, const MatrixProduct& product) {
   Start(stream, product, 1, product.k > 0 ? product.k : 1, nullptr);
 }
 
-void MultiplyInPieces(DeviceStream* stream, const MatrixProduct& product, float* partials) {
+void MultiplyInPieces(DeviceStream* stream, const MatrixProduct& product, float* partials,
+                      int64_t piece) {
   const int64_t count = product.c.rows * product.c.cols;
   if (count == 0) return;
-  if (product.k <= kProductPiece) return Multiply(stream, product);
-  const int64_t pieces = (product.k + kProductPiece - 1) / kProductPiece;
-  Start(stream, product, pieces, kProductPiece, partials);
-  const ElementwiseShape shape = ShapeOf(1, GroupsOf(count));
-  auto* const c = static_cast<float*>(product.c.data);
-  const bool aligned = RowsAligned(MatrixOf(c, 1, count), 16) && count % kGroup == 0;
-  Launch<AddPiecesKernel>(stream, shape.grid, shape.block, 0, partials, pieces, count, c, aligned);
+  if (product.k <= piece) return Multiply(stream, product);
+  const int64_t pieces = (product.k + piece - 1) / piece;
+  Start(stream, product, pieces, piece, partials);
+  AddPieces(stream, partials, pieces, {static_cast<float*>(product.c.data), 1, count, count});
 }
 
 }  // namespace satrap

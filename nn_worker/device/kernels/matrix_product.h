@@ -3,8 +3,8 @@
 // dimensions), and for all products on the host's device.
 //
 // Factors and results may have 16 bits. Every output is a sum in f32 in the order of k, rounded
-// once. A product over very many terms can be divided into pieces of kProductPiece, which are added
-// in order; the order of a sum then depends only on the number of terms.
+// once. A product over very many terms can be divided into pieces, which are added in order; the
+// order of a sum then depends only on the number of terms and the length of a piece.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_MATRIX_PRODUCT_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_MATRIX_PRODUCT_H_
@@ -32,8 +32,8 @@ struct MatrixProduct {
   Factor a;  // (c.rows, k)
   Factor b;  // (k, c.cols)
   Values c;
-  int64_t k;                    // 0: every sum is 0
-  const float* bias = nullptr;  // [c.cols], or none
+  int64_t k;              // 0: every sum is 0
+  ConstValues bias = {};  // (1, c.cols), or without data for none
   Activation activation = Activation::kLinear;
   bool add = false;
 };
@@ -41,16 +41,19 @@ struct MatrixProduct {
 inline constexpr int64_t kProductPiece = 1024;
 
 // The number of values of `partials` that MultiplyInPieces needs.
-inline int64_t ProductPartials(int64_t rows, int64_t cols, int64_t k) {
-  return k <= kProductPiece ? 0 : (k + kProductPiece - 1) / kProductPiece * rows * cols;
+inline int64_t ProductPartials(int64_t rows, int64_t cols, int64_t k,
+                               int64_t piece = kProductPiece) {
+  return k <= piece ? 0 : (k + piece - 1) / piece * rows * cols;
 }
 
 // c = activation(a b + bias) or, with `add`, c += activation(a b + bias).
 void Multiply(DeviceStream* stream, const MatrixProduct& product);
 // As Multiply, but with k divided into pieces, so that the whole card is used even if c is small
 // and k is large. REQUIRES: no bias, activation or add; c is f32, without gaps
-//   partials: [ProductPartials(c.rows, c.cols, k)], overwritten
-void MultiplyInPieces(DeviceStream* stream, const MatrixProduct& product, float* partials);
+//   piece: the number of terms of a piece, of which the last may have fewer; >= 1
+//   partials: [ProductPartials(c.rows, c.cols, k, piece)], overwritten
+void MultiplyInPieces(DeviceStream* stream, const MatrixProduct& product, float* partials,
+                      int64_t piece = kProductPiece);
 
 }  // namespace satrap
 

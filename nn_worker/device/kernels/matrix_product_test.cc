@@ -82,7 +82,7 @@ TEST_P(KernelTest, BiasActivationAndAddComeAfterTheSum) {
   MatrixProduct product = {FactorOf(MatrixOf(x, 2, 2)), FactorOf(MatrixOf(x, 2, 2)),
                            MatrixOf(c, 2, 2), 2};
   // The matrix at x, multiplied by itself, is {7, -6, -9, 22}.
-  product.bias = bias;
+  product.bias = MatrixOf(bias, 1, 2);
   product.activation = Activation::kRelu;
   Multiply(device_.stream(), product);
   EXPECT_EQ(device_.Get(c, 4), (std::vector<float>{8, 0, 0, 2}));
