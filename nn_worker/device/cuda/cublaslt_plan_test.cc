@@ -98,11 +98,25 @@ class CublasLtPlanTest : public testing::TestWithParam<ProductPrecision> {
     return std::vector<float>(pinned, pinned + count);
   }
 
+  // Values of 16 bits.
+  std::vector<float> GetHalves(const void* device, int64_t count) {
+    memory_.push_back(device_->AllocatePinned(count * 2).value());
+    const auto* const pinned = static_cast<const uint16_t*>(memory_.back()->data());
+    stream_->CopyOut(device, memory_.back()->data(), count * 2);
+    Finish();
+    std::vector<float> values;
+    for (int64_t i = 0; i < count; ++i) {
+      values.push_back(GetParam() == ProductPrecision::kBf16 ? F32FromBf16(pinned[i])
+                                                             : F32FromF16(pinned[i]));
+    }
+    return values;
+  }
+
   std::unique_ptr<Device> device_;
   std::vector<std::unique_ptr<Memory>> memory_;
   std::unique_ptr<DeviceStream> stream_;
   std::unique_ptr<Event> event_;
-  std::unique_ptr<ProductPlanner> planner_;
+  std::unique_ptr<CublasLtPlanner> planner_;
   void* workspace_ = nullptr;
 };
 
@@ -217,7 +231,7 @@ TEST_P(CublasLtPlanTest, BiasAndReluAreFusedWhereTheLibraryCan) {
     ProductBuffers buffers;
     buffers.a = Put(a, GetParam());
     buffers.b = Put(b, GetParam());
-    buffers.bias = static_cast<const float*>(Put(bias, ProductPrecision::kF32));
+    buffers.bias = Put(bias, ProductPrecision::kF32);
     buffers.c = Room(64 * 32 * 4);
     auto plan = planner_->Prepare(spec);
     if (plan.status().code() == absl::StatusCode::kNotFound) GTEST_SKIP() << plan.status();
@@ -232,53 +246,87 @@ TEST_P(CublasLtPlanTest, BiasAndReluAreFusedWhereTheLibraryCan) {
   }
 }
 
-TEST_P(CublasLtPlanTest, AWeightGradientGivesTheBiasGradientWhereTheLibraryCan) {
-  ProductSpec spec = Square(24, 32, 500, GetParam());
-  spec.transpose_a = true;
-  spec.a_stride = 24;
-  spec.epilogue = ProductEpilogue::kColumnSums;
-  const auto x = Random(500 * 24, 1, GetParam()), dz = Random(500 * 32, 2, GetParam());
-  ProductBuffers buffers;
-  buffers.a = Put(x, GetParam());
-  buffers.b = Put(dz, GetParam());
-  buffers.c = Room(24 * 32 * 4);
-  buffers.sums = static_cast<float*>(Room(32 * 4));
-  auto plan = planner_->Prepare(spec);
-  if (plan.status().code() == absl::StatusCode::kNotFound) GTEST_SKIP() << plan.status();
-  ASSERT_TRUE(plan.ok()) << plan.status();
-  (*plan)->Run(stream_.get(), 300, buffers, workspace_);
-  const auto sums = Get(buffers.sums, 32);
-  for (int64_t j = 0; j < 32; ++j) {
-    double expected = 0;
-    for (int64_t i = 0; i < 300; ++i) expected += dz[i * 32 + j];
-    EXPECT_NEAR(sums[j], expected, Tolerance(GetParam(), 300));
+// The sizes of a layer, with results of 16 bits in 16 bits: a bias has the type of the result, and
+// the sum is rounded once.
+TEST_P(CublasLtPlanTest, ALayerEndsWithABiasOfItsResultsType) {
+  const bool f32 = GetParam() == ProductPrecision::kF32 || GetParam() == ProductPrecision::kTf32;
+  for (const ProductEpilogue epilogue : {ProductEpilogue::kBias, ProductEpilogue::kBiasRelu}) {
+    ProductSpec spec = Square(300, 64, 48, GetParam());
+    spec.epilogue = epilogue;
+    spec.f32_output = f32;
+    const auto a = Random(300 * 48, 1, GetParam()), b = Random(48 * 64, 2, GetParam());
+    const auto bias = Random(64, 3, GetParam());
+    ProductBuffers buffers;
+    buffers.a = Put(a, GetParam());
+    buffers.b = Put(b, GetParam());
+    buffers.bias = Put(bias, GetParam());
+    buffers.c = Room(300 * 64 * 4);
+    auto plan = planner_->Prepare(spec);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    for (const int64_t samples : {300, 299, 1}) {
+      (*plan)->Run(stream_.get(), samples, buffers, workspace_);
+      const auto c = f32 ? Get(buffers.c, 300 * 64) : GetHalves(buffers.c, 300 * 64);
+      for (int64_t i = 0; i < samples * 64; ++i) {
+        double expected = SumAt(spec, 48, a, b, i / 64, i % 64) + bias[i % 64];
+        if (epilogue == ProductEpilogue::kBiasRelu) expected = std::max(expected, 0.0);
+        const double rounding = f32 ? 0 : std::abs(expected) * 0x1p-8;
+        ASSERT_NEAR(c[i], expected, Tolerance(GetParam(), 48) + rounding) << samples << " " << i;
+      }
+    }
   }
-  EXPECT_NEAR(Get(buffers.c, 1)[0], SumAt(spec, 300, x, dz, 0, 0), Tolerance(GetParam(), 300));
 }
 
-TEST_P(CublasLtPlanTest, AMaskTellsTheGradientWhereReluWasPositive) {
-  ProductSpec spec = Square(64, 128, 16, GetParam());
-  spec.epilogue = ProductEpilogue::kBiasReluMask;
-  ProductBuffers buffers;
-  buffers.a = Put(Random(64 * 16, 1, GetParam()), GetParam());
-  buffers.b = Put(Random(16 * 128, 2, GetParam()), GetParam());
-  buffers.bias = static_cast<const float*>(Put(std::vector<float>(128, 0), ProductPrecision::kF32));
-  buffers.mask = Room(64 * MaskStride(128) / 8);
-  buffers.c = Room(64 * 128 * 4);
-  auto forward = planner_->Prepare(spec);
-  spec.epilogue = ProductEpilogue::kReluGrad;
-  auto backward = planner_->Prepare(spec);
-  for (const auto* plan : {&forward, &backward}) {
-    if (plan->status().code() == absl::StatusCode::kNotFound) GTEST_SKIP() << plan->status();
-    ASSERT_TRUE(plan->ok()) << plan->status();
+// A weight gradient in pieces of 96 samples: 5 and a last one of 20. c has the product of each
+// piece, and what lies behind is kept.
+TEST_P(CublasLtPlanTest, AWeightGradientHasAProductForEachPiece) {
+  ProductSpec spec = Square(24, 32, 500, GetParam());
+  spec.transpose_a = true;
+  spec.a_stride = 32;
+  spec.b_stride = 40;
+  spec.piece = 96;
+  const auto x = Random(500 * 32, 1, GetParam()), dz = Random(500 * 40, 2, GetParam());
+  auto plan = planner_->Prepare(spec);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (const int64_t samples : {500, 480, 200, 97, 96, 20, 1}) {
+    ProductBuffers buffers;
+    buffers.a = Put(x, GetParam());
+    buffers.b = Put(dz, GetParam());
+    constexpr int64_t kSize = 24 * 32, kPieces = 7;
+    buffers.c = Put(std::vector<float>(kPieces * kSize, 7), ProductPrecision::kF32);
+    (*plan)->Run(stream_.get(), samples, buffers, workspace_);
+    const auto c = Get(buffers.c, kPieces * kSize);
+    for (int64_t piece = 0; piece < kPieces; ++piece) {
+      const int64_t begin = piece * spec.piece, terms = std::min(samples - begin, spec.piece);
+      for (int64_t i = 0; i < kSize; ++i) {
+        double expected = terms > 0 ? 0 : 7;
+        for (int64_t t = begin; t < begin + terms; ++t) {
+          expected += static_cast<double>(x[t * 32 + i / 32]) * dz[t * 40 + i % 32];
+        }
+        ASSERT_NEAR(c[piece * kSize + i], expected, Tolerance(GetParam(), 96))
+            << samples << " " << piece << " " << i;
+      }
+    }
   }
-  (*forward)->Run(stream_.get(), 64, buffers, workspace_);
-  const auto y = Get(buffers.c, 64 * 128);
-  // The mask must let the same elements pass in another product.
-  buffers.a = Put(Random(64 * 16, 9, GetParam()), GetParam());
-  (*backward)->Run(stream_.get(), 64, buffers, workspace_);
-  const auto dx = Get(buffers.c, 64 * 128);
-  for (int64_t i = 0; i < 64 * 128; ++i) ASSERT_EQ(dx[i] == 0, y[i] == 0) << i;
+}
+
+// At the size of a network, where the heuristic offers many algorithms.
+TEST_P(CublasLtPlanTest, AMeasuredAlgorithmIsTakenFirst) {
+  ProductSpec spec = Square(400, 400, 16384, GetParam());
+  spec.transpose_a = true;
+  spec.a_stride = 400;
+  spec.piece = 1024;
+  auto all = planner_->PrepareAll(spec);
+  ASSERT_TRUE(all.ok()) << all.status();
+  const MeasuredAlgorithm entry = {
+      planner_->place(), GetParam(), ProductEpilogue::kNone, true, false, true, true, 8192, 400,
+      400,               all->back().algorithm};
+  const std::vector<MeasuredAlgorithm> table = {entry};
+  auto planner = NewCublasLtPlanner(0, kCublasLtLibrary, table);
+  ASSERT_TRUE(planner.ok()) << planner.status();
+  auto again = (*planner)->PrepareAll(spec);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->front().algorithm, all->back().algorithm);
+  EXPECT_EQ(again->size(), all->size());
 }
 
 std::string NameOfPrecision(const testing::TestParamInfo<ProductPrecision>& info) {

@@ -4,8 +4,8 @@
 
 namespace satrap {
 
-absl::StatusOr<std::unique_ptr<ProductPlanner>> NewCublasLtPlanner(int /*card*/,
-                                                                   const std::string& /*library*/) {
+absl::StatusOr<std::unique_ptr<CublasLtPlanner>> NewCublasLtPlanner(
+    int /*card*/, const std::string& /*library*/, absl::Span<const MeasuredAlgorithm> /*table*/) {
   return absl::UnimplementedError(
       "cannot train on a GPU: this program was built without CUDA; run ./setup cuda, and build it "
       "again");
