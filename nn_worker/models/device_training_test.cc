@@ -28,16 +28,13 @@ INSTANTIATE_TEST_SUITE_P(HostDevice, DeviceTraining,
 INSTANTIATE_TEST_SUITE_P(HostDeviceWithPlans, DeviceTraining,
                          testing::Values<DeviceFactory>([] { return NewPlannedHostBackend({}); }));
 
-// Linear layers with ReLU, one after another. "total" also reads the output of a ReLU, either after
-// "side" does or before.
-ModelConfig Towers(bool total_last) {
-  const std::string total = R"(layers { name: "total" inputs: "deep" sum {} })";
-  const std::string side =
-      R"(layers { name: "side" inputs: "deep" linear { units: 10 activation: RELU } })";
+// Linear layers with ReLU, one after another. "total" also reads the output of a ReLU.
+ModelConfig Towers() {
   return ModelOf(R"(
     layers { name: "all" inputs: "*.embedding" inputs: "numeric" concat {} }
-    layers { name: "deep" inputs: "all" mlp { units: 16 units: 12 } })" +
-                 (total_last ? side + total : total + side) + R"(
+    layers { name: "deep" inputs: "all" mlp { units: 16 units: 12 } }
+    layers { name: "side" inputs: "deep" linear { units: 10 activation: RELU } }
+    layers { name: "total" inputs: "deep" sum {} }
     layers { name: "top" inputs: "side" mlp { units: 8 output_units: 1 } }
     layers { name: "linear" inputs: "*.linear" sum {} }
     layers { name: "logit" inputs: "top" inputs: "total" inputs: "linear" add {} })");
@@ -48,7 +45,7 @@ std::vector<float> WeightsOf(const TrainingJob& job, unsigned pattern) {
 }
 
 TEST(DeviceTrainingTest, WhateverTheLibraryRefusesTheWeightsAreThoseOfOwnKernels) {
-  const TrainingJob job = {Towers(true), 3};
+  const TrainingJob job = {Towers(), 3};
   const auto kernels = Train(job, NewHostDeviceBackend({}).get()).weights;
   for (unsigned pattern = 0; pattern < kEpiloguePatterns; ++pattern) {
     ASSERT_EQ(WeightsOf(job, pattern), kernels) << pattern;
@@ -56,7 +53,7 @@ TEST(DeviceTrainingTest, WhateverTheLibraryRefusesTheWeightsAreThoseOfOwnKernels
 }
 
 TEST(DeviceTrainingTest, InSixteenBitsTheWeightsAreThoseOfOwnKernelsToo) {
-  const TrainingJob job = {Towers(true), 2, DType::kBF16};
+  const TrainingJob job = {Towers(), 2, DType::kBF16};
   const auto kernels = Train(job, NewHostDeviceBackend({}).get()).weights;
   for (unsigned pattern = 0; pattern < kRefusalPatterns; ++pattern) {
     ASSERT_EQ(WeightsOf(job, pattern), kernels) << pattern;
@@ -96,21 +93,10 @@ TEST(DeviceTrainingTest, AProfilerSeesWhatAStepDoes) {
                                          "optimizer", "end"));
 }
 
-// If the last reader that adds to a gradient is a product, this product also applies the gradient
-// of the ReLU that made the values. Readers that add earlier do not.
-TEST(DeviceTrainingTest, OnlyTheLastReaderTakesAGradientThroughItsRelu) {
-  for (const bool total_last : {true, false}) {
-    const TrainingJob job = {Towers(total_last), 40};
-    PlannerLog log;
-    const Trained trained = Train(job, NewPlannedHostBackend({}, {}, &log).get());
-    ExpectTheCpusWeights(trained, Train(job, NewCpuBackend(1).get()), 1e-3);
-    // In the backward pass the first layer of "deep" runs last.
-    EXPECT_EQ(std::count_if(log.prepared.begin(), log.prepared.end(),
-                            [](const ProductSpec& spec) {
-                              return spec.epilogue == ProductEpilogue::kReluGrad;
-                            }),
-              total_last ? 3 : 2);
-  }
+TEST(DeviceTrainingTest, PlannedTowersHaveTheCpusWeights) {
+  const TrainingJob job = {Towers(), 40};
+  const Trained trained = Train(job, NewPlannedHostBackend({}).get());
+  ExpectTheCpusWeights(trained, Train(job, NewCpuBackend(1).get()), 1e-3);
 }
 
 }  // namespace

@@ -266,6 +266,7 @@ def cuda_tests():
         "//nn_worker/collective:nccl_collective_test",
         "//nn_worker:nn_worker_cuda_test",
         "//nn_worker/backend/testing:cuda_conformance_test",
+        "//nn_worker/backend/benchmark:algorithm_table_cuda_test",
         "//nn_worker/backend/benchmark:kernel_benchmark_cuda_test",
         "//nn_worker/layer:cuda_layer_test",
         "//nn_worker/models:cuda_training_test",

@@ -10,14 +10,22 @@ namespace {
 
 constexpr int64_t kAlignment = 16;
 
+LayerProduct ProductOf(const ProductSpec& spec) {
+  if (spec.transpose_a) return LayerProduct::kWeightGradient;
+  return spec.transpose_b ? LayerProduct::kInputGradient : LayerProduct::kForward;
+}
+
 bool Matches(const MeasuredAlgorithm& entry, const AlgorithmPlace& place,
              const ProductSpec& spec) {
+  const LayerProduct product = ProductOf(spec);
+  // The dimensions of the weights: those of the spec's b in a forward product, of c in a weight
+  // gradient; b transposed in an input gradient.
+  const bool swapped = product == LayerProduct::kInputGradient;
+  const int64_t first = product == LayerProduct::kWeightGradient ? spec.rows : spec.terms;
   return entry.place.library == place.library && entry.place.capability == place.capability &&
          entry.place.multiprocessors == place.multiprocessors &&
-         entry.precision == spec.precision && entry.epilogue == spec.epilogue &&
-         entry.transpose_a == spec.transpose_a && entry.transpose_b == spec.transpose_b &&
-         entry.f32_output == spec.f32_output && entry.pieces == (spec.piece > 0) &&
-         entry.other == (spec.transpose_a ? spec.rows : spec.terms) && entry.cols == spec.cols;
+         entry.precision == spec.precision && entry.product == product &&
+         entry.in == (swapped ? spec.cols : first) && entry.out == (swapped ? first : spec.cols);
 }
 
 // How far apart two numbers of samples are: at least 1.
@@ -25,17 +33,15 @@ double Distance(int64_t a, int64_t b) {
   return static_cast<double>(std::max(a, b)) / static_cast<double>(std::min(a, b));
 }
 
-const char* PrecisionName(ProductPrecision precision) {
+const char* NameOf(ProductPrecision precision) {
   constexpr const char* kNames[] = {"kF32", "kTf32", "kBf16", "kF16"};
   return kNames[static_cast<int>(precision)];
 }
 
-const char* EpilogueName(ProductEpilogue epilogue) {
-  constexpr const char* kNames[] = {"kNone", "kBias", "kBiasRelu"};
-  return kNames[static_cast<int>(epilogue)];
+const char* NameOf(LayerProduct product) {
+  constexpr const char* kNames[] = {"kForward", "kInputGradient", "kWeightGradient"};
+  return kNames[static_cast<int>(product)];
 }
-
-const char* BoolName(bool value) { return value ? "true" : "false"; }
 
 }  // namespace
 
@@ -62,14 +68,40 @@ int PreferredAlgorithm(absl::Span<const AlgorithmConfig> offered,
   return found == offered.end() ? 0 : static_cast<int>(found - offered.begin());
 }
 
+std::string SourceBegin(const AlgorithmPlace& place, const std::string& card) {
+  return absl::StrCat(R"(// The output of algorithm_table_cuda (nn_worker/backend/benchmark).
+
+#include "nn_worker/device/cuda/algorithm_table.h"
+
+namespace satrap {
+namespace {
+
+using L = LayerProduct;
+using P = ProductPrecision;
+
+// )", card, R"(
+constexpr AlgorithmPlace kCard = {)", place.library, ", ", place.capability, ", ",
+                      place.multiprocessors, R"(};
+
+constexpr MeasuredAlgorithm kMeasured[] = {
+)");
+}
+
 std::string SourceOf(const MeasuredAlgorithm& entry) {
-  return absl::StrCat(
-      "    {{", entry.place.library, ", ", entry.place.capability, ", ",
-      entry.place.multiprocessors, "}, ProductPrecision::", PrecisionName(entry.precision),
-      ", ProductEpilogue::", EpilogueName(entry.epilogue), ",\n     ", BoolName(entry.transpose_a),
-      ", ", BoolName(entry.transpose_b), ", ", BoolName(entry.f32_output), ", ",
-      BoolName(entry.pieces), ", ", entry.samples, ", ", entry.other, ", ", entry.cols, ", {",
-      absl::StrJoin(entry.algorithm, ", "), "}},\n");
+  return absl::StrCat("    {kCard, P::", NameOf(entry.precision), ", L::", NameOf(entry.product),
+                      ", ", entry.samples, ", ", entry.in, ", ", entry.out, ", {",
+                      absl::StrJoin(entry.algorithm, ", "), "}},\n");
+}
+
+std::string SourceEnd() {
+  return R"(};
+
+}  // namespace
+
+absl::Span<const MeasuredAlgorithm> MeasuredAlgorithms() { return kMeasured; }
+
+}  // namespace satrap
+)";
 }
 
 }  // namespace satrap

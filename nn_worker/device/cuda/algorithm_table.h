@@ -29,25 +29,29 @@ struct AlgorithmPlace {
   int32_t multiprocessors = 0;  // of the card
 };
 
-// The fastest algorithm for a product whose matrices begin at multiples of 16 bytes.
+// The products of a layer, as at the top of product_spec.h.
+enum class LayerProduct { kForward, kInputGradient, kWeightGradient };
+
+// The fastest algorithm for a product of a layer whose weights are (in, out), with matrices that
+// begin at multiples of 16 bytes. A forward product was measured with a bias and a ReLU and with
+// results of the type of its factors, a weight gradient in its pieces (WeightGradientPiece).
 struct MeasuredAlgorithm {
   AlgorithmPlace place;
   ProductPrecision precision;
-  ProductEpilogue epilogue;
-  bool transpose_a, transpose_b, f32_output;
-  bool pieces;      // a weight gradient in pieces
+  LayerProduct product;
   int64_t samples;  // for which the product was planned
-  int64_t other;    // the rows of a weight gradient, the terms of any other product
-  int64_t cols;
+  int64_t in, out;
   AlgorithmConfig algorithm;
 };
 
 // Nothing is known of other cards and other versions.
 absl::Span<const MeasuredAlgorithm> MeasuredAlgorithms();
 
-// The entry for `spec`. If the product was measured for other numbers of samples only, the entry of
-// the nearest of them by ratio, or the smaller one if two are as near. Null if there is no entry for
-// the rest of the spec, or a matrix of the spec is not aligned to 16 bytes.
+// The entry for the product of `spec`, whatever its epilogue, its type of result and its pieces: the
+// library does not offer the algorithm where it does not support these. If the product was measured
+// for other numbers of samples only, it is the entry of the nearest of them by ratio, or of the
+// smaller one if two are as near. Null if there is none, or a matrix of the spec is not aligned to
+// 16 bytes.
 const MeasuredAlgorithm* FindAlgorithm(absl::Span<const MeasuredAlgorithm> table,
                                        const AlgorithmPlace& place, const ProductSpec& spec);
 
@@ -56,8 +60,11 @@ const MeasuredAlgorithm* FindAlgorithm(absl::Span<const MeasuredAlgorithm> table
 int PreferredAlgorithm(absl::Span<const AlgorithmConfig> offered,
                        const MeasuredAlgorithm* measured);
 
-// An entry as the source lines of measured_algorithms.cc.
+// measured_algorithms.cc: the lines before the entries, an entry, and the lines after them. All
+// entries are of `place`.
+std::string SourceBegin(const AlgorithmPlace& place, const std::string& card);
 std::string SourceOf(const MeasuredAlgorithm& entry);
+std::string SourceEnd();
 
 }  // namespace satrap
 

@@ -11,8 +11,7 @@ constexpr AlgorithmPlace kPlace = {130100, 90, 132};
 constexpr AlgorithmConfig kFirst = {66, 1, 1}, kSecond = {66, 2, 1}, kThird = {67, 2, 1};
 
 MeasuredAlgorithm Entry(int64_t samples, const AlgorithmConfig& algorithm) {
-  return {kPlace,  ProductPrecision::kBf16, ProductEpilogue::kBiasRelu, false, false, false,
-          false,   samples,                 432,                        400,   algorithm};
+  return {kPlace, ProductPrecision::kBf16, LayerProduct::kForward, samples, 432, 400, algorithm};
 }
 
 // A forward product of a layer with 432 inputs and 400 outputs.
@@ -49,7 +48,7 @@ TEST(AlgorithmTableTest, OfTwoThatAreAsNearTheSmallerCounts) {
   }
 }
 
-TEST(AlgorithmTableTest, EverythingButTheSamplesMustBeTheSame) {
+TEST(AlgorithmTableTest, OtherCardsLibrariesAndProductsHaveNoEntry) {
   const std::vector<MeasuredAlgorithm> table = {Entry(100, kFirst)};
   const ProductSpec spec = Forward(100);
   EXPECT_NE(FindAlgorithm(table, kPlace, spec), nullptr);
@@ -57,28 +56,33 @@ TEST(AlgorithmTableTest, EverythingButTheSamplesMustBeTheSame) {
   EXPECT_EQ(FindAlgorithm(table, {130101, 90, 132}, spec), nullptr);
   EXPECT_EQ(FindAlgorithm(table, {130100, 80, 132}, spec), nullptr);
   EXPECT_EQ(FindAlgorithm(table, {130100, 90, 114}, spec), nullptr);
-  std::vector<ProductSpec> others(8, spec);
+  std::vector<ProductSpec> others(5, spec);
   others[0].cols = 408;
   others[1].terms = 400;
   others[2].precision = ProductPrecision::kF16;
-  others[3].epilogue = ProductEpilogue::kBias;
-  others[4].f32_output = true;
-  others[5].transpose_b = true;
-  others[6].c_alignment = 8;
-  others[7].piece = 50;
+  others[3].transpose_b = true;
+  others[4].c_alignment = 8;
   for (const ProductSpec& other : others) {
     EXPECT_EQ(FindAlgorithm(table, kPlace, other), nullptr) << &other - others.data();
   }
 }
 
-TEST(AlgorithmTableTest, AWeightGradientIsFoundByTheDimensionsOfItsWeights) {
-  MeasuredAlgorithm entry = Entry(100, kThird);
-  entry.transpose_a = entry.pieces = true;
-  ProductSpec spec = Forward(432);
-  spec.transpose_a = true;
-  spec.terms = 5000;
-  spec.piece = 1000;
-  EXPECT_NE(FindAlgorithm({entry}, kPlace, spec), nullptr);
+TEST(AlgorithmTableTest, EachProductIsFoundByTheDimensionsOfTheWeights) {
+  std::vector<MeasuredAlgorithm> table(3, Entry(100, kFirst));
+  table[1].product = LayerProduct::kInputGradient;
+  table[1].algorithm = kSecond;
+  table[2].product = LayerProduct::kWeightGradient;
+  table[2].algorithm = kThird;
+  EXPECT_EQ(FindAlgorithm(table, kPlace, Forward(70))->algorithm, kFirst);
+  ProductSpec input_gradient = Forward(70);
+  input_gradient.transpose_b = true;
+  input_gradient.cols = 432;
+  input_gradient.terms = 400;
+  EXPECT_EQ(FindAlgorithm(table, kPlace, input_gradient)->algorithm, kSecond);
+  ProductSpec weight_gradient = Forward(432);
+  weight_gradient.transpose_a = true;
+  weight_gradient.terms = 70;
+  EXPECT_EQ(FindAlgorithm(table, kPlace, weight_gradient)->algorithm, kThird);
 }
 
 TEST(AlgorithmTableTest, AnAlgorithmThatIsNotOfferedIsNotTaken) {
@@ -89,10 +93,32 @@ TEST(AlgorithmTableTest, AnAlgorithmThatIsNotOfferedIsNotTaken) {
   EXPECT_EQ(PreferredAlgorithm(offered, &third), 0);
 }
 
-TEST(AlgorithmTableTest, AnEntryIsPrintedAsASource) {
-  EXPECT_EQ(SourceOf(Entry(8192, kSecond)),
-            "    {{130100, 90, 132}, ProductPrecision::kBf16, ProductEpilogue::kBiasRelu,\n"
-            "     false, false, false, false, 8192, 432, 400, {66, 2, 1, 0, 0, 0, 0, 0, 0}},\n");
+TEST(AlgorithmTableTest, ATableIsPrintedAsItsSource) {
+  EXPECT_EQ(SourceBegin(kPlace, "card 0 (NVIDIA H200)") + SourceOf(Entry(8192, kSecond)) +
+                SourceEnd(),
+            R"(// The output of algorithm_table_cuda (nn_worker/backend/benchmark).
+
+#include "nn_worker/device/cuda/algorithm_table.h"
+
+namespace satrap {
+namespace {
+
+using L = LayerProduct;
+using P = ProductPrecision;
+
+// card 0 (NVIDIA H200)
+constexpr AlgorithmPlace kCard = {130100, 90, 132};
+
+constexpr MeasuredAlgorithm kMeasured[] = {
+    {kCard, P::kBf16, L::kForward, 8192, 432, 400, {66, 2, 1, 0, 0, 0, 0, 0, 0}},
+};
+
+}  // namespace
+
+absl::Span<const MeasuredAlgorithm> MeasuredAlgorithms() { return kMeasured; }
+
+}  // namespace satrap
+)");
 }
 
 }  // namespace

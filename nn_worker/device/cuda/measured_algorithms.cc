@@ -1,4 +1,4 @@
-// The output of `algorithm_table` (nn_worker/backend/benchmark), card by card.
+// Becomes the output of algorithm_table_cuda (nn_worker/backend/benchmark).
 
 #include "nn_worker/device/cuda/algorithm_table.h"
 
