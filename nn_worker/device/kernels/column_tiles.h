@@ -1,0 +1,194 @@
+// The work of a thread of a kernel that sums up columns (column_sum.h): kOctet columns, whose values
+// it loads and stores in accesses of 16 bytes where rows are aligned. For kernel sources.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_TILES_H_
+#define SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_TILES_H_
+
+#include <cstdint>
+
+#include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/column_sum.h"
+#include "nn_worker/device/kernels/value_access.h"
+#include "nn_worker/device/vec.h"
+
+namespace satrap {
+
+// How a thread accesses values, if all views have the type T: kLanes neighbours at once, of kRows
+// rows before it uses the first. A Run stays as it is in memory until its values are used, so that
+// many runs of 16-bit values fit into registers.
+template <typename T>
+struct OneType {
+  using Run = Vec<T, kVecLanes<T>>;
+  static constexpr int kLanes = kVecLanes<T>;
+  static constexpr int kRows = kLanes / 2;
+
+  // The run of a row that begins at column `col`. `whole`: it is aligned and within the row;
+  // otherwise lanes beyond the row get 0.
+  static SATRAP_DEVICE Run Load(const ConstValues& x, int64_t row, int64_t col, bool whole) {
+    const T* const p = static_cast<const T*>(x.data) + row * x.stride + col;
+    if (whole) return LoadVec<kLanes>(p);
+    Run run = {};
+    for (int i = 0; i < kLanes; ++i) {
+      if (col + i < x.cols) run.lane[i] = p[i];
+    }
+    return run;
+  }
+  static SATRAP_DEVICE void Store(const Values& y, int64_t row, int64_t col, const float* values,
+                                  bool whole) {
+    T* const p = static_cast<T*>(y.data) + row * y.stride + col;
+    Run run;
+    for (int i = 0; i < kLanes; ++i) run.lane[i] = FromFloat<T>(values[i]);
+    if (whole) return StoreVec(p, run);
+    for (int i = 0; i < kLanes; ++i) {
+      if (col + i < y.cols) p[i] = run.lane[i];
+    }
+  }
+  static SATRAP_DEVICE float Rounded(const Values&, float value) {
+    return ToFloat(FromFloat<T>(value));
+  }
+};
+
+// The same for views of several types.
+struct AnyTypes {
+  using Run = Group;
+  static constexpr int kLanes = kGroup;
+  static constexpr int kRows = 2;
+
+  static SATRAP_DEVICE Run Load(const ConstValues& x, int64_t row, int64_t col, bool whole) {
+    return LoadGroup(x.data, x.type, row * x.stride + col, x.cols - col, whole);
+  }
+  static SATRAP_DEVICE void Store(const Values& y, int64_t row, int64_t col, const float* values,
+                                  bool whole) {
+    const Group group = {{values[0], values[1], values[2], values[3]}};
+    StoreGroup(y.data, y.type, row * y.stride + col, group, y.cols - col, whole);
+  }
+  static SATRAP_DEVICE float Rounded(const Values& y, float value) {
+    if (y.type == ElementType::kF32) return value;
+    if (y.type == ElementType::kF16) return ToFloat(FromFloat<Half>(value));
+    return ToFloat(FromFloat<Bf16>(value));
+  }
+};
+
+// Calls body(access) with the OneType of `type`.
+template <typename Body>
+void WithType(ElementType type, Body body) {
+  if (type == ElementType::kF32) return body(OneType<float>());
+  if (type == ElementType::kF16) return body(OneType<Half>());
+  return body(OneType<Bf16>());
+}
+// The same if all views have this type, and otherwise body(AnyTypes()).
+template <typename Body>
+void WithAccess(ElementType type, bool one_type, Body body) {
+  if (!one_type) return body(AnyTypes());
+  WithType(type, body);
+}
+
+// Whether each run of a view can be loaded in one access.
+inline bool RunsAligned(const ConstValues& x, int64_t lanes) {
+  const int64_t bytes = lanes * ElementBytes(x.type);
+  return reinterpret_cast<uintptr_t>(x.data) % static_cast<uintptr_t>(bytes) == 0 &&
+         (x.rows <= 1 || x.stride % lanes == 0);
+}
+
+// The values of a thread in one row.
+template <typename Access>
+struct Octet {
+  static constexpr int kRuns = ColumnTiles::kOctet / Access::kLanes;
+  typename Access::Run run[kRuns];
+
+  SATRAP_DEVICE float At(int i) const {
+    return ToFloat(run[i / Access::kLanes].lane[i % Access::kLanes]);
+  }
+};
+
+// The place of a thread: its piece of rows, its lane among them, and its columns. Runs of
+// neighbouring threads are neighbours in memory.
+template <typename Access>
+struct ColumnsOfThread {
+  static constexpr int kLanes = Access::kLanes, kRuns = Octet<Access>::kRuns;
+
+  int thread, across, lanes;
+  int64_t piece, first_row, end_row;  // the thread's rows are first_row, first_row + lanes, ...
+  int64_t first_col, run_step, cols;
+  bool whole;
+
+  SATRAP_DEVICE ColumnsOfThread(const ColumnTiles& tiles, int64_t rows, bool aligned)
+      : thread(static_cast<int>(ThreadIndex().x)),
+        across(tiles.across),
+        lanes(tiles.lanes),
+        cols(tiles.cols) {
+    piece = static_cast<int64_t>(BlockIndex().x) / tiles.tiles;
+    const int64_t tile = static_cast<int64_t>(BlockIndex().x) % tiles.tiles;
+    const int64_t piece_rows = int64_t{ColumnTiles::kRowsOfLane} * lanes;
+    const int64_t begin = piece * piece_rows, left = rows - begin;
+    first_row = begin + thread / across;
+    end_row = begin + (left < piece_rows ? left : piece_rows);
+    if (thread >= across * lanes) end_row = 0;
+    first_col = tile * across * ColumnTiles::kOctet + int64_t{thread % across} * kLanes;
+    run_step = int64_t{across} * kLanes;
+    whole = aligned && first_col + (kRuns - 1) * run_step + kLanes <= cols;
+  }
+  SATRAP_DEVICE int64_t Col(int i) const {
+    return first_col + i / kLanes * run_step + i % kLanes;
+  }
+  template <bool kWhole>
+  SATRAP_DEVICE Octet<Access> Load(const ConstValues& x, int64_t row) const {
+    Octet<Access> octet;
+    for (int r = 0; r < kRuns; ++r) {
+      octet.run[r] = Access::Load(x, row, first_col + r * run_step, kWhole);
+    }
+    return octet;
+  }
+  template <bool kWhole>
+  SATRAP_DEVICE void Store(const Values& y, int64_t row, const float* values) const {
+    for (int r = 0; r < kRuns; ++r) {
+      Access::Store(y, row, first_col + r * run_step, values + r * kLanes, kWhole);
+    }
+  }
+
+  // Leaves in shared[i][t] the sum of sums[i] over all lanes of thread t's columns, for the threads
+  // t of the first lane. All threads of the block call it.
+  template <int kCount>
+  SATRAP_DEVICE void SumLanes(const float* sums, float (*shared)[ColumnTiles::kThreads]) const {
+    SyncThreads();
+    for (int i = 0; i < kCount; ++i) shared[i][thread] = sums[i];
+    SyncThreads();
+    const int lane = thread / across;
+    int height = 1;
+    while (height < lanes) height *= 2;
+    for (height /= 2; height > 0; height /= 2) {
+      if (lane < height && lane + height < lanes) {
+        for (int i = 0; i < kCount; ++i) shared[i][thread] += shared[i][thread + height * across];
+      }
+      SyncThreads();
+    }
+  }
+  // The same for the sums of the thread's columns; writes them to partials[0, cols).
+  SATRAP_DEVICE void WriteSums(const float* sums, float (*shared)[ColumnTiles::kThreads],
+                               float* partials) const {
+    SumLanes<ColumnTiles::kOctet>(sums, shared);
+    if (thread >= across) return;
+    for (int i = 0; i < ColumnTiles::kOctet; ++i) {
+      if (Col(i) < cols) partials[Col(i)] = shared[i][thread];
+    }
+  }
+};
+
+// Where the sums of some neighbouring columns go.
+struct SumTarget {
+  float* sums;
+  int64_t cols;
+  int64_t stride;  // from one sum to the next
+};
+struct SumTargets {
+  SumTarget of[3];
+};
+
+// Adds up the sums of `parts` pieces: partials, [parts][stride], to the targets, which take
+// neighbouring columns from the first on. Targets without data are left out.
+void AddPartials(DeviceStream* stream, const float* partials, int64_t parts, int64_t stride,
+                 const SumTargets& targets);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_TILES_H_
