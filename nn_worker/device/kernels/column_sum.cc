@@ -36,7 +36,7 @@ struct SumOfGradients {
 template <typename Access, typename Summed, bool kWhole>
 SATRAP_DEVICE void SumRows(const ColumnSumArgs& args, const ColumnsOfThread<Access>& mine,
                            float* sums) {
-  constexpr int kOctet = ColumnTiles::kOctet, kRows = Access::kRows;
+  constexpr int kOctet = ColumnTiles::kOctet, kRows = kWhole ? Access::kRows : 1;
   for (int64_t first = mine.first_row; first < mine.end_row; first += kRows * mine.lanes) {
     Octet<Access> dy[kRows] = {}, y[kRows] = {};
         for (int k = 0; k < kRows; ++k) {
@@ -77,11 +77,17 @@ SATRAP_KERNEL void ColumnSumKernel(ColumnSumArgs args) {
 
 // Where the sum of column `c` of the partials goes; null if nowhere.
 SATRAP_DEVICE float* TargetOf(const SumTargets& targets, int64_t c) {
-  for (const SumTarget& target : targets.of) {
-    if (c < target.cols) return target.sums == nullptr ? nullptr : target.sums + c * target.stride;
+  SumTarget target = targets.of[0];
+  if (c >= target.cols) {
     c -= target.cols;
+    target = targets.of[1];
+    if (c >= target.cols) {
+      c -= target.cols;
+      target = targets.of[2];
+      if (c >= target.cols) return nullptr;
+    }
   }
-  return nullptr;
+  return target.sums == nullptr ? nullptr : target.sums + c * target.stride;
 }
 
 SATRAP_KERNEL void AddPartialsKernel(const float* partials, int64_t parts, int64_t stride,

@@ -55,12 +55,23 @@ struct AnyTypes {
   static constexpr int kRows = 2;
 
   static SATRAP_DEVICE Run Load(const ConstValues& x, int64_t row, int64_t col, bool whole) {
-    return LoadGroup(x.data, x.type, row * x.stride + col, x.cols - col, whole);
+    const int64_t at = row * x.stride + col;
+    if (whole) return LoadGroup(x.data, x.type, at, kLanes, /*aligned=*/true);
+    Run run = {};
+    for (int i = 0; i < kLanes; ++i) {
+      if (col + i < x.cols) run.lane[i] = LoadValue(x.data, x.type, at + i);
+    }
+    return run;
   }
   static SATRAP_DEVICE void Store(const Values& y, int64_t row, int64_t col, const float* values,
                                   bool whole) {
-    const Group group = {{values[0], values[1], values[2], values[3]}};
-    StoreGroup(y.data, y.type, row * y.stride + col, group, y.cols - col, whole);
+    if (whole) {
+      const Group group = {{values[0], values[1], values[2], values[3]}};
+      return StoreGroup(y.data, y.type, row * y.stride + col, group, kLanes, /*aligned=*/true);
+    }
+    for (int i = 0; i < kLanes; ++i) {
+      if (col + i < y.cols) StoreValue(y, row, col + i, values[i]);
+    }
   }
   static SATRAP_DEVICE float Rounded(const Values& y, float value) {
     if (y.type == ElementType::kF32) return value;

@@ -132,24 +132,25 @@ SATRAP_DEVICE void AddRow(const OneOutputGradient& g, const Octet<Access>& x,
 template <typename Access, bool kWhole>
 SATRAP_DEVICE void AddRows(const BackwardArgs& args, const ColumnsOfThread<Access>& mine,
                            const float* w, BackwardSums* sums) {
-  constexpr int kRows = Access::kRows;
+  constexpr int kRows = kWhole ? Access::kRows : 1;
   const OneOutputGradient& g = args.gradient;
   const bool writes = g.dx.data != nullptr;
   for (int64_t first = mine.first_row; first < mine.end_row; first += kRows * mine.lanes) {
-    Octet<Access> x[kRows] = {}, before[kRows] = {};
+    Octet<Access> x[kRows] = {};
     float dz[kRows] = {};
     for (int k = 0; k < kRows; ++k) {
       const int64_t row = first + k * mine.lanes;
       if (row >= mine.end_row) continue;
       if (args.reads_x != 0) x[k] = mine.template Load<kWhole>(g.x, row);
-      if (g.add) before[k] = mine.template Load<kWhole>(g.dx, row);
       dz[k] = LoadValue(g.dz, row, 0);
     }
     for (int k = 0; k < kRows; ++k) {
       const int64_t row = first + k * mine.lanes;
       if (row >= mine.end_row) continue;
+      Octet<Access> before = {};
+      if (g.add) before = mine.template Load<kWhole>(g.dx, row);
       float dx[kOctet];
-      AddRow<Access>(g, x[k], before[k], w, dz[k], dx, sums);
+      AddRow<Access>(g, x[k], before, w, dz[k], dx, sums);
       if (writes) mine.template Store<kWhole>(g.dx, row, dx);
     }
   }
@@ -162,8 +163,8 @@ SATRAP_KERNEL void BackwardKernel(BackwardArgs args) {
   const int64_t in = args.tiles.cols;
   const ColumnsOfThread<Access> mine(args.tiles, g.dz.rows, args.aligned != 0);
   float w[kOctet] = {};
-  for (int i = 0; g.dx.data != nullptr && i < kOctet; ++i) {
-    if (mine.Col(i) < in) w[i] = LoadValue(g.w, mine.Col(i), 0);
+  for (int i = 0; i < kOctet; ++i) {
+    if (g.dx.data != nullptr && mine.Col(i) < in) w[i] = LoadValue(g.w, mine.Col(i), 0);
   }
   BackwardSums sums = {};
   if (mine.whole) {
