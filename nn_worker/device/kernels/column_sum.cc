@@ -36,18 +36,18 @@ struct SumOfGradients {
 template <typename Access, typename Summed, bool kWhole>
 SATRAP_DEVICE void SumRows(const ColumnSumArgs& args, const ColumnsOfThread<Access>& mine,
                            float* sums) {
-  constexpr int kOctet = ColumnTiles::kOctet, kRows = kWhole ? Access::kRows : 1;
-  for (int64_t first = mine.first_row; first < mine.end_row; first += kRows * mine.lanes) {
-    Octet<Access> dy[kRows] = {}, y[kRows] = {};
-        for (int k = 0; k < kRows; ++k) {
-      const int64_t row = first + k * mine.lanes;
-      if (row >= mine.end_row) continue;
-      dy[k] = mine.template Load<kWhole>(args.dy, row);
-      if constexpr (Summed::kGradients) y[k] = mine.template Load<kWhole>(args.y, row);
+  constexpr int kOctet = ColumnTiles::kOctet;
+  mine.template ForRows<kWhole ? Access::kRows : 1>([&](int64_t first, auto count) {
+    constexpr int kCount = decltype(count)::value;
+    Octet<Access> dy[kCount];
+    [[maybe_unused]] Octet<Access> y[kCount];
+    for (int k = 0; k < kCount; ++k) {
+      dy[k] = mine.template Load<kWhole>(args.dy, first + k * mine.lanes);
+      if constexpr (Summed::kGradients) {
+        y[k] = mine.template Load<kWhole>(args.y, first + k * mine.lanes);
+      }
     }
-        for (int k = 0; k < kRows; ++k) {
-      const int64_t row = first + k * mine.lanes;
-      if (row >= mine.end_row) continue;
+    for (int k = 0; k < kCount; ++k) {
       float values[kOctet];
       for (int i = 0; i < kOctet; ++i) {
         values[i] = dy[k].At(i);
@@ -57,9 +57,11 @@ SATRAP_DEVICE void SumRows(const ColumnSumArgs& args, const ColumnsOfThread<Acce
         }
         sums[i] += values[i];
       }
-      if constexpr (Summed::kGradients) mine.template Store<kWhole>(args.dx, row, values);
+      if constexpr (Summed::kGradients) {
+        mine.template Store<kWhole>(args.dx, first + k * mine.lanes, values);
+      }
     }
-  }
+  });
 }
 
 template <typename Access, typename Summed>

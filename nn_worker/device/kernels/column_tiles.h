@@ -4,7 +4,9 @@
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_TILES_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_TILES_H_
 
+#include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/column_sum.h"
@@ -13,34 +15,42 @@
 
 namespace satrap {
 
-// How a thread accesses values, if all views have the type T: kLanes neighbours at once, of kRows
-// rows before it uses the first. A Run stays as it is in memory until its values are used, so that
-// many runs of 16-bit values fit into registers.
+// How a thread accesses values, if all views have the type T: runs of kLanes neighbours, of kRows
+// rows before it uses the first. A run is kept as 16 bytes until its values are used, so that many
+// runs fit into registers.
 template <typename T>
 struct OneType {
-  using Run = Vec<T, kVecLanes<T>>;
+  using Run = Vec<uint32_t, 4>;
   static constexpr int kLanes = kVecLanes<T>;
   static constexpr int kRows = kLanes / 2;
 
+  static SATRAP_DEVICE float At(const Run& run, int i) {
+    if constexpr (sizeof(T) == sizeof(uint32_t)) {
+      return std::bit_cast<float>(run.lane[i]);
+    } else {
+      const uint32_t pair = run.lane[i / 2];
+      return ToFloat(T{static_cast<uint16_t>(i % 2 == 0 ? pair : pair >> 16)});
+    }
+  }
   // The run of a row that begins at column `col`. `whole`: it is aligned and within the row;
   // otherwise lanes beyond the row get 0.
   static SATRAP_DEVICE Run Load(const ConstValues& x, int64_t row, int64_t col, bool whole) {
     const T* const p = static_cast<const T*>(x.data) + row * x.stride + col;
-    if (whole) return LoadVec<kLanes>(p);
-    Run run = {};
+    if (whole) return std::bit_cast<Run>(LoadVec<kLanes>(p));
+    Vec<T, kLanes> values = {};
     for (int i = 0; i < kLanes; ++i) {
-      if (col + i < x.cols) run.lane[i] = p[i];
+      if (col + i < x.cols) values.lane[i] = p[i];
     }
-    return run;
+    return std::bit_cast<Run>(values);
   }
   static SATRAP_DEVICE void Store(const Values& y, int64_t row, int64_t col, const float* values,
                                   bool whole) {
     T* const p = static_cast<T*>(y.data) + row * y.stride + col;
-    Run run;
-    for (int i = 0; i < kLanes; ++i) run.lane[i] = FromFloat<T>(values[i]);
-    if (whole) return StoreVec(p, run);
+    Vec<T, kLanes> rounded;
+    for (int i = 0; i < kLanes; ++i) rounded.lane[i] = FromFloat<T>(values[i]);
+    if (whole) return StoreVec(p, rounded);
     for (int i = 0; i < kLanes; ++i) {
-      if (col + i < y.cols) p[i] = run.lane[i];
+      if (col + i < y.cols) p[i] = rounded.lane[i];
     }
   }
   static SATRAP_DEVICE float Rounded(const Values&, float value) {
@@ -54,6 +64,7 @@ struct AnyTypes {
   static constexpr int kLanes = kGroup;
   static constexpr int kRows = 2;
 
+  static SATRAP_DEVICE float At(const Run& run, int i) { return run.lane[i]; }
   static SATRAP_DEVICE Run Load(const ConstValues& x, int64_t row, int64_t col, bool whole) {
     const int64_t at = row * x.stride + col;
     if (whole) return LoadGroup(x.data, x.type, at, kLanes, /*aligned=*/true);
@@ -108,7 +119,7 @@ struct Octet {
   typename Access::Run run[kRuns];
 
   SATRAP_DEVICE float At(int i) const {
-    return ToFloat(run[i / Access::kLanes].lane[i % Access::kLanes]);
+    return Access::At(run[i / Access::kLanes], i % Access::kLanes);
   }
 };
 
@@ -138,6 +149,17 @@ struct ColumnsOfThread {
     first_col = tile * across * ColumnTiles::kOctet + int64_t{thread % across} * kLanes;
     run_step = int64_t{across} * kLanes;
     whole = aligned && first_col + (kRuns - 1) * run_step + kLanes <= cols;
+  }
+  // Calls rows(first row, count) for the thread's rows in order, `kRows` at a time as long as there
+  // are so many. `count` is a constant (std::integral_constant), so that the loads of all rows can
+  // be under way before the first one is used.
+  template <int kRows, typename Body>
+  SATRAP_DEVICE void ForRows(Body rows) const {
+    int64_t first = first_row;
+    for (; first + (kRows - 1) * lanes < end_row; first += kRows * lanes) {
+      rows(first, std::integral_constant<int, kRows>());
+    }
+    for (; first < end_row; first += lanes) rows(first, std::integral_constant<int, 1>());
   }
   SATRAP_DEVICE int64_t Col(int i) const {
     return first_col + i / kLanes * run_step + i % kLanes;

@@ -41,29 +41,41 @@ SATRAP_DEVICE void LoadWeights(const ConstValues& w, int64_t first, Group* weigh
   }
 }
 
-// Adds the products of a lane's columns, which begin at `col` and are below `end`, to `sum`.
+// Adds the products of a lane's columns among `count` columns from `begin` on to `sum`. The loads of
+// kAtOnce octets are under way before the first one is used; where there are fewer, the last one is
+// loaded again.
 template <typename Access>
 SATRAP_DEVICE float SumColumns(const ConstValues& x, bool aligned, int64_t row, int64_t begin,
-                               int64_t end, int lane, const Group* weights, float sum) {
-  constexpr int kAtOnce = Access::kRows, kRuns = Octet<Access>::kRuns;
-  constexpr int kStep = kLanesOfSample * kOctet;
-  for (int64_t first = begin + lane * kOctet; first < end; first += kAtOnce * kStep) {
-    Octet<Access> values[kAtOnce] = {};
-    for (int k = 0; k < kAtOnce; ++k) {
-      const int64_t col = first + k * kStep;
-      if (col >= end) continue;
-      const bool whole = aligned && col + kOctet <= x.cols;
-      for (int r = 0; r < kRuns; ++r) {
-        values[k].run[r] = Access::Load(x, row, col + r * Access::kLanes, whole);
-      }
+                               int count, int lane, const Group* weights, float sum) {
+  constexpr int kAtOnce = 2 * Access::kRows, kRuns = Octet<Access>::kRuns;
+  const auto load = [&](int octet, bool whole) {
+    Octet<Access> values;
+    for (int r = 0; r < kRuns; ++r) {
+      values.run[r] =
+          Access::Load(x, row, begin + octet * kOctet + r * Access::kLanes, whole);
+    }
+    return values;
+  };
+  const auto add = [&](int octet, const Octet<Access>& values) {
+    const Group* const w = weights + octet * (kOctet / kGroup);
+    for (int i = 0; i < kOctet; ++i) sum += values.At(i) * w[i / kGroup].lane[i % kGroup];
+  };
+  const int whole = aligned ? count / kOctet : 0;  // octets
+  int octet = lane;
+  while (octet < whole) {
+    Octet<Access> values[kAtOnce];
+    for (int k = 0, of = octet; k < kAtOnce; ++k) {
+      if (octet + k * kLanesOfSample < whole) of = octet + k * kLanesOfSample;
+      values[k] = load(of, /*whole=*/true);
     }
     for (int k = 0; k < kAtOnce; ++k) {
-      const int64_t col = first + k * kStep;
-      if (col >= end) continue;
-      const Group* const w = weights + (col - begin) / kGroup;
-      for (int i = 0; i < kOctet; ++i) sum += values[k].At(i) * w[i / kGroup].lane[i % kGroup];
+      if (octet >= whole) break;
+      add(octet, values[k]);
+      octet += kLanesOfSample;
     }
   }
+  // The octet that ends with the row, or all octets of rows that are not aligned.
+  for (; octet * kOctet < count; octet += kLanesOfSample) add(octet, load(octet, false));
   return sum;
 }
 
@@ -86,9 +98,9 @@ SATRAP_KERNEL void ForwardKernel(ForwardArgs args) {
         held = begin;
       }
       const int64_t left = x.cols - begin;
-      const int64_t end = begin + (left < kWeightsAtOnce ? left : kWeightsAtOnce);
+      const int count = left < kWeightsAtOnce ? static_cast<int>(left) : kWeightsAtOnce;
       if (row >= x.rows) continue;
-      sum = SumColumns<Access>(x, args.aligned != 0, row, begin, end, lane, weights, sum);
+      sum = SumColumns<Access>(x, args.aligned != 0, row, begin, count, lane, weights, sum);
     }
     sum = WarpSum(sum, kLanesOfSample);
     if (lane != 0 || row >= x.rows) continue;
@@ -132,28 +144,25 @@ SATRAP_DEVICE void AddRow(const OneOutputGradient& g, const Octet<Access>& x,
 template <typename Access, bool kWhole>
 SATRAP_DEVICE void AddRows(const BackwardArgs& args, const ColumnsOfThread<Access>& mine,
                            const float* w, BackwardSums* sums) {
-  constexpr int kRows = kWhole ? Access::kRows : 1;
   const OneOutputGradient& g = args.gradient;
-  const bool writes = g.dx.data != nullptr;
-  for (int64_t first = mine.first_row; first < mine.end_row; first += kRows * mine.lanes) {
-    Octet<Access> x[kRows] = {};
-    float dz[kRows] = {};
-    for (int k = 0; k < kRows; ++k) {
-      const int64_t row = first + k * mine.lanes;
-      if (row >= mine.end_row) continue;
-      if (args.reads_x != 0) x[k] = mine.template Load<kWhole>(g.x, row);
-      dz[k] = LoadValue(g.dz, row, 0);
+  mine.template ForRows<kWhole ? Access::kRows : 1>([&](int64_t first, auto count) {
+    constexpr int kCount = decltype(count)::value;
+    Octet<Access> x[kCount] = {};
+    float dz[kCount];
+    if (args.reads_x != 0) {
+      for (int k = 0; k < kCount; ++k) {
+        x[k] = mine.template Load<kWhole>(g.x, first + k * mine.lanes);
+      }
     }
-    for (int k = 0; k < kRows; ++k) {
-      const int64_t row = first + k * mine.lanes;
-      if (row >= mine.end_row) continue;
+    for (int k = 0; k < kCount; ++k) dz[k] = LoadValue(g.dz, first + k * mine.lanes, 0);
+    for (int k = 0; k < kCount; ++k) {
       Octet<Access> before = {};
-      if (g.add) before = mine.template Load<kWhole>(g.dx, row);
+      if (g.add) before = mine.template Load<kWhole>(g.dx, first + k * mine.lanes);
       float dx[kOctet];
       AddRow<Access>(g, x[k], before, w, dz[k], dx, sums);
-      if (writes) mine.template Store<kWhole>(g.dx, row, dx);
+      if (g.dx.data != nullptr) mine.template Store<kWhole>(g.dx, first + k * mine.lanes, dx);
     }
-  }
+  });
 }
 
 template <typename Access>
