@@ -33,9 +33,37 @@ struct SumOfGradients {
   static constexpr Activation Of(Activation activation) { return activation; }
 };
 
+// The sums of whole octets. The next rows are loaded before the current ones are added: a compiler
+// that wants few registers would otherwise load a row when it is added, and wait for each.
+template <typename Access>
+SATRAP_DEVICE void SumAhead(const ConstValues& x, const ColumnsOfThread<Access>& mine,
+                            float* sums) {
+  constexpr int kRows = Access::kRows;
+  if (mine.first_row >= mine.end_row) return;
+  Octet<Access> ahead[kRows];
+  const auto load = [&](int64_t first) {
+    for (int k = 0; k < kRows; ++k) {
+      const int64_t row = first + k * mine.lanes;
+      ahead[k] = mine.template Load<true>(x, row < mine.end_row ? row : first);
+    }
+  };
+  load(mine.first_row);
+  for (int64_t first = mine.first_row; first < mine.end_row;) {
+    Octet<Access> now[kRows];
+    for (int k = 0; k < kRows; ++k) now[k] = ahead[k];
+    const int64_t next = first + kRows * mine.lanes;
+    if (next < mine.end_row) load(next);
+    for (int k = 0; k < kRows; ++k, first += mine.lanes) {
+      if (first >= mine.end_row) break;
+      for (int i = 0; i < ColumnTiles::kOctet; ++i) sums[i] += now[k].At(i);
+    }
+  }
+}
+
 template <typename Access, typename Summed, bool kWhole>
 SATRAP_DEVICE void SumRows(const ColumnSumArgs& args, const ColumnsOfThread<Access>& mine,
                            float* sums) {
+  if constexpr (kWhole && !Summed::kGradients) return SumAhead(args.dy, mine, sums);
   constexpr int kOctet = ColumnTiles::kOctet;
   mine.template ForRows<kWhole ? Access::kRows : 1>([&](int64_t first, auto count) {
     constexpr int kCount = decltype(count)::value;

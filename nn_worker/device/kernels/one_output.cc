@@ -14,8 +14,8 @@ constexpr int kOctet = ColumnTiles::kOctet;
 constexpr int kLanesOfSample = 8;
 constexpr int kForwardThreads = 256;
 constexpr int kSamplesAtOnce = kForwardThreads / kLanesOfSample;
-// Few enough blocks for a card to run at the same time, since each reads all weights.
-constexpr int64_t kMostForwardBlocks = 1024;
+// Not many more than a card runs at the same time, since each block reads all weights.
+constexpr int64_t kMostForwardBlocks = 2048;
 // Weights that a block holds at a time. A multiple of the columns that the lanes of a sample read
 // at once, so that the order of a sum does not depend on it.
 constexpr int kWeightsAtOnce = 2048;
@@ -42,8 +42,8 @@ SATRAP_DEVICE void LoadWeights(const ConstValues& w, int64_t first, Group* weigh
 }
 
 // Adds the products of a lane's columns among `count` columns from `begin` on to `sum`. The loads of
-// kAtOnce octets are under way before the first one is used; where there are fewer, the last one is
-// loaded again.
+// kAtOnce octets are under way before the first one is used; where there are fewer, the last one of
+// the row is loaded once more and left out.
 template <typename Access>
 SATRAP_DEVICE float SumColumns(const ConstValues& x, bool aligned, int64_t row, int64_t begin,
                                int count, int lane, const Group* weights, float sum) {
@@ -58,24 +58,30 @@ SATRAP_DEVICE float SumColumns(const ConstValues& x, bool aligned, int64_t row, 
   };
   const auto add = [&](int octet, const Octet<Access>& values) {
     const Group* const w = weights + octet * (kOctet / kGroup);
-    for (int i = 0; i < kOctet; ++i) sum += values.At(i) * w[i / kGroup].lane[i % kGroup];
+    float with = sum;
+    for (int i = 0; i < kOctet; ++i) with += values.At(i) * w[i / kGroup].lane[i % kGroup];
+    return with;
   };
   const int whole = aligned ? count / kOctet : 0;  // octets
   int octet = lane;
-  while (octet < whole) {
+  for (; octet < whole; octet += kAtOnce * kLanesOfSample) {
+    const auto of = [&](int k) {
+      const int wanted = octet + k * kLanesOfSample;
+      return wanted < whole ? wanted : whole - 1;
+    };
     Octet<Access> values[kAtOnce];
-    for (int k = 0, of = octet; k < kAtOnce; ++k) {
-      if (octet + k * kLanesOfSample < whole) of = octet + k * kLanesOfSample;
-      values[k] = load(of, /*whole=*/true);
-    }
+    for (int k = 0; k < kAtOnce; ++k) values[k] = load(of(k), /*whole=*/true);
     for (int k = 0; k < kAtOnce; ++k) {
-      if (octet >= whole) break;
-      add(octet, values[k]);
-      octet += kLanesOfSample;
+      const float with = add(of(k), values[k]);
+      sum = octet + k * kLanesOfSample < whole ? with : sum;
     }
   }
+  octet = lane < whole ? lane + (whole - lane + kLanesOfSample - 1) / kLanesOfSample * kLanesOfSample
+                       : lane;
   // The octet that ends with the row, or all octets of rows that are not aligned.
-  for (; octet * kOctet < count; octet += kLanesOfSample) add(octet, load(octet, false));
+  for (; octet * kOctet < count; octet += kLanesOfSample) {
+    sum = add(octet, load(octet, /*whole=*/false));
+  }
   return sum;
 }
 
