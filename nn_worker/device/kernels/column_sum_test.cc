@@ -5,61 +5,131 @@
 
 #include "gtest/gtest.h"
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/activation.h"
 #include "nn_worker/device/testing/device_testing.h"
+#include "nn_worker/device/testing/typed_values.h"
 
 namespace satrap {
 namespace {
 
-std::vector<float> Sums(TestDevice* device, const std::vector<float>& x, int64_t rows, int64_t cols,
-                        int64_t stride) {
-  float* const partials = device->Room<float>(ColumnSumPartials(rows, cols));
-  float* const sums = device->Room<float>(cols);
-  ColumnSum(device->stream(), Matrix<const float>{device->Put(x), rows, cols, stride}, partials,
-            sums);
-  return device->Get(sums, cols);
+constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kF16, ElementType::kBF16};
+constexpr Activation kActivations[] = {Activation::kLinear, Activation::kRelu,
+                                       Activation::kSigmoid, Activation::kTanh};
+// Widths around those of octets and tiles, and numbers of rows around those of pieces.
+constexpr int64_t kWidths[] = {1, 7, 8, 13, 40, 400, 429, 1030};
+
+std::vector<float> Sums(TestDevice* device, const ConstValues& x) {
+  float* const partials = device->Room<float>(ColumnSumPartials(x.rows, x.cols));
+  float* const sums = device->Room<float>(x.cols);
+  ColumnSum(device->stream(), x, partials, sums);
+  return device->Get(sums, x.cols);
+}
+
+struct Gradients {
+  std::vector<float> dx, sums;
+};
+Gradients OnePass(TestDevice* device, Activation activation, const Values& y, const Values& dy,
+                  const Values& dx) {
+  float* const partials = device->Room<float>(ColumnSumPartials(y.rows, y.cols));
+  float* const sums = device->Room<float>(y.cols);
+  ActivateGradColumnSum(device->stream(), activation, y, dy, dx, partials, sums);
+  return {GetValues(device, dx), device->Get(sums, y.cols)};
 }
 
 TEST_P(KernelTest, ColumnsAreSummedAsALoopDoes) {
-  for (const int64_t rows : {0, 1, 7, 1024, 1025, 3000}) {
-    for (const int64_t cols : {1, 31, 32, 70}) {
-      const int64_t stride = cols + 2;
-      const auto x = RandomValues(rows * stride, 3);
-      const auto got = Sums(&device_, x, rows, cols, stride);
-      for (int64_t c = 0; c < cols; ++c) {
-        double sum = 0;
-        for (int64_t r = 0; r < rows; ++r) sum += x[r * stride + c];
-        ASSERT_NEAR(got[c], sum, 1e-6 * static_cast<double>(rows)) << rows << " " << cols;
+  for (const ElementType type : kTypes) {
+    for (const int64_t cols : kWidths) {
+      const int64_t piece = ColumnTiles(cols).piece_rows();
+      for (const int64_t rows : {int64_t{0}, int64_t{1}, int64_t{70}, piece + 1}) {
+        if (rows * cols > 100000) continue;
+        for (const bool aligned : {true, false}) {
+          const Values x = PutRandom(&device_, type, rows, cols, 3, aligned);
+          const auto got = Sums(&device_, x);
+          const auto values = GetValues(&device_, x);
+          for (int64_t c = 0; c < cols; ++c) {
+            double sum = 0;
+            for (int64_t r = 0; r < rows; ++r) sum += values[r * cols + c];
+            ASSERT_NEAR(got[c], sum, 1e-6 * static_cast<double>(rows)) << rows << " x " << cols;
+          }
+        }
       }
     }
   }
 }
 
-TEST_P(KernelTest, ColumnSumsHaveTheSameBitsInEveryOrder) {
-  const auto x = RandomValues(5000 * 40, 4);
+TEST_P(KernelTest, ColumnSumsHaveTheSameBitsInEveryOrderAndAlignment) {
   TestDevice forward;
-  EXPECT_EQ(Sums(&device_, x, 5000, 40, 40), Sums(&forward, x, 5000, 40, 40));
+  const Values x = PutRandom(&device_, ElementType::kBF16, 700, 40, 4, /*aligned=*/true);
+  const auto expected = Sums(&forward, PutRandom(&forward, x.type, 700, 40, 4, /*aligned=*/false));
+  EXPECT_EQ(Sums(&device_, x), expected);
+  // The values of x are exact in F32.
+  EXPECT_EQ(Sums(&device_, PutValues(&device_, ElementType::kF32, 700, 40, GetValues(&device_, x),
+                                     /*aligned=*/true)),
+            expected);
 }
 
-// A grid has at most 65535 rows of blocks, so many rows are needed. With a stride of 0, all rows
-// are the same value in memory.
-TEST(ColumnSumTest, ThereMayBeMoreRowsThanAGridTakes) {
+// Many more pieces than kPartialLanes. With a stride of 0, all rows are the same value in memory.
+TEST(ColumnSumTest, ThereMayBeMorePiecesThanLanesThatAddThem) {
   TestDevice device;
-  const int64_t rows = 65536 * kColumnSumRows + 3;
-  float* const partials = device.Room<float>(ColumnSumPartials(rows, 1));
-  float* const sums = device.Room<float>(1);
-  ColumnSum(device.stream(), Matrix<const float>{device.Put(std::vector<float>{0.5f}), rows, 1, 0},
-            partials, sums);
-  EXPECT_EQ(device.Get(sums, 1)[0], 0.5f * static_cast<float>(rows));
+  const int64_t rows = 1100 * ColumnTiles(1).piece_rows() + 3;
+  const float* const x = device.Put(std::vector<float>{0.5f});
+  EXPECT_EQ(Sums(&device, Matrix<const float>{x, rows, 1, 0})[0], 0.5f * static_cast<float>(rows));
 }
 
 TEST_P(KernelTest, SixteenBitColumnsAreSummedInF32) {
   // A sum in 16 bits would stay at 2048.
   const int64_t rows = 4000;
   Half* const x = device_.Put(std::vector<Half>(rows * 2, FromFloat<Half>(1)));
-  float* const partials = device_.Room<float>(ColumnSumPartials(rows, 2));
-  float* const sums = device_.Room<float>(2);
-  ColumnSum(device_.stream(), Matrix<const Half>{x, rows, 2, 2}, partials, sums);
-  EXPECT_EQ(device_.Get(sums, 2), std::vector<float>(2, 4000));
+  EXPECT_EQ(Sums(&device_, Matrix<const Half>{x, rows, 2, 2}), std::vector<float>(2, 4000));
+}
+
+// A column of NaNs must not reach its neighbours.
+TEST_P(KernelTest, AColumnSumIsOfItsColumnAlone) {
+  std::vector<float> values(9 * 20, 1);
+  for (int64_t r = 0; r < 9; ++r) values[r * 20 + 7] = NAN;
+  const auto sums =
+      Sums(&device_, PutValues(&device_, ElementType::kBF16, 9, 20, values, /*aligned=*/true));
+  for (int64_t c = 0; c < 20; ++c) EXPECT_EQ(std::isnan(sums[c]), c == 7) << c;
+}
+
+TEST_P(KernelTest, GradientsOfActivationsAndTheirSumsAreThoseOfTwoPasses) {
+  for (const Activation activation : kActivations) {
+    for (const ElementType type : kTypes) {
+      for (const ElementType y_type : {type, ElementType::kF32}) {
+        for (const int64_t cols : {1, 13, 400, 429}) {
+          for (const bool aligned : {true, false}) {
+            const int64_t rows = cols < 400 ? 300 : 90;
+            const Values y = PutRandom(&device_, y_type, rows, cols, 5, aligned);
+            const Values dy = PutRandom(&device_, type, rows, cols, 6, aligned);
+            const Values dx = PutRandom(&device_, type, rows, cols, 7, aligned);
+            ActivateGrad(device_.stream(), activation, y, dy, dx, /*add=*/false);
+            const auto expected_dx = GetValues(&device_, dx);
+            const auto expected_sums = Sums(&device_, dx);
+            const Gradients got = OnePass(&device_, activation, y, dy, dy);
+            ASSERT_EQ(got.dx, expected_dx) << cols << " " << static_cast<int>(activation);
+            ASSERT_EQ(got.sums, expected_sums) << cols << " " << static_cast<int>(activation);
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST_P(KernelTest, AGradientOfAnActivationMayGoElsewhere) {
+  const Values y = PutValues(&device_, ElementType::kF32, 3, 2, {1, 0, -1, 2, 3, NAN}, true);
+  const Values dy = PutValues(&device_, ElementType::kF32, 3, 2, {10, 20, 30, 40, 50, 60}, true);
+  for (const ElementType type : kTypes) {
+    const Values dx = PutRandom(&device_, type, 3, 2, 8, /*aligned=*/true);
+    const Gradients got = OnePass(&device_, Activation::kRelu, y, dy, dx);
+    EXPECT_EQ(got.dx, (std::vector<float>{10, 0, 0, 40, 50, 0}));
+    EXPECT_EQ(got.sums, (std::vector<float>{60, 40}));
+  }
+  EXPECT_EQ(GetValues(&device_, dy), (std::vector<float>{10, 20, 30, 40, 50, 60}));
+}
+
+TEST_P(KernelTest, GradientsOfNoRowsHaveSumsOfZero) {
+  const Values none = PutRandom(&device_, ElementType::kF32, 0, 3, 1, /*aligned=*/true);
+  EXPECT_EQ(OnePass(&device_, Activation::kRelu, none, none, none).sums, std::vector<float>(3, 0));
 }
 
 }  // namespace

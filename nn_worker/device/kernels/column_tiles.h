@@ -1,0 +1,227 @@
+// The work of a thread of a kernel that sums up columns (column_sum.h): kOctet columns, whose values
+// it loads and stores in accesses of 16 bytes where rows are aligned. For kernel sources.
+
+#ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_TILES_H_
+#define SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_TILES_H_
+
+#include <bit>
+#include <cstdint>
+#include <type_traits>
+
+#include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/column_sum.h"
+#include "nn_worker/device/kernels/value_access.h"
+#include "nn_worker/device/vec.h"
+
+namespace satrap {
+
+// How a thread accesses values, if all views have the type T: runs of kLanes neighbours, of kRows
+// rows before it uses the first. A run is kept as 16 bytes until its values are used, so that many
+// runs fit into registers.
+template <typename T>
+struct OneType {
+  using Run = Vec<uint32_t, 4>;
+  static constexpr int kLanes = kVecLanes<T>;
+  static constexpr int kRows = kLanes / 2;
+
+  static SATRAP_DEVICE float At(const Run& run, int i) {
+    if constexpr (sizeof(T) == sizeof(uint32_t)) {
+      return std::bit_cast<float>(run.lane[i]);
+    } else {
+      const uint32_t pair = run.lane[i / 2];
+      return ToFloat(T{static_cast<uint16_t>(i % 2 == 0 ? pair : pair >> 16)});
+    }
+  }
+  // The run of a row that begins at column `col`. `whole`: it is aligned and within the row;
+  // otherwise lanes beyond the row get 0.
+  static SATRAP_DEVICE Run Load(const ConstValues& x, int64_t row, int64_t col, bool whole) {
+    const T* const p = static_cast<const T*>(x.data) + row * x.stride + col;
+    if (whole) return std::bit_cast<Run>(LoadVec<kLanes>(p));
+    Vec<T, kLanes> values = {};
+    for (int i = 0; i < kLanes; ++i) {
+      if (col + i < x.cols) values.lane[i] = p[i];
+    }
+    return std::bit_cast<Run>(values);
+  }
+  static SATRAP_DEVICE void Store(const Values& y, int64_t row, int64_t col, const float* values,
+                                  bool whole) {
+    T* const p = static_cast<T*>(y.data) + row * y.stride + col;
+    Vec<T, kLanes> rounded;
+    for (int i = 0; i < kLanes; ++i) rounded.lane[i] = FromFloat<T>(values[i]);
+    if (whole) return StoreVec(p, rounded);
+    for (int i = 0; i < kLanes; ++i) {
+      if (col + i < y.cols) p[i] = rounded.lane[i];
+    }
+  }
+  static SATRAP_DEVICE float Rounded(const Values&, float value) {
+    return ToFloat(FromFloat<T>(value));
+  }
+};
+
+// The same for views of several types.
+struct AnyTypes {
+  using Run = Group;
+  static constexpr int kLanes = kGroup;
+  static constexpr int kRows = 2;
+
+  static SATRAP_DEVICE float At(const Run& run, int i) { return run.lane[i]; }
+  static SATRAP_DEVICE Run Load(const ConstValues& x, int64_t row, int64_t col, bool whole) {
+    const int64_t at = row * x.stride + col;
+    if (whole) return LoadGroup(x.data, x.type, at, kLanes, /*aligned=*/true);
+    Run run = {};
+    for (int i = 0; i < kLanes; ++i) {
+      if (col + i < x.cols) run.lane[i] = LoadValue(x.data, x.type, at + i);
+    }
+    return run;
+  }
+  static SATRAP_DEVICE void Store(const Values& y, int64_t row, int64_t col, const float* values,
+                                  bool whole) {
+    if (whole) {
+      const Group group = {{values[0], values[1], values[2], values[3]}};
+      return StoreGroup(y.data, y.type, row * y.stride + col, group, kLanes, /*aligned=*/true);
+    }
+    for (int i = 0; i < kLanes; ++i) {
+      if (col + i < y.cols) StoreValue(y, row, col + i, values[i]);
+    }
+  }
+  static SATRAP_DEVICE float Rounded(const Values& y, float value) {
+    if (y.type == ElementType::kF32) return value;
+    if (y.type == ElementType::kF16) return ToFloat(FromFloat<Half>(value));
+    return ToFloat(FromFloat<Bf16>(value));
+  }
+};
+
+// Calls body(access) with the OneType of `type`.
+template <typename Body>
+void WithType(ElementType type, Body body) {
+  if (type == ElementType::kF32) return body(OneType<float>());
+  if (type == ElementType::kF16) return body(OneType<Half>());
+  return body(OneType<Bf16>());
+}
+// The same if all views have this type, and otherwise body(AnyTypes()).
+template <typename Body>
+void WithAccess(ElementType type, bool one_type, Body body) {
+  if (!one_type) return body(AnyTypes());
+  WithType(type, body);
+}
+
+// Whether each run of a view can be loaded in one access.
+inline bool RunsAligned(const ConstValues& x, int64_t lanes) {
+  const int64_t bytes = lanes * ElementBytes(x.type);
+  return reinterpret_cast<uintptr_t>(x.data) % static_cast<uintptr_t>(bytes) == 0 &&
+         (x.rows <= 1 || x.stride % lanes == 0);
+}
+
+// The values of a thread in one row.
+template <typename Access>
+struct Octet {
+  static constexpr int kRuns = ColumnTiles::kOctet / Access::kLanes;
+  typename Access::Run run[kRuns];
+
+  SATRAP_DEVICE float At(int i) const {
+    return Access::At(run[i / Access::kLanes], i % Access::kLanes);
+  }
+};
+
+// The place of a thread: its piece of rows, its lane among them, and its columns. Runs of
+// neighbouring threads are neighbours in memory.
+template <typename Access>
+struct ColumnsOfThread {
+  static constexpr int kLanes = Access::kLanes, kRuns = Octet<Access>::kRuns;
+
+  int thread, across, lanes;
+  int64_t piece, first_row, end_row;  // the thread's rows are first_row, first_row + lanes, ...
+  int64_t first_col, run_step, cols;
+  bool whole;
+
+  SATRAP_DEVICE ColumnsOfThread(const ColumnTiles& tiles, int64_t rows, bool aligned)
+      : thread(static_cast<int>(ThreadIndex().x)),
+        across(tiles.across),
+        lanes(tiles.lanes),
+        cols(tiles.cols) {
+    piece = static_cast<int64_t>(BlockIndex().x) / tiles.tiles;
+    const int64_t tile = static_cast<int64_t>(BlockIndex().x) % tiles.tiles;
+    const int64_t piece_rows = int64_t{ColumnTiles::kRowsOfLane} * lanes;
+    const int64_t begin = piece * piece_rows, left = rows - begin;
+    first_row = begin + thread / across;
+    end_row = begin + (left < piece_rows ? left : piece_rows);
+    if (thread >= across * lanes) end_row = 0;
+    first_col = tile * across * ColumnTiles::kOctet + int64_t{thread % across} * kLanes;
+    run_step = int64_t{across} * kLanes;
+    whole = aligned && first_col + (kRuns - 1) * run_step + kLanes <= cols;
+  }
+  // Calls rows(first row, count) for the thread's rows in order, `kRows` at a time as long as there
+  // are so many. `count` is a constant (std::integral_constant), so that the loads of all rows can
+  // be under way before the first one is used.
+  template <int kRows, typename Body>
+  SATRAP_DEVICE void ForRows(Body rows) const {
+    int64_t first = first_row;
+    for (; first + (kRows - 1) * lanes < end_row; first += kRows * lanes) {
+      rows(first, std::integral_constant<int, kRows>());
+    }
+    for (; first < end_row; first += lanes) rows(first, std::integral_constant<int, 1>());
+  }
+  SATRAP_DEVICE int64_t Col(int i) const {
+    return first_col + i / kLanes * run_step + i % kLanes;
+  }
+  template <bool kWhole>
+  SATRAP_DEVICE Octet<Access> Load(const ConstValues& x, int64_t row) const {
+    Octet<Access> octet;
+    for (int r = 0; r < kRuns; ++r) {
+      octet.run[r] = Access::Load(x, row, first_col + r * run_step, kWhole);
+    }
+    return octet;
+  }
+  template <bool kWhole>
+  SATRAP_DEVICE void Store(const Values& y, int64_t row, const float* values) const {
+    for (int r = 0; r < kRuns; ++r) {
+      Access::Store(y, row, first_col + r * run_step, values + r * kLanes, kWhole);
+    }
+  }
+
+  // Leaves in shared[i][t] the sum of sums[i] over all lanes of thread t's columns, for the threads
+  // t of the first lane. All threads of the block call it.
+  template <int kCount>
+  SATRAP_DEVICE void SumLanes(const float* sums, float (*shared)[ColumnTiles::kThreads]) const {
+    SyncThreads();
+    for (int i = 0; i < kCount; ++i) shared[i][thread] = sums[i];
+    SyncThreads();
+    const int lane = thread / across;
+    int height = 1;
+    while (height < lanes) height *= 2;
+    for (height /= 2; height > 0; height /= 2) {
+      if (lane < height && lane + height < lanes) {
+        for (int i = 0; i < kCount; ++i) shared[i][thread] += shared[i][thread + height * across];
+      }
+      SyncThreads();
+    }
+  }
+  // The same for the sums of the thread's columns; writes them to partials[0, cols).
+  SATRAP_DEVICE void WriteSums(const float* sums, float (*shared)[ColumnTiles::kThreads],
+                               float* partials) const {
+    SumLanes<ColumnTiles::kOctet>(sums, shared);
+    if (thread >= across) return;
+    for (int i = 0; i < ColumnTiles::kOctet; ++i) {
+      if (Col(i) < cols) partials[Col(i)] = shared[i][thread];
+    }
+  }
+};
+
+// Where the sums of some neighbouring columns go.
+struct SumTarget {
+  float* sums;
+  int64_t cols;
+  int64_t stride;  // from one sum to the next
+};
+struct SumTargets {
+  SumTarget of[3];
+};
+
+// Adds up the sums of `parts` pieces: partials, [parts][stride], to the targets, which take
+// neighbouring columns from the first on. Targets without data are left out.
+void AddPartials(DeviceStream* stream, const float* partials, int64_t parts, int64_t stride,
+                 const SumTargets& targets);
+
+}  // namespace satrap
+
+#endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_TILES_H_
