@@ -53,6 +53,11 @@ class LinearOperations {
   // dz's columns.
   virtual void LinearGrad(const LinearGradArgs& args) = 0;
 
+  // The number of columns that a tensor of `width` values should have, padding included (tensor.h),
+  // so that the products of prepared layers that read or write it are fast. This is `width` itself
+  // for backends that make no use of padding.
+  virtual int64_t PaddedWidth(int64_t width) const { return width; }
+
   // RESOURCE_EXHAUSTED if there is not enough memory; INTERNAL if a library of the device fails.
   virtual absl::StatusOr<std::unique_ptr<PreparedLinear>> PrepareLinear(const LinearSpec& spec) {
     return std::make_unique<PreparedLinear>(spec.args.activation);

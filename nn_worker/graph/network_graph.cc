@@ -130,6 +130,12 @@ void NetworkGraph::BindNodes() {
       bound.xs.push_back(memory_.values[t]);
       bound.of_part.push_back(graph_.tensors[t].of_part);
       bound.dxs.push_back({memory_.gradients[t], has_gradient[t]});
+      // Padding that is NaN once would stay NaN if products only added to it. Nobody reads it but
+      // the product that made the tensor.
+      if (has_gradient[t] && graph_.tensors[t].producer >= 0 &&
+          graph_.nodes[graph_.tensors[t].producer].layer->multiplies_padding()) {
+        bound.dxs.back().tensor.zero_cols = 0;
+      }
       if (bound.needs_backward) has_gradient[t] = true;
     }
   }
@@ -236,6 +242,7 @@ Tensor NetworkGraph::ReadableOutput(int task) const {
   // Positives in a batch lie on the diagonal.
   if (loss == TaskConfig::IN_BATCH_SOFTMAX) ++output.stride;
   output.cols = 1;
+  output.zero_cols = 0;
   return output;
 }
 

@@ -42,6 +42,7 @@ class LinearLayer final : public BackendLayer {
     return absl::OkStatus();
   }
 
+  bool multiplies_padding() const override { return true; }
   PreparedLinear* relu_product() const override {
     return activation_ == Activation::kRelu ? prepared_.get() : nullptr;
   }
