@@ -9,6 +9,7 @@
 #include "nn_worker/backend/device/device_matrix.h"
 #include "nn_worker/device/kernels/activation.h"
 #include "nn_worker/device/kernels/column_sum.h"
+#include "nn_worker/device/kernels/fill.h"
 
 namespace satrap {
 
@@ -64,9 +65,23 @@ absl::optional<ProductSpec> SpecOf(const Tensor& a, const Tensor& b, const Tenso
   return spec;
 }
 
-absl::optional<ProductSpec> ForwardSpec(const LinearGradArgs& args) {
+// The columns of a forward product, and of a weight gradient. Padding that some tensor lacks is left
+// out.
+int64_t ForwardCols(const LinearSpec& spec) {
+  const int64_t cols = std::min(spec.args.w.padded_cols(), spec.args.y.padded_cols());
+  return spec.bias.empty() ? cols : std::min(cols, spec.bias.padded_cols());
+}
+int64_t WeightGradientCols(const LinearGradArgs& args) {
+  const int64_t cols = std::min(args.dy.padded_cols(), args.dw.padded_cols());
+  return args.db.empty() ? cols : std::min(cols, args.db.padded_cols());
+}
+
+absl::optional<ProductSpec> ForwardSpec(const LinearSpec& of) {
+  const LinearGradArgs& args = of.args;
   absl::optional<ProductSpec> spec = SpecOf(args.x, args.w, args.y);
-  if (spec.has_value()) spec->terms = args.x.cols;
+  if (!spec.has_value()) return spec;
+  spec->cols = ForwardCols(of);
+  spec->terms = std::min(args.x.padded_cols(), args.w.padded_rows());
   return spec;
 }
 
@@ -145,7 +160,7 @@ absl::StatusOr<std::unique_ptr<ProductPlan>> DeviceLinear::Plan(ProductSpec prod
 }
 
 absl::Status DeviceLinear::PlanForward(PlannedLinear* layer) {
-  absl::optional<ProductSpec> product = ForwardSpec(layer->spec.args);
+  absl::optional<ProductSpec> product = ForwardSpec(layer->spec);
   if (!product.has_value()) return absl::OkStatus();
   const absl::optional<ProductEpilogue> whole = WholeEpilogue(layer->spec);
   if (whole.has_value()) {
@@ -165,7 +180,7 @@ absl::Status DeviceLinear::PlanForward(PlannedLinear* layer) {
 
 absl::StatusOr<bool> DeviceLinear::PlanMask(PlannedLinear* layer) {
   const LinearSpec& spec = layer->spec;
-  const absl::optional<ProductSpec> product = ForwardSpec(spec.args);
+  const absl::optional<ProductSpec> product = ForwardSpec(spec);
   if (!product.has_value() || spec.bias.empty() || spec.args.activation != Activation::kRelu) {
     return false;
   }
@@ -183,7 +198,8 @@ absl::Status DeviceLinear::PlanInputGradient(PlannedLinear* layer, PlannedLinear
   if (!args.dx.wanted()) return absl::OkStatus();
   absl::optional<ProductSpec> product = SpecOf(args.dy, args.w, args.dx.tensor);
   if (!product.has_value()) return absl::OkStatus();
-  product->terms = args.dy.cols;
+  product->cols = std::min(args.w.padded_rows(), args.dx.tensor.padded_cols());
+  product->terms = std::min(args.dy.padded_cols(), args.w.padded_cols());
   product->transpose_b = true;
   if (input_relu != nullptr) {
     const Tensor& y = input_relu->spec.args.y;
@@ -207,6 +223,8 @@ absl::Status DeviceLinear::PlanWeightGradient(PlannedLinear* layer) {
   const LinearGradArgs& args = layer->spec.args;
   absl::optional<ProductSpec> product = SpecOf(args.x, args.dy, args.dw);
   if (!product.has_value()) return absl::OkStatus();
+  product->rows = std::min(args.x.padded_cols(), args.dw.padded_rows());
+  product->cols = WeightGradientCols(args);
   product->terms = args.x.rows;
   product->transpose_a = true;
   if (!args.db.empty()) {
@@ -221,7 +239,7 @@ absl::Status DeviceLinear::PlanWeightGradient(PlannedLinear* layer) {
 // Reserves scratch memory in advance, so that no step allocates.
 absl::Status DeviceLinear::ReserveScratch(const LinearSpec& spec) {
   const LinearGradArgs& args = spec.args;
-  const int64_t n = args.x.rows, in = args.w.rows, out = args.w.cols;
+  const int64_t n = args.x.rows, in = args.w.rows, out = args.w.padded_cols();
   const bool trains = !args.dy.empty();
   const int64_t floats =
       std::max(Is16Bit(args.y) ? n * out : 0, trains ? ColumnSumPartials(n, out) : 0);
@@ -243,7 +261,8 @@ void DeviceLinear::Forward(PreparedLinear* layer, const Tensor& x, const Tensor&
   CheckIsPrepared("y", y, spec.args.y);
   Values sums = ValuesOf(y);
   if (!planned.forward_is_whole && Is16Bit(y)) {
-    sums = Values(transfers_.Scratch<float>(y.size()), y.rows, y.cols, y.cols);
+    const int64_t cols = ForwardCols(spec);
+    sums = Values(transfers_.Scratch<float>(y.rows * cols), y.rows, y.cols, cols);
   }
   const float* const added = bias.empty() ? nullptr : F32Data(bias);
   ProductBuffers buffers;
@@ -262,7 +281,13 @@ void DeviceLinear::Backward(PreparedLinear* layer, const LinearGradArgs& args) {
   const LinearGradArgs& prepared = planned.spec.args;
   CheckShapes(args);
   const int64_t n = args.dy.rows;
-  if (n == 0) return LinearGrad(args);
+  if (n == 0) {
+    // The last step may have left NaN in the padding, which LinearGrad does not write.
+    for (const Tensor& sums : {args.dw, args.db}) {
+      if (!sums.empty()) Fill(transfers_.stream(), F32Matrix(sums.WithPadding()), 0);
+    }
+    return LinearGrad(args);
+  }
   CheckIsPrepared("x", args.x, prepared.x);
   CheckIsPrepared("w", args.w, prepared.w);
   CheckIsPrepared("y", args.y, prepared.y);
@@ -308,10 +333,17 @@ void DeviceLinear::InputGradient(const LinearGradArgs& args) {
 }
 
 void DeviceLinear::WeightGradient(const LinearGradArgs& args) {
-  const int64_t workspace =
-      products_->WeightGradientWorkspace(args.dy.rows, args.w.rows, args.w.cols);
-  products_->WeightGradient(transfers_.stream(), ConstValuesOf(args.x), ConstValuesOf(args.dy),
-                            F32Matrix(args.dw), transfers_.Scratch<uint8_t>(workspace));
+  // The kernel wants rows without gaps, so it also writes padding columns, the products of those of
+  // dy.
+  Tensor dy = args.dy, dw = args.dw;
+  if (dw.has_gaps()) {
+    dw.cols = dw.padded_cols();
+    dy.cols = dy.padded_cols();
+    CHECK(!dw.has_gaps() && dy.cols == dw.cols);
+  }
+  const int64_t workspace = products_->WeightGradientWorkspace(dy.rows, dw.rows, dw.cols);
+  products_->WeightGradient(transfers_.stream(), ConstValuesOf(args.x), ConstValuesOf(dy),
+                            F32Matrix(dw), transfers_.Scratch<uint8_t>(workspace));
 }
 
 }  // namespace satrap

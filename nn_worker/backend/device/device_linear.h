@@ -12,6 +12,10 @@
 // The library may grant or refuse each of these requests separately. Our own kernel grants none of
 // them. A plan works for all numbers of samples.
 //
+// Plans multiply and write padding (tensor.h) in every dimension where all tensors have it. Our own
+// kernels leave it out. Whichever of them write a gradient, its padding is 0 unless a value beside
+// it is not finite.
+//
 // Thread-compatible.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_LINEAR_H_
