@@ -35,6 +35,12 @@ class PreparedLinear {
 struct LinearSpec {
   LinearGradArgs args;  // if dy is empty, there are no gradients
   Tensor bias;          // (1, out), or empty
+  // The layer of the same backend whose output, after a ReLU, is x; or null. It may be set only if
+  // LinearBackward of this layer is the last operation that adds to the gradient of x, and
+  // LinearBackward of that layer is the only operation that reads this gradient. Between the two
+  // calls the content of dx depends on the backend, and so does that of the other layer's db: the
+  // ReLU may have been applied already, and the bias gradient made.
+  PreparedLinear* input_relu = nullptr;
 };
 
 class LinearOperations {
@@ -51,6 +57,11 @@ class LinearOperations {
   // dz = dy f'(x w + bias), where f' is computed from y; dx = dz w^T, dw = x^T dz, db = the sums of
   // dz's columns.
   virtual void LinearGrad(const LinearGradArgs& args) = 0;
+
+  // The number of columns that a tensor of `width` values should have, padding included (tensor.h),
+  // so that the products of prepared layers that read or write it are fast. This is `width` itself
+  // for backends that make no use of padding.
+  virtual int64_t PaddedWidth(int64_t width) const { return width; }
 
   // RESOURCE_EXHAUSTED if there is not enough memory; INTERNAL if a library of the device fails.
   virtual absl::StatusOr<std::unique_ptr<PreparedLinear>> PrepareLinear(const LinearSpec& spec) {

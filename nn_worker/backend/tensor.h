@@ -11,6 +11,12 @@
 // PaddedStride begin at multiples of kAlignmentBytes, so an operation that wants wide accesses
 // checks `data` and `stride` first. The memory between the end of a row and the next row may be
 // columns of other tensors, so an operation neither reads nor writes it.
+//
+// Padding. A tensor may say that memory beyond its values belongs to it and holds zeros: zero_cols
+// values after each row, and zero_rows rows after the last one. Products of prepared linear layers
+// may read padding as factors, because libraries multiply widths that are multiples of 8 several
+// times as fast as others, and may write to it what they compute from other padding: zeros, or NaN
+// where a factor beside it is infinite or NaN. All other operations leave it alone.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TENSOR_H_
 #define SATRAP_NN_WORKER_BACKEND_TENSOR_H_
@@ -59,31 +65,48 @@ struct Tensor {
   void* data = nullptr;
   int64_t rows = 0;
   int64_t cols = 0;
-  int64_t stride = 0;  // values from one row to the next, >= cols
+  int64_t stride = 0;     // values from one row to the next, >= cols + zero_cols
+  int64_t zero_cols = 0;  // padding after each row
+  int64_t zero_rows = 0;  // padding after the last row
 
   bool empty() const { return data == nullptr; }
   int64_t size() const { return rows * cols; }
   int64_t size_bytes() const { return size() * DTypeBytes(dtype); }
   bool has_gaps() const { return stride != cols && rows > 1; }
+  int64_t padded_cols() const { return cols + zero_cols; }
+  int64_t padded_rows() const { return rows + zero_rows; }
 
-  // Rows [begin, begin + count). REQUIRES: within rows
+  // The tensor whose values include the padding.
+  Tensor WithPadding() const { return {dtype, data, padded_rows(), padded_cols(), stride}; }
+
+  // Rows [begin, begin + count), with their padding columns. REQUIRES: within rows
   Tensor Rows(int64_t begin, int64_t count) const {
     CHECK(begin >= 0 && count >= 0 && begin + count <= rows);
     Tensor view = *this;
     view.data = static_cast<char*>(data) + begin * stride * DTypeBytes(dtype);
     view.rows = count;
+    view.zero_rows = 0;
     return view;
   }
   Tensor FirstRows(int64_t count) const { return Rows(0, count); }
-  // Columns [begin, begin + count) of every row. REQUIRES: within cols
+  // Columns [begin, begin + count) of every row, without padding, because what lies after them is
+  // not their own. REQUIRES: within cols
   Tensor Columns(int64_t begin, int64_t count) const {
     CHECK(begin >= 0 && count >= 0 && begin + count <= cols);
     Tensor view = *this;
     view.data = static_cast<char*>(data) + begin * DTypeBytes(dtype);
     view.cols = count;
+    view.zero_cols = view.zero_rows = 0;
     return view;
   }
-  // The same values as rows of `new_cols`. REQUIRES: no gaps; the number of values stays the same
+  // The first rows and columns; the others become their padding. REQUIRES: the others hold zeros;
+  // this tensor has no padding of its own
+  Tensor Padded(int64_t own_rows, int64_t own_cols) const {
+    CHECK(own_rows <= rows && own_cols <= cols && zero_rows == 0 && zero_cols == 0);
+    return {dtype, data, own_rows, own_cols, stride, cols - own_cols, rows - own_rows};
+  }
+  // The same values as rows of `new_cols`, without padding. REQUIRES: no gaps; the number of values
+  // stays the same
   Tensor Reshaped(int64_t new_rows, int64_t new_cols) const {
     CHECK(!has_gaps() && new_rows * new_cols == size());
     return {dtype, data, new_rows, new_cols, new_cols};

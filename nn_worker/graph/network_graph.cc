@@ -64,6 +64,7 @@ absl::Status NetworkGraph::Bind(const NetworkValues& values, const Tensor& gradi
     // gradients.
     binding.dys = nodes_[node].dys;
     binding.dxs = nodes_[node].dxs;
+    binding.input_relu = InputRelu(static_cast<int>(node));
     RETURN_IF_ERROR(graph_.nodes[node].layer->Bind(binding));
   }
   for (const TaskOutput& task : losses_->tasks()) {
@@ -129,9 +130,29 @@ void NetworkGraph::BindNodes() {
       bound.xs.push_back(memory_.values[t]);
       bound.of_part.push_back(graph_.tensors[t].of_part);
       bound.dxs.push_back({memory_.gradients[t], has_gradient[t]});
+      // Padding that is NaN once would stay NaN if products only added to it. Nobody reads it but
+      // the product that made the tensor.
+      if (has_gradient[t] && graph_.tensors[t].producer >= 0 &&
+          graph_.nodes[graph_.tensors[t].producer].layer->multiplies_padding()) {
+        bound.dxs.back().tensor.zero_cols = 0;
+      }
       if (bound.needs_backward) has_gradient[t] = true;
     }
   }
+}
+
+// Backward runs the nodes from last to first, so the first reader in the order of Forward is the
+// last to add to a gradient. Layers are bound in the order of Forward, so the layer that made the
+// input is bound already.
+PreparedLinear* NetworkGraph::InputRelu(int node) const {
+  const std::vector<int>& inputs = graph_.nodes[node].inputs;
+  if (inputs.empty() || std::count(inputs.begin(), inputs.end(), inputs[0]) > 1) return nullptr;
+  const GraphTensor& tensor = graph_.tensors[inputs[0]];
+  if (tensor.producer < 0 || graph_.nodes[tensor.producer].outputs[0] != inputs[0]) return nullptr;
+  for (const int reader : tensor.consumers) {
+    if (reader < node && nodes_[reader].needs_backward) return nullptr;
+  }
+  return graph_.nodes[tensor.producer].layer->relu_product();
 }
 
 // Prepares what a pass needs besides operations. None of this is captured.
@@ -221,6 +242,7 @@ Tensor NetworkGraph::ReadableOutput(int task) const {
   // Positives in a batch lie on the diagonal.
   if (loss == TaskConfig::IN_BATCH_SOFTMAX) ++output.stride;
   output.cols = 1;
+  output.zero_cols = 0;
   return output;
 }
 

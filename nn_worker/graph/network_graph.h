@@ -71,6 +71,8 @@ class NetworkGraph {
   };
 
   void BindNodes();
+  // The LayerBinding.input_relu of `node`.
+  PreparedLinear* InputRelu(int node) const;
   void MakePassParts();
   static void SetRows(int64_t samples, int64_t candidates, BoundNode* node);
   // Runs Forward of nodes [begin, end), in this order.

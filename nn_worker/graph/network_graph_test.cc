@@ -29,6 +29,7 @@ constexpr int64_t kMaxSamples = 5;
 
 // What a test sees of a layer.
 struct Seen {
+  PreparedLinear* input_relu = nullptr;
   std::vector<bool> adds;     // by input: whether its gradient is added
   std::vector<int64_t> rows;  // by input, in the last Forward
 };
@@ -50,7 +51,9 @@ class Watched final : public Layer {
   bool inputs_within_output() const override { return layer_->inputs_within_output(); }
   bool stops_gradient() const override { return layer_->stops_gradient(); }
   bool prevents_capture() const override { return layer_->prevents_capture(); }
+  PreparedLinear* relu_product() const override { return layer_->relu_product(); }
   absl::Status Bind(const LayerBinding& binding) override {
+    seen_->input_relu = binding.input_relu;
     for (const GradientTarget& dx : binding.dxs) seen_->adds.push_back(dx.add);
     return layer_->Bind(binding);
   }
@@ -237,6 +240,19 @@ TEST_F(NetworkGraphTest, AnOutputOfALayerThatNobodyReadsHasTheGradientZero) {
           << rest;
     }
   }
+}
+
+TEST_F(NetworkGraphTest, OnlyTheLastLayerToAddToAGradientHearsOfTheReluBefore) {
+  Make(R"(
+    layers { name: "hidden" inputs: "user.pair" linear { units: 2 activation: RELU } }
+    layers { name: "first" inputs: "hidden" linear { units: 1 } }
+    layers { name: "second" inputs: "hidden" linear { units: 1 } }
+    layers { name: "both" inputs: [ "first", "second" ] add {} }
+    layers { name: "logit" inputs: "both" linear { units: 1 } })");
+  EXPECT_NE(SeenBy("first").input_relu, nullptr);
+  EXPECT_EQ(SeenBy("second").input_relu, nullptr) << "`first` adds to the gradient after it";
+  EXPECT_EQ(SeenBy("hidden").input_relu, nullptr) << "it reads an input of the graph";
+  EXPECT_EQ(SeenBy("logit").input_relu, nullptr) << "`both` has no ReLU";
 }
 
 TEST_F(NetworkGraphTest, APassHasTheRowsOfItsPart) {

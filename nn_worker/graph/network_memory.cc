@@ -15,6 +15,28 @@ absl::StatusOr<Tensor> AllocateBlock(DType dtype, int64_t rows, int64_t cols, Ba
   return AllocateTensor(backend, dtype, rows, cols, PaddedStride(dtype, cols));
 }
 
+// The columns of a tensor, padding included.
+int64_t PaddedColumns(const Graph& graph, int tensor, const Backend& backend) {
+  const GraphTensor& of = graph.tensors[tensor];
+  const int64_t cols = ShapeSize(of.shape);
+  const auto multiplies = [&graph](int node) {
+    return graph.nodes[node].layer->multiplies_padding();
+  };
+  const bool used = (of.producer >= 0 && multiplies(of.producer)) ||
+                    std::any_of(of.consumers.begin(), of.consumers.end(), multiplies);
+  return used && of.within < 0 && !of.of_part ? backend.PaddedWidth(cols) : cols;
+}
+
+// A tensor with a block of its own.
+absl::StatusOr<Tensor> AllocateTensorOf(const Graph& graph, int tensor, int64_t max_samples,
+                                        Backend* backend) {
+  const GraphTensor& of = graph.tensors[tensor];
+  ASSIGN_OR_RETURN(const Tensor block,
+                   AllocateBlock(of.dtype, max_samples, PaddedColumns(graph, tensor, *backend),
+                                 backend));
+  return block.Padded(max_samples, ShapeSize(of.shape));
+}
+
 bool IsFreeInput(const Graph& graph, int tensor) {
   return tensor < graph.num_inputs && graph.tensors[tensor].within < 0 &&
          !graph.tensors[tensor].consumers.empty() && !graph.tensors[tensor].of_part;
@@ -43,7 +65,7 @@ absl::Status AllocateFreeInputs(const Graph& graph, DType dtype, int64_t max_sam
   for (int t = 0; t < graph.num_inputs; ++t) {
     if (!IsFreeInput(graph, t) || graph.tensors[t].dtype != dtype) continue;
     inputs.push_back(t);
-    all_cols += ShapeSize(graph.tensors[t].shape);
+    all_cols += PaddedColumns(graph, t, *backend);
   }
   if (inputs.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const Tensor values, AllocateBlock(dtype, max_samples, all_cols, backend));
@@ -55,21 +77,26 @@ absl::Status AllocateFreeInputs(const Graph& graph, DType dtype, int64_t max_sam
   int64_t column = 0;
   for (const int t : inputs) {
     const int64_t cols = ShapeSize(graph.tensors[t].shape);
-    memory->values[t] = values.Columns(column, cols);
+    const int64_t padded = PaddedColumns(graph, t, *backend);
+    memory->values[t] = values.Columns(column, padded).Padded(max_samples, cols);
     if (trains && graph.tensors[t].needs_gradient) {
       memory->gradients[t] = gradients.Columns(column, cols);
     }
-    column += cols;
+    column += padded;
   }
   return absl::OkStatus();
 }
 
-void Append(int node, const std::string& layer, ParameterSpec spec, FlatLayout* layout) {
+// `padded_rows` and `padded_cols`: of the matrix, padding included
+void Append(int node, const std::string& layer, ParameterSpec spec, int64_t padded_rows,
+            int64_t padded_cols, FlatLayout* layout) {
   FlatArray array;
   array.name = absl::StrCat(layer, ".", spec.name);
   array.node = node;
   array.begin = layout->size;
-  const int64_t values = spec.rows * spec.cols;
+  array.padded_rows = padded_rows;
+  array.padded_cols = padded_cols;
+  const int64_t values = padded_rows * padded_cols;
   if (values > 0) layout->size += PaddedStride(DType::kF32, values);
   array.spec = std::move(spec);
   layout->arrays.push_back(std::move(array));
@@ -91,10 +118,9 @@ absl::StatusOr<ActivationMemory> AllocateActivations(const Graph& graph, int64_t
   for (int t = graph.num_inputs; t < count; ++t) {
     const GraphTensor& tensor = graph.tensors[t];
     if (tensor.within >= 0) continue;
-    const int64_t cols = ShapeSize(tensor.shape);
-    ASSIGN_OR_RETURN(memory.values[t], AllocateBlock(tensor.dtype, max_samples, cols, backend));
+    ASSIGN_OR_RETURN(memory.values[t], AllocateTensorOf(graph, t, max_samples, backend));
     if (!trains || !tensor.needs_gradient) continue;
-    ASSIGN_OR_RETURN(memory.gradients[t], AllocateBlock(tensor.dtype, max_samples, cols, backend));
+    ASSIGN_OR_RETURN(memory.gradients[t], AllocateTensorOf(graph, t, max_samples, backend));
   }
 
   // A concatenation may itself lie within another one. So before a tensor is placed, the
@@ -119,11 +145,17 @@ absl::StatusOr<ActivationMemory> AllocateActivations(const Graph& graph, int64_t
   return memory;
 }
 
-FlatLayout LayoutParameters(const Graph& graph) {
+FlatLayout LayoutParameters(const Graph& graph, const Backend* backend) {
   FlatLayout layout;
-  for (size_t node = 0; node < graph.nodes.size(); ++node) {
-    for (ParameterSpec& spec : graph.nodes[node].layer->parameters()) {
-      Append(static_cast<int>(node), graph.nodes[node].name, std::move(spec), &layout);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const GraphNode& node = graph.nodes[n];
+    for (ParameterSpec& spec : node.layer->parameters()) {
+      int64_t rows = spec.rows, cols = spec.cols;
+      if (backend != nullptr && node.layer->multiplies_padding()) {
+        if (rows > 1) rows = PaddedColumns(graph, node.inputs[0], *backend);
+        cols = PaddedColumns(graph, node.outputs[0], *backend);
+      }
+      Append(static_cast<int>(n), node.name, std::move(spec), rows, cols, &layout);
     }
   }
   return layout;
@@ -137,15 +169,17 @@ FlatLayout LayoutStates(const Graph& graph) {
       spec.name = state.name;
       spec.cols = state.cols;
       spec.scale = state.initial;
-      Append(static_cast<int>(node), graph.nodes[node].name, std::move(spec), &layout);
+      Append(static_cast<int>(node), graph.nodes[node].name, std::move(spec), /*padded_rows=*/1,
+             state.cols, &layout);
     }
   }
   return layout;
 }
 
 Tensor ViewOf(const FlatArray& array, const Tensor& buffer) {
-  return buffer.Columns(array.begin, array.spec.rows * array.spec.cols)
-      .Reshaped(array.spec.rows, array.spec.cols);
+  return buffer.Columns(array.begin, array.padded_rows * array.padded_cols)
+      .Reshaped(array.padded_rows, array.padded_cols)
+      .Padded(array.spec.rows, array.spec.cols);
 }
 
 absl::StatusOr<std::vector<Tensor>> AllocateCopies(const FlatLayout& layout, DType dtype,
@@ -153,11 +187,13 @@ absl::StatusOr<std::vector<Tensor>> AllocateCopies(const FlatLayout& layout, DTy
   std::vector<Tensor> copies(layout.arrays.size());
   if (DTypeBytes(dtype) != 2) return copies;
   for (size_t i = 0; i < copies.size(); ++i) {
-    const ParameterSpec& spec = layout.arrays[i].spec;
-    const bool has_copy =
-        spec.in_products || (spec.added_to_products && backend->takes_rounded_biases());
+    const FlatArray& array = layout.arrays[i];
+    const bool has_copy = array.spec.in_products ||
+                          (array.spec.added_to_products && backend->takes_rounded_biases());
     if (!has_copy) continue;
-    ASSIGN_OR_RETURN(copies[i], AllocateBlock(dtype, spec.rows, spec.cols, backend));
+    ASSIGN_OR_RETURN(const Tensor block,
+                     AllocateBlock(dtype, array.padded_rows, array.padded_cols, backend));
+    copies[i] = block.Padded(array.spec.rows, array.spec.cols);
   }
   return copies;
 }

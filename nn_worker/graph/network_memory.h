@@ -6,6 +6,16 @@
 //   parameters   One flat buffer each for the values, the gradients, every state array of the
 //                optimizer, and the states of layers. All F32; a network that computes in 16 bits
 //                has copies of some of them, with padded rows.
+//
+// On a device, tensors that linear layers multiply have padding (tensor.h), up to
+// Backend::PaddedWidth, and so have the parameters of these layers in every flat buffer and in
+// their copies. A value within a concatenation has none, because its neighbour follows, and nor has
+// the gradient of a graph input, because it is scanned together with others.
+//
+// Padding begins as 0 and stays 0 in values and parameters, because only products write there, and
+// they multiply padding by padding. In gradients it becomes NaN if a gradient or value beside it is
+// infinite or NaN; then the same row or column of a gradient of parameters, without the padding, is
+// not finite either, so the step does not apply. Whoever assigns the gradient next writes zeros.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_
 #define SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_
@@ -40,20 +50,24 @@ struct FlatArray {
   int node = 0;
   ParameterSpec spec;
   int64_t begin = 0;  // in its flat buffer
+  // Of the matrix in the flat buffer, padding included; its rows have no gaps.
+  int64_t padded_rows = 1, padded_cols = 1;
 };
 struct FlatLayout {
   std::vector<FlatArray> arrays;
-  int64_t size = 0;  // values, gaps included
+  int64_t size = 0;  // values, padding and gaps included
 };
-FlatLayout LayoutParameters(const Graph& graph);
+// Without padding if `backend` is null.
+FlatLayout LayoutParameters(const Graph& graph, const Backend* backend);
 FlatLayout LayoutStates(const Graph& graph);
 
-// A view of `array`, (rows, cols), within its flat buffer, which itself is one row.
+// A view of `array`, (rows, cols) with its padding, within its flat buffer, which itself is one row.
 Tensor ViewOf(const FlatArray& array, const Tensor& buffer);
 
 // Returns a tensor for each array of `layout`. If the array is a factor of products, or a bias that
 // the backend takes rounded (ParameterSpec), and `dtype` has 16 bits, the tensor is memory of
-// `dtype` for a copy, with padded rows; otherwise it is empty.
+// `dtype` for a copy, with the array's padding and with rows that begin at cache lines; otherwise it
+// is empty.
 absl::StatusOr<std::vector<Tensor>> AllocateCopies(const FlatLayout& layout, DType dtype,
                                                    Backend* backend);
 

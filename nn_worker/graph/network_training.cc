@@ -51,7 +51,8 @@ std::vector<std::vector<WeightCopy>> NetworkTraining::CopiesOfRanges() const {
     for (size_t i = 0; i < values_.copies.size(); ++i) {
       const int64_t begin = values_.parameter_layout.arrays[i].begin - range.begin;
       if (values_.copies[i].empty() || begin < 0 || begin >= range.size) continue;
-      of_ranges.back().push_back({begin, values_.copies[i]});
+      // The range holds the padding, too.
+      of_ranges.back().push_back({begin, values_.copies[i].WithPadding()});
     }
   }
   return of_ranges;
@@ -100,7 +101,7 @@ double NetworkTraining::GradientSquares(const DenseStep& step, const StepTotals&
   absl::Span<const float> gradient = sums_->HostCopy();
   if (gradient.empty()) gradient = on_host(gradients_, &copies[0]);
   const absl::Span<const float> w = on_host(values_.parameters, &copies[1]);
-  // Gaps between parameters are 0 in both buffers and add nothing.
+  // Padding and gaps between parameters are 0 in both buffers and add nothing.
   double squares = 0;
   for (const ParameterRange& range : ranges_) {
     squares += satrap::GradientSquares(scale, range.rule, gradient.subspan(range.begin, range.size),

@@ -8,7 +8,7 @@ namespace satrap {
 
 absl::Status NetworkValues::Allocate(const Graph& graph, const NetworkOptions& options) {
   backend = options.backend;
-  parameter_layout = LayoutParameters(graph);
+  parameter_layout = LayoutParameters(graph, backend);
   state_layout = LayoutStates(graph);
   ASSIGN_OR_RETURN(parameters, AllocateTensor(backend, DType::kF32, 1, parameter_layout.size));
   ASSIGN_OR_RETURN(copies, AllocateCopies(parameter_layout, options.dtype, backend));

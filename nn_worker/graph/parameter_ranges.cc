@@ -77,7 +77,7 @@ absl::StatusOr<std::vector<ParameterRange>> MakeParameterRanges(const FlatLayout
 }
 
 absl::Status CheckParameterPatterns(const Graph& graph, const DenseOptimizerConfig& config) {
-  return CheckPatterns(LayoutParameters(graph), config);
+  return CheckPatterns(LayoutParameters(graph, /*backend=*/nullptr), config);
 }
 
 }  // namespace satrap

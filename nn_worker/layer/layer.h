@@ -85,6 +85,10 @@ class Layer {
   // True if each row of output 0 consists of the rows of the inputs, one after another. The graph
   // may then place the inputs within the output, so that there is nothing to copy.
   virtual bool inputs_within_output() const { return false; }
+  // True if the layer's products read and write the padding (tensor.h) of input 0, of output 0, of
+  // their gradients, and of the parameters and their gradients. A parameter of such a layer has one
+  // row, or a row for each value of the input, and a column for each value of the output.
+  virtual bool multiplies_padding() const { return false; }
   // True if no gradient flows from the output to the inputs. Backward is then not called.
   virtual bool stops_gradient() const { return false; }
   // Multiplications and additions of the products in Forward, for one sample. Called after Infer.
@@ -103,6 +107,9 @@ class Layer {
 
   // RESOURCE_EXHAUSTED if the workspace cannot be allocated; the backend's error.
   virtual absl::Status Bind(const LayerBinding& binding) = 0;
+  // The backend's object for the product whose ReLU is output 0; null if there is none. Call after
+  // Bind.
+  virtual PreparedLinear* relu_product() const { return nullptr; }
 
   // xs and ys: (samples, product of the shape) each. Fails only if a collective fails.
   virtual absl::Status Forward(const PassContext& pass, absl::Span<const Tensor> xs,

@@ -18,7 +18,8 @@ struct LayerBinding {
   uint64_t seed = 0;    // of this layer
   Tensor control;       // of the network (Backend::DecideStep), for EndStep
   Tensor pass_numbers;  // of the training pass that runs (dropout_mask.h)
-  // In the order of parameters() and states(); rows without gaps.
+  // In the order of parameters() and states(). Rows have no gaps, except that parameters and
+  // gradients of a layer with multiplies_padding() may have padding.
   absl::Span<const Tensor> parameters;
   absl::Span<const Tensor> gradients;
   absl::Span<const Tensor> states;
@@ -29,6 +30,9 @@ struct LayerBinding {
   // is not trained the gradients are empty.
   absl::Span<const Tensor> xs, ys, dys;
   absl::Span<const GradientTarget> dxs;
+  // The relu_product of the layer that made xs[0], if this layer is the last to add to the gradient
+  // of xs[0]; else null.
+  PreparedLinear* input_relu = nullptr;
 };
 
 // What a layer knows of the pass that it computes.

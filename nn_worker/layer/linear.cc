@@ -40,9 +40,14 @@ class LinearLayer final : public BackendLayer {
       bias_gradient_ = binding.gradients[1];
     }
     const LinearSpec spec = {ArgsOf(binding.xs[0], binding.ys[0], binding.dys[0], binding.dxs[0]),
-                             bias_};
+                             bias_, binding.input_relu};
     ASSIGN_OR_RETURN(prepared_, backend_->PrepareLinear(spec));
     return absl::OkStatus();
+  }
+
+  bool multiplies_padding() const override { return true; }
+  PreparedLinear* relu_product() const override {
+    return activation_ == Activation::kRelu ? prepared_.get() : nullptr;
   }
 
   absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {

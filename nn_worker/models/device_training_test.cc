@@ -3,7 +3,6 @@
 
 #include "nn_worker/models/device_training.h"
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>

@@ -39,7 +39,7 @@ double Flops(Workbench* on, int64_t in, int64_t out, int products) {
 struct Layer {
   Layer(Workbench* on, int64_t in, int64_t out)
       : args(LinearTensors(on, in, out)), bias(on->Floats(1, out)) {
-    auto made = on->backend()->PrepareLinear({args, bias});
+    auto made = on->backend()->PrepareLinear({args, bias, nullptr});
     CHECK_OK(made.status());
     prepared = std::move(made).value();
   }

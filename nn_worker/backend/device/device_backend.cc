@@ -26,6 +26,10 @@
 namespace satrap {
 namespace {
 
+// Libraries read rows in pieces of 16 bytes: 8 values of 16 bits. They are slow wherever a width is
+// no multiple of that, even if the stride is. Narrower products are not for libraries (ForLibrary).
+constexpr int64_t kWidthMultiple = 8;
+
 void CheckSequence(const Tensor& x, const Tensor& lengths, const Tensor& y) {
   CHECK(x.rows == y.rows && lengths.rows == y.rows && lengths.cols == 1);
   CHECK(y.cols > 0 && x.cols % y.cols == 0) << x.cols << " columns, " << y.cols << " a position";
@@ -152,6 +156,10 @@ class DeviceBackend final : public DeviceLossBackend {
   }
   void LinearGrad(const LinearGradArgs& args) override { linear_.LinearGrad(args); }
   bool takes_rounded_biases() const override { return true; }
+  int64_t PaddedWidth(int64_t width) const override {
+    if (width < kWidthMultiple) return width;
+    return (width + kWidthMultiple - 1) / kWidthMultiple * kWidthMultiple;
+  }
   absl::StatusOr<std::unique_ptr<PreparedLinear>> PrepareLinear(const LinearSpec& spec) override {
     return linear_.Prepare(spec);
   }

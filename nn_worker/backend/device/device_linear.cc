@@ -10,6 +10,8 @@
 #include "nn_worker/device/kernels/activation.h"
 #include "nn_worker/device/kernels/add_pieces.h"
 #include "nn_worker/device/kernels/column_sum.h"
+#include "nn_worker/device/kernels/fill.h"
+#include "nn_worker/device/kernels/one_output.h"
 
 namespace satrap {
 
@@ -25,6 +27,10 @@ class PlannedLinear final : public PreparedLinear {
   // or by our own kernel.
   int64_t piece = kProductPiece;
   int64_t dw_rows = 0, dw_cols = 0;  // of what `weight_gradient` writes
+  // The layer of one output behind this layer's ReLU makes the gradient of the ReLU and the bias
+  // gradient in its own backward pass.
+  bool gradient_passed_relu = false;
+  const PlannedLinear* input_relu = nullptr;  // for which this layer does that
 };
 
 namespace {
@@ -64,9 +70,22 @@ absl::optional<ProductSpec> SpecOf(const Tensor& a, const Tensor& b, const Tenso
   return spec;
 }
 
-absl::optional<ProductSpec> ForwardSpec(const LinearGradArgs& args) {
+// The columns of a forward product, and of a weight gradient. Padding that some tensor lacks is left
+// out.
+int64_t ForwardCols(const LinearSpec& spec) {
+  const int64_t cols = std::min(spec.args.w.padded_cols(), spec.args.y.padded_cols());
+  return spec.bias.empty() ? cols : std::min(cols, spec.bias.padded_cols());
+}
+int64_t WeightGradientCols(const LinearGradArgs& args) {
+  return std::min(args.dy.padded_cols(), args.dw.padded_cols());
+}
+
+absl::optional<ProductSpec> ForwardSpec(const LinearSpec& of) {
+  const LinearGradArgs& args = of.args;
   absl::optional<ProductSpec> spec = SpecOf(args.x, args.w, args.y);
-  if (spec.has_value()) spec->terms = args.x.cols;
+  if (!spec.has_value()) return spec;
+  spec->cols = ForwardCols(of);
+  spec->terms = std::min(args.x.padded_cols(), args.w.padded_rows());
   return spec;
 }
 
@@ -107,12 +126,17 @@ void CheckShapes(const LinearGradArgs& args) {
 void DeviceLinear::Linear(const Tensor& x, const Tensor& w, const Tensor& bias,
                           Activation activation, const Tensor& y) {
   CHECK(x.rows == y.rows && x.cols == w.rows && w.cols == y.cols);
+  if (w.cols == 1) {
+    return OneOutputForward(transfers_.stream(), ConstValuesOf(x), ConstValuesOf(w), BiasOf(bias),
+                            activation, ValuesOf(y));
+  }
   products_->Linear(transfers_.stream(), ConstValuesOf(x), ConstValuesOf(w),
                     BiasOf(bias), activation, ValuesOf(y));
 }
 
 void DeviceLinear::LinearGrad(const LinearGradArgs& args) {
   CheckShapes(args);
+  if (args.w.cols == 1) return OneOutputGrad(args, nullptr);
   ActivationAndBiasGradient(args);
   if (args.dx.wanted()) InputGradient(args);
   WeightGradient(kProductPiece, args);
@@ -122,6 +146,7 @@ absl::StatusOr<std::unique_ptr<PreparedLinear>> DeviceLinear::Prepare(const Line
   auto layer = std::make_unique<PlannedLinear>(spec);
   RETURN_IF_ERROR(PlanForward(layer.get()));
   if (!spec.args.dy.empty()) {
+    if (spec.args.w.cols == 1) TakeReluAlong(layer.get());
     RETURN_IF_ERROR(PlanInputGradient(layer.get()));
     RETURN_IF_ERROR(PlanWeightGradient(layer.get()));
   }
@@ -144,8 +169,18 @@ absl::StatusOr<std::unique_ptr<ProductPlan>> DeviceLinear::Plan(ProductSpec prod
   return plan;
 }
 
+void DeviceLinear::TakeReluAlong(PlannedLinear* layer) {
+  const LinearGradArgs& args = layer->spec.args;
+  auto* const before = static_cast<PlannedLinear*>(layer->spec.input_relu);
+  if (before == nullptr || !args.dx.wanted()) return;
+  const Tensor& y = before->spec.args.y;
+  CHECK(y.data == args.x.data && y.cols == args.x.cols && args.x.rows <= y.rows);
+  before->gradient_passed_relu = true;
+  layer->input_relu = before;
+}
+
 absl::Status DeviceLinear::PlanForward(PlannedLinear* layer) {
-  absl::optional<ProductSpec> product = ForwardSpec(layer->spec.args);
+  absl::optional<ProductSpec> product = ForwardSpec(layer->spec);
   if (!product.has_value()) return absl::OkStatus();
   const absl::optional<ProductEpilogue> whole = WholeEpilogue(layer->spec);
   if (whole.has_value()) {
@@ -168,7 +203,8 @@ absl::Status DeviceLinear::PlanInputGradient(PlannedLinear* layer) {
   if (!args.dx.wanted()) return absl::OkStatus();
   absl::optional<ProductSpec> product = SpecOf(args.dy, args.w, args.dx.tensor);
   if (!product.has_value()) return absl::OkStatus();
-  product->terms = args.dy.cols;
+  product->cols = std::min(args.w.padded_rows(), args.dx.tensor.padded_cols());
+  product->terms = std::min(args.dy.padded_cols(), args.w.padded_cols());
   product->transpose_b = true;
   ASSIGN_OR_RETURN(layer->input_gradient, Plan(*product, ProductEpilogue::kNone));
   return absl::OkStatus();
@@ -178,6 +214,8 @@ absl::Status DeviceLinear::PlanWeightGradient(PlannedLinear* layer) {
   const LinearGradArgs& args = layer->spec.args;
   absl::optional<ProductSpec> product = SpecOf(args.x, args.dy, args.dw);
   if (!product.has_value()) return absl::OkStatus();
+  product->rows = std::min(args.x.padded_cols(), args.dw.padded_rows());
+  product->cols = WeightGradientCols(args);
   product->terms = args.x.rows;
   product->transpose_a = true;
   if (!products_->has_library() || !ForLibrary(*product)) return absl::OkStatus();
@@ -186,7 +224,7 @@ absl::Status DeviceLinear::PlanWeightGradient(PlannedLinear* layer) {
     product->piece = layer->piece;
     product->c_stride = product->cols;
     // c is dw, or scratch memory where each product begins at the end of the one before it.
-    const int64_t bytes = args.dw.size() * static_cast<int64_t>(sizeof(float));
+    const int64_t bytes = product->rows * product->cols * static_cast<int64_t>(sizeof(float));
     while (bytes % product->c_alignment != 0) product->c_alignment /= 2;
   }
   ASSIGN_OR_RETURN(layer->weight_gradient, Plan(*product, ProductEpilogue::kNone));
@@ -198,10 +236,14 @@ absl::Status DeviceLinear::PlanWeightGradient(PlannedLinear* layer) {
 // Reserves scratch memory in advance, so that no step allocates.
 absl::Status DeviceLinear::ReserveScratch(const PlannedLinear& layer) {
   const LinearGradArgs& args = layer.spec.args;
-  const int64_t n = args.x.rows, in = args.w.rows, out = args.w.cols;
+  const int64_t n = args.x.rows, out = args.w.padded_cols();
+  const int64_t in = std::max(args.w.rows, layer.dw_rows);
   const bool trains = !args.dy.empty();
-  const int64_t floats =
-      std::max(Is16Bit(args.y) ? n * out : 0, trains ? ColumnSumPartials(n, out) : 0);
+  int64_t floats = Is16Bit(args.y) ? n * out : 0;
+  if (trains) {
+    floats = std::max({floats, ColumnSumPartials(n, out),
+                       out == 1 ? OneOutputPartials(n, args.x.cols) : 0});
+  }
   return transfers_.ReserveScratch(
       std::max(floats * static_cast<int64_t>(sizeof(float)),
                trains ? Products::WeightGradientWorkspace(n, in, out, layer.piece) : 0));
@@ -220,7 +262,8 @@ void DeviceLinear::Forward(PreparedLinear* layer, const Tensor& x, const Tensor&
   CheckIsPrepared("y", y, spec.args.y);
   Values sums = ValuesOf(y);
   if (!planned.forward_is_whole && Is16Bit(y)) {
-    sums = Values(transfers_.Scratch<float>(y.size()), y.rows, y.cols, y.cols);
+    const int64_t cols = ForwardCols(spec);
+    sums = Values(transfers_.Scratch<float>(y.rows * cols), y.rows, y.cols, cols);
   }
   ProductBuffers buffers;
   buffers.a = x.data;
@@ -237,7 +280,13 @@ void DeviceLinear::Backward(PreparedLinear* layer, const LinearGradArgs& args) {
   const LinearGradArgs& prepared = planned.spec.args;
   CheckShapes(args);
   const int64_t n = args.dy.rows;
-  if (n == 0) return LinearGrad(args);
+  if (n == 0) {
+    // The last step may have left NaN in the padding, which LinearGrad does not write.
+    for (const Tensor& sums : {args.dw, args.db}) {
+      if (!sums.empty()) Fill(transfers_.stream(), F32Matrix(sums.WithPadding()), 0);
+    }
+    return LinearGrad(args);
+  }
   CheckIsPrepared("x", args.x, prepared.x);
   CheckIsPrepared("w", args.w, prepared.w);
   CheckIsPrepared("y", args.y, prepared.y);
@@ -247,7 +296,8 @@ void DeviceLinear::Backward(PreparedLinear* layer, const LinearGradArgs& args) {
   CheckIsPrepared("dw", args.dw, prepared.dw);
   CheckIsPrepared("db", args.db, prepared.db);
   CHECK(args.activation == prepared.activation);
-  ActivationAndBiasGradient(args);
+  if (args.w.cols == 1) return OneOutputGrad(args, planned.input_relu);
+  if (!planned.gradient_passed_relu) ActivationAndBiasGradient(args);
   if (planned.input_gradient != nullptr) {
     ProductBuffers buffers;
     buffers.a = args.dy.data;
@@ -264,14 +314,37 @@ void DeviceLinear::Backward(PreparedLinear* layer, const LinearGradArgs& args) {
 
 // From here on dy is the gradient before the activation. db, dw and dx are all computed from it.
 void DeviceLinear::ActivationAndBiasGradient(const LinearGradArgs& args) {
+  if (!args.db.empty()) {
+    float* const partials =
+        transfers_.Scratch<float>(ColumnSumPartials(args.dy.rows, args.dy.cols));
+    ActivateGradColumnSum(transfers_.stream(), args.activation, ConstValuesOf(args.y),
+                          ConstValuesOf(args.dy), ValuesOf(args.dy), partials, F32Data(args.db));
+  } else if (args.activation != Activation::kLinear) {
+    ActivateGrad(transfers_.stream(), args.activation, ConstValuesOf(args.y),
+                 ConstValuesOf(args.dy), ValuesOf(args.dy), /*add=*/false);
+  }
+}
+
+void DeviceLinear::OneOutputGrad(const LinearGradArgs& args, const PlannedLinear* input_relu) {
   if (args.activation != Activation::kLinear) {
     ActivateGrad(transfers_.stream(), args.activation, ConstValuesOf(args.y),
                  ConstValuesOf(args.dy), ValuesOf(args.dy), /*add=*/false);
   }
-  if (args.db.empty()) return;
-  ColumnSum(transfers_.stream(), ConstValuesOf(args.dy),
-            transfers_.Scratch<float>(ColumnSumPartials(args.dy.rows, args.dy.cols)),
-            F32Data(args.db));
+  OneOutputGradient gradient;
+  gradient.x = ConstValuesOf(args.x);
+  gradient.w = ConstValuesOf(args.w);
+  gradient.dz = ConstValuesOf(args.dy);
+  if (args.dx.wanted()) gradient.dx = ValuesOf(args.dx.tensor);
+  gradient.add = args.dx.add;
+  gradient.dw = F32Matrix(args.dw);
+  if (!args.db.empty()) gradient.db = F32Data(args.db);
+  if (input_relu != nullptr) {
+    const Tensor& input_bias_gradient = input_relu->spec.args.db;
+    gradient.relu_of_x = true;
+    if (!input_bias_gradient.empty()) gradient.input_bias_gradient = F32Data(input_bias_gradient);
+  }
+  OneOutputBackward(transfers_.stream(), gradient,
+                    transfers_.Scratch<float>(OneOutputPartials(args.x.rows, args.x.cols)));
 }
 
 void DeviceLinear::InputGradient(const LinearGradArgs& args) {
@@ -280,11 +353,17 @@ void DeviceLinear::InputGradient(const LinearGradArgs& args) {
 }
 
 void DeviceLinear::WeightGradient(int64_t piece, const LinearGradArgs& args) {
-  const Matrix<float> dw = F32Matrix(args.dw);
-  const int64_t bytes =
-      Products::WeightGradientWorkspace(args.dy.rows, dw.rows, dw.cols, piece);
-  products_->WeightGradient(transfers_.stream(), ConstValuesOf(args.x), ConstValuesOf(args.dy), dw,
-                            piece, transfers_.Scratch<uint8_t>(bytes));
+  // The kernel wants rows without gaps, so it also writes padding columns, the products of those of
+  // dy.
+  Tensor dy = args.dy, dw = args.dw;
+  if (dw.has_gaps()) {
+    dw.cols = dw.padded_cols();
+    dy.cols = dy.padded_cols();
+    CHECK(!dw.has_gaps() && dy.cols == dw.cols);
+  }
+  const int64_t bytes = Products::WeightGradientWorkspace(dy.rows, dw.rows, dw.cols, piece);
+  products_->WeightGradient(transfers_.stream(), ConstValuesOf(args.x), ConstValuesOf(dy),
+                            F32Matrix(dw), piece, transfers_.Scratch<uint8_t>(bytes));
 }
 
 void DeviceLinear::PlannedWeightGradient(const PlannedLinear& layer, const LinearGradArgs& args) {

@@ -12,7 +12,13 @@
 //
 // The library may grant or refuse each of these requests separately. Our own kernel grants none of
 // them. A plan works for all numbers of samples. The gradients of the activation and of the bias
-// are always our own kernels': within a product they take a library longer.
+// are made by our own kernel in one pass: within a product they take a library longer. Layers of one
+// output have kernels of their own, whose backward pass also makes those gradients for the layer
+// before, where LinearSpec.input_relu allows it.
+//
+// Plans multiply and write padding (tensor.h) in every dimension where all tensors have it. Our own
+// kernels leave it out. Whichever of them write a gradient, its padding is 0 unless a value beside
+// it is not finite.
 //
 // Thread-compatible.
 
@@ -49,6 +55,8 @@ class DeviceLinear {
   void Backward(PreparedLinear* layer, const LinearGradArgs& args);
 
  private:
+  // Lets a layer of one output make the gradients of the ReLU and of the bias before it.
+  static void TakeReluAlong(PlannedLinear* layer);
   absl::Status PlanForward(PlannedLinear* layer);
   absl::Status PlanInputGradient(PlannedLinear* layer);
   absl::Status PlanWeightGradient(PlannedLinear* layer);
@@ -60,6 +68,9 @@ class DeviceLinear {
   }
   // Replaces dy by the gradient before the activation, and computes db.
   void ActivationAndBiasGradient(const LinearGradArgs& args);
+  // LinearGrad for a layer of one output, and the same for the activation and bias of `input_relu`,
+  // which may be null.
+  void OneOutputGrad(const LinearGradArgs& args, const PlannedLinear* input_relu);
   void InputGradient(const LinearGradArgs& args);
   void WeightGradient(int64_t piece, const LinearGradArgs& args);
   void PlannedWeightGradient(const PlannedLinear& layer, const LinearGradArgs& args);

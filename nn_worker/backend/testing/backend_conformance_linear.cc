@@ -114,9 +114,10 @@ TEST_P(LinearConformance, ALayerMayHaveNoInputGradientAndNoneAtAll) {
   }
 }
 
-// If `add` is set, other readers of the same values have added their gradients before.
-TEST_P(LinearConformance, GradientsPassThroughAReluBetweenTwoLayers) {
-  for (const auto& [in, hidden, out] : {std::tuple(24, 40, 16), {9, 130, 8}, {16, 32, 3}}) {
+// A backend may apply the ReLU of one layer to the gradient within the backward pass of the next
+// layer. If `add` is set, other readers of the same values have added their gradients before.
+TEST_P(LinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
+  for (const auto& [in, hidden, out] : {std::tuple(24, 40, 16), {9, 130, 8}, {16, 32, 3}, {16, 40, 1}}) {
     constexpr int64_t kMost = 70;
     LinearSpec first = NewLinear(kMost, in, hidden, Activation::kRelu);
     LinearSpec second = NewLinear(kMost, hidden, out, Activation::kLinear);
@@ -124,6 +125,7 @@ TEST_P(LinearConformance, GradientsPassThroughAReluBetweenTwoLayers) {
     second.args.dx.tensor = first.args.dy;
     auto before = backend_->PrepareLinear(first);
     CHECK_OK(before.status());
+    second.input_relu = before->get();
     auto after = backend_->PrepareLinear(second);
     CHECK_OK(after.status());
     for (const int64_t samples : {kMost, int64_t{33}, int64_t{0}}) {
@@ -399,21 +401,23 @@ TEST_P(HalfLinearConformance, PreparedLayersAreTheReferences) {
   }
 }
 
-TEST_P(HalfLinearConformance, GradientsPassThroughAReluBetweenTwoLayers) {
-  constexpr int64_t kSamples = 50, kIn = 24, kHidden = 40, kOut = 16;
-  for (const DType dtype : {DType::kF16, DType::kBF16}) {
+TEST_P(HalfLinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
+  constexpr int64_t kSamples = 50, kIn = 24, kHidden = 40;
+  for (const auto& [dtype, out] : {std::pair(DType::kF16, 16), {DType::kBF16, 16},
+                                   {DType::kF16, 1}, {DType::kBF16, 1}}) {
     const Twin x = RandomTwin(dtype, kSamples, kIn, 1), w1 = RandomTwin(dtype, kIn, kHidden, 2);
-    const Twin w2 = RandomTwin(dtype, kHidden, kOut, 3), dy = RandomTwin(dtype, kSamples, kOut, 4);
-    const Tensor hidden = New(kSamples, kHidden, 0, dtype), y = New(kSamples, kOut, 0, dtype);
+    const Twin w2 = RandomTwin(dtype, kHidden, out, 3), dy = RandomTwin(dtype, kSamples, out, 4);
+    const Tensor hidden = New(kSamples, kHidden, 0, dtype), y = New(kSamples, out, 0, dtype);
     const Tensor dhidden = New(kSamples, kHidden, 0, dtype);
     LinearSpec first, second;
     first.bias = Random(1, kHidden, 5);
     first.args = {x.half,  w1.half, Activation::kRelu, hidden,
                   dhidden, {},      New(kIn, kHidden), New(1, kHidden)};
     second.args = {hidden,  w2.half,          Activation::kLinear, y,
-                   dy.half, {dhidden, false}, New(kHidden, kOut),  Tensor()};
+                   dy.half, {dhidden, false}, New(kHidden, out),  Tensor()};
     auto before = backend_->PrepareLinear(first);
     CHECK_OK(before.status());
+    second.input_relu = before->get();
     auto after = backend_->PrepareLinear(second);
     CHECK_OK(after.status());
     backend_->LinearForward(before->get(), x.half, w1.half, first.bias, hidden);
@@ -422,7 +426,7 @@ TEST_P(HalfLinearConformance, GradientsPassThroughAReluBetweenTwoLayers) {
     backend_->LinearBackward(before->get(), first.args);
     // The reference uses the backend's activations and rounded gradient, so that only sums differ.
     const Tensor z = NewReference(kSamples, kHidden), dz = NewReference(kSamples, kHidden);
-    const Tensor dw1 = NewReference(kIn, kHidden), dw2 = NewReference(kHidden, kOut);
+    const Tensor dw1 = NewReference(kIn, kHidden), dw2 = NewReference(kHidden, out);
     const Tensor db1 = NewReference(1, kHidden);
     reference_->Linear(x.want, w1.want, Reference(first.bias), Activation::kRelu, z);
     ExpectTwins({hidden, z});
