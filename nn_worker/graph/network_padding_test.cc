@@ -106,8 +106,7 @@ class PaddedNetwork {
   std::vector<float> Parameters() {
     std::vector<float> values;
     for (const FlatArray& array : values_.parameter_layout.arrays) {
-      const std::vector<float> own =
-          ReadFloats(backend_.get(), ViewOf(array, values_.parameters));
+      const std::vector<float> own = ReadFloats(backend_.get(), ViewOf(array, values_.parameters));
       values.insert(values.end(), own.begin(), own.end());
     }
     return values;
@@ -267,11 +266,11 @@ TEST(NetworkPaddingTest, PaddingHoldsZerosAfterStepsOfEverySize) {
 
 TEST(NetworkPaddingTest, EveryOptimizerLeavesThePaddingOfParametersAtZero) {
   for (const char* const kind :
-       {"sgd {}", "adagrad {}", "adam {}", "momentum {}", "nesterov {}", "rmsprop { centered: true }",
-        "adadelta {}", "amsgrad {}", "ftrl {}", "ftml {}"}) {
-    PaddedNetwork network(DType::kBF16, NewPlannedHostBackend({}),
-                          absl::StrCat(kind, " parameters { pattern: '*' l2: 0.1 l1: 0.1 ",
-                                       "weight_decay: 0.1 }"));
+       {"sgd {}", "adagrad {}", "adam {}", "momentum {}", "nesterov {}",
+        "rmsprop { centred: true }", "adadelta {}", "amsgrad {}", "ftrl {}", "ftml {}"}) {
+    PaddedNetwork network(
+        DType::kBF16, NewPlannedHostBackend({}),
+        absl::StrCat(kind, " parameters { pattern: '*' l2: 0.1 l1: 0.1 ", "weight_decay: 0.1 }"));
     for (int64_t step = 0; step < 3; ++step) EXPECT_TRUE(network.Train(step, kMost));
     EXPECT_EQ(network.OfParameters().not_zero, 0) << kind;
   }
