@@ -3,7 +3,7 @@
 // Order. ColumnTiles says how a matrix is divided: a block sums up the rows of one piece for the
 // columns of one tile. A column's rows in a piece belong to `lanes` lanes in turn. A lane adds its
 // rows in order, and the sums of the lanes are added by a tree. The sums of the pieces are added by
-// kPartialLanes lanes in the same way. All sums are f32. So the bits depend only on the values and
+// at most kPartialLanes lanes in the same way. All sums are f32. So the bits depend only on the values and
 // on the shape, not on types or alignment.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_
@@ -41,7 +41,7 @@ struct ColumnTiles {
   constexpr int64_t Pieces(int64_t rows) const { return (rows + piece_rows() - 1) / piece_rows(); }
 };
 
-// The number of lanes that add up the sums of pieces.
+// The number of lanes that add up the sums of pieces, where there are so many.
 inline constexpr int kPartialLanes = 128;
 
 // The number of values of `partials` that the functions below need.

@@ -35,15 +35,17 @@ TEST_P(KernelTest, OneOutputIsThatOfALoop) {
   for (const ElementType type : kTypes) {
     for (const ElementType w_type : {type, ElementType::kF32}) {
       for (const int64_t in : kWidths) {
+        if (w_type != type && in != 13 && in != 429) continue;
         for (const bool aligned : {true, false}) {
-          const int64_t n = 37;
+          const int64_t n = 35;
           const Values x = PutRandom(&device_, type, n, in, 1, aligned);
           const Values w = PutRandom(&device_, w_type, in, 1, 2, aligned);
           const Values bias = PutRandom(&device_, w_type, 1, 1, 3, aligned);
           const auto got = Forward(&device_, x, w, bias, Activation::kRelu, type, aligned);
-          const auto of_x = GetValues(&device_, x), of_w = GetValues(&device_, w);
+          const auto of_x = GetValues(&device_, x), of_w = GetValues(&device_, w),
+                     of_bias = GetValues(&device_, bias);
           for (int64_t i = 0; i < n; ++i) {
-            double sum = GetValues(&device_, bias)[0];
+            double sum = of_bias[0];
             for (int64_t c = 0; c < in; ++c) sum += of_x[i * in + c] * of_w[c];
             ASSERT_NEAR(got[i], std::fmax(0, sum), Tolerance(type, in)) << in << " " << aligned;
           }
@@ -164,10 +166,10 @@ void ExpectLoop(TestDevice* device, const BackwardCase& of) {
 }
 
 TEST_P(KernelTest, GradientsOfOneOutputAreThoseOfALoop) {
-  for (const int64_t in : {0, 1, 7, 13, 400, 429, 600}) {
+  for (const int64_t in : {0, 1, 7, 13, 429, 600}) {
     for (const ElementType type : kTypes) {
       for (const bool aligned : {true, false}) {
-        const int64_t n = in < 400 ? 300 : 90;
+        const int64_t n = in < 400 ? 30 : 70;
         ExpectLoop(&device_, {type, type, ElementType::kF32, type, n, in, aligned, false, true});
         ExpectLoop(&device_, {type, type, type, type, n, in, aligned, true, false});
       }
