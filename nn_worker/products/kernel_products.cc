@@ -1,6 +1,7 @@
 #include "nn_worker/products/kernel_products.h"
 
 #include "nn_worker/device/kernels/matrix_product.h"
+#include "nn_worker/device/kernels/one_output.h"
 
 namespace satrap {
 namespace {
@@ -9,6 +10,10 @@ class KernelProducts final : public Products {
  public:
   void Linear(DeviceStream* stream, ConstValues x, ConstValues w, const float* bias,
               Activation activation, Values y) override {
+    if (w.cols == 1) {
+      const ConstValues added(bias, 1, 1, 1);
+      return OneOutputForward(stream, x, w, added, activation, y);
+    }
     MatrixProduct product = {FactorOf(x), FactorOf(w), y, x.cols};
     product.bias = bias;
     product.activation = activation;
@@ -16,6 +21,14 @@ class KernelProducts final : public Products {
   }
   void InputGradient(DeviceStream* stream, ConstValues dz, ConstValues w, Values dx,
                      bool add) override {
+    if (w.cols == 1) {
+      OneOutputGradient gradient;
+      gradient.w = w;
+      gradient.dz = dz;
+      gradient.dx = dx;
+      gradient.add = add;
+      return OneOutputBackward(stream, gradient, /*partials=*/nullptr);
+    }
     MatrixProduct product = {FactorOf(dz), Transposed(w), dx, dz.cols};
     product.add = add;
     Multiply(stream, product);
@@ -24,11 +37,19 @@ class KernelProducts final : public Products {
   // whole card.
   void WeightGradient(DeviceStream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,
                       void* workspace) override {
+    if (dw.cols == 1) {
+      OneOutputGradient gradient;
+      gradient.x = x;
+      gradient.dz = dz;
+      gradient.dw = dw;
+      return OneOutputBackward(stream, gradient, static_cast<float*>(workspace));
+    }
     MultiplyInPieces(stream, {Transposed(x), FactorOf(dz), dw, x.rows},
                      static_cast<float*>(workspace));
   }
   int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out) const override {
-    return ProductPartials(in, out, n) * static_cast<int64_t>(sizeof(float));
+    const int64_t partials = out == 1 ? OneOutputPartials(n, in) : ProductPartials(in, out, n);
+    return partials * static_cast<int64_t>(sizeof(float));
   }
   absl::StatusOr<std::unique_ptr<ProductPlan>> Plan(const ProductSpec&) override { return nullptr; }
   int64_t PlanWorkspaceBytes() const override { return 0; }

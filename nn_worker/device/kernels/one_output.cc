@@ -227,7 +227,7 @@ void OneOutputForward(DeviceStream* stream, ConstValues x, ConstValues w, ConstV
 
 void OneOutputBackward(DeviceStream* stream, const OneOutputGradient& gradient, float* partials) {
   const OneOutputGradient& g = gradient;
-  const int64_t n = g.dz.rows, in = g.w.rows;
+  const int64_t n = g.dz.rows, in = g.dw.data != nullptr ? g.dw.rows : g.w.rows;
   const ColumnTiles tiles(in);
   if (n > 0) {
     const bool reads_x = g.dw.data != nullptr || g.relu_of_x;

@@ -30,7 +30,7 @@ void OneOutputForward(DeviceStream* stream, ConstValues x, ConstValues w, ConstV
 // What OneOutputBackward computes, in one pass over x. A result is left out if it has no data.
 struct OneOutputGradient {
   ConstValues x;            // (n, in); need not have data if neither dw nor relu_of_x is wanted
-  ConstValues w;            // (in, 1)
+  ConstValues w;            // (in, 1); need not have data if dx is not wanted
   ConstValues dz;           // (n, 1), the gradient before the layer's activation
   Values dx;                // (n, in): dx = dz w^T
   bool add = false;         // dx += dz w^T instead
@@ -49,7 +49,7 @@ inline int64_t OneOutputPartials(int64_t n, int64_t in) {
   return ColumnTiles(in).Pieces(n) * (2 * in + 1);
 }
 
-//   partials: [OneOutputPartials(n, in)], overwritten
+//   partials: [OneOutputPartials(n, in)], overwritten; null if only dx is wanted
 void OneOutputBackward(DeviceStream* stream, const OneOutputGradient& gradient, float* partials);
 
 }  // namespace satrap

@@ -206,6 +206,7 @@ TEST_P(KernelTest, GradientsOfOneOutputAreThoseOfSeparatePasses) {
   ColumnSum(device_.stream(), last, device_.Room<float>(ColumnSumPartials(of.n, of.in)), sums);
   EXPECT_EQ(device_.Get(sums, of.in), expected.input_bias);
   dw.gradient.dx = {};
+  dw.gradient.w = {};
   dw.gradient.relu_of_x = false;
   dw.gradient.input_bias_gradient = nullptr;
   const BackwardResult of_dw = dw.Run();
