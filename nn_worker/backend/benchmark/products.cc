@@ -237,8 +237,7 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::OneOutputGradients(int64_t sample
   // The gradient of a logit is F32 in every precision.
   ASSIGN_OR_RETURN(const std::unique_ptr<Memory> dz,
                    AllocateRandom(samples * PaddedStride(DType::kF32, 1) * floats, /*f32=*/true));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> sums,
-                   on_.device->Allocate((in + 1) * floats));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> sums, on_.device->Allocate((in + 1) * floats));
   OneOutputGradient gradient;
   gradient.x = factors.X();
   gradient.w = factors.W();
@@ -253,8 +252,8 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::OneOutputGradients(int64_t sample
   row.what = absl::StrCat(in, " x 1, ReLU and bias of the layer below");
   row.precision = NnWorkerConfig::Precision_Name(precision_);
   const int64_t value_bytes = DTypeBytes(factors.dtype);
-  row.bytes = 2 * samples * in * value_bytes + samples * floats + in * value_bytes +
-              (2 * in + 1) * floats;
+  row.bytes =
+      2 * samples * in * value_bytes + samples * floats + in * value_bytes + (2 * in + 1) * floats;
   ASSIGN_OR_RETURN(row.timing, Time([&] {
                      OneOutputBackward(stream_.get(), gradient,
                                        static_cast<float*>(partials->data()));

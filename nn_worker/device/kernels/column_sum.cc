@@ -2,13 +2,14 @@
 
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/activation_function.h"
+#include "nn_worker/device/kernels/column_access.h"
 #include "nn_worker/device/kernels/column_tiles.h"
 
 namespace satrap {
 namespace {
 
-constexpr int kAddCols = 8;     // 32 bytes of sums
-constexpr int kAddAtOnce = 8;   // pieces that a thread loads before it adds the first
+constexpr int kAddCols = 8;    // 32 bytes of sums
+constexpr int kAddAtOnce = 8;  // pieces that a thread loads before it adds the first
 
 struct ColumnSumArgs {
   ConstValues y, dy;
@@ -186,9 +187,8 @@ void ColumnSum(DeviceStream* stream, ConstValues x, float* partials, float* sums
   if (x.cols == 0) return;
   const ColumnSumArgs args = {{}, x, {}, ColumnTiles(x.cols), Activation::kLinear, 0, partials};
   if (x.rows > 0) {
-    WithType(x.type, [&](auto access) {
-      LaunchTiles<decltype(access), SumOfValues>(stream, args);
-    });
+    WithType(x.type,
+             [&](auto access) { LaunchTiles<decltype(access), SumOfValues>(stream, args); });
   }
   AddToSums(stream, args, sums);
 }

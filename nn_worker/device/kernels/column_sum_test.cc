@@ -13,8 +13,8 @@ namespace satrap {
 namespace {
 
 constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kF16, ElementType::kBF16};
-constexpr Activation kActivations[] = {Activation::kLinear, Activation::kRelu,
-                                       Activation::kSigmoid, Activation::kTanh};
+constexpr Activation kActivations[] = {Activation::kLinear, Activation::kRelu, Activation::kSigmoid,
+                                       Activation::kTanh};
 // Widths around those of octets and tiles, and numbers of rows around those of pieces.
 constexpr int64_t kWidths[] = {1, 7, 13, 400, 429, 1030};
 

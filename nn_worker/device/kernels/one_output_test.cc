@@ -61,8 +61,7 @@ TEST_P(KernelTest, OneOutputNeedsNoBiasAndNoSamples) {
   EXPECT_EQ(Forward(&device_, x, w, {}, Activation::kLinear, ElementType::kF32, true),
             (std::vector<float>{12, 26}));
   const Values none = PutRandom(&device_, ElementType::kF32, 0, 2, 1, true);
-  EXPECT_TRUE(
-      Forward(&device_, none, w, {}, Activation::kLinear, ElementType::kF32, true).empty());
+  EXPECT_TRUE(Forward(&device_, none, w, {}, Activation::kLinear, ElementType::kF32, true).empty());
 }
 
 // Blocks that take several rounds of samples.
@@ -181,8 +180,8 @@ TEST_P(KernelTest, GradientsOfOneOutputTakeAnyTypes) {
   for (const ElementType x : kTypes) {
     for (const ElementType dx : kTypes) {
       for (const bool aligned : {true, false}) {
-        ExpectLoop(&device_, {x, ElementType::kF32, ElementType::kBF16, dx, 50, 45, aligned, true,
-                              true});
+        ExpectLoop(&device_,
+                   {x, ElementType::kF32, ElementType::kBF16, dx, 50, 45, aligned, true, true});
       }
     }
   }
@@ -216,8 +215,15 @@ TEST_P(KernelTest, GradientsOfOneOutputAreThoseOfSeparatePasses) {
 
 TEST_P(KernelTest, GradientsOfOneOutputHaveTheSameBitsInEveryOrderAndAlignment) {
   TestDevice forward;
-  BackwardCase of = {ElementType::kF16, ElementType::kF32, ElementType::kF32, ElementType::kF16,
-                     700, 40, true, false, true};
+  BackwardCase of = {ElementType::kF16,
+                     ElementType::kF32,
+                     ElementType::kF32,
+                     ElementType::kF16,
+                     700,
+                     40,
+                     true,
+                     false,
+                     true};
   const BackwardResult expected = Backward(&forward, of).Run();
   for (const bool aligned : {true, false}) {
     of.aligned = aligned;
