@@ -229,10 +229,11 @@ void DeviceInteractionBackend::PairDots(absl::Span<const Tensor> xs,
                                         absl::Span<const PairTerm> terms, int64_t dim, Tensor y) {
   CheckTerms(xs, terms, dim, y);
   if (const auto plan = PlanDots(xs, terms, dim)) {
-    const auto [vectors, tiles] = operations_.tables()->Tables(plan->vectors, plan->tiles);
+    const auto [vectors, tiles, list] =
+        operations_.tables()->Tables(plan->vectors, plan->tiles, plan->terms);
     PairDotsInTiles(operations_.stream(),
                     {vectors, static_cast<int32_t>(plan->vectors.size()), plan->type, dim}, tiles,
-                    static_cast<int>(plan->tiles.size()), ValuesOf(y));
+                    list, static_cast<int>(plan->tiles.size()), ValuesOf(y));
     return;
   }
   std::vector<DotTerm> products;

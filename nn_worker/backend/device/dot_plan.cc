@@ -1,6 +1,7 @@
 #include "nn_worker/backend/device/dot_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <utility>
@@ -47,7 +48,8 @@ std::vector<DotPair> PairsOf(const std::vector<Place>& places, absl::Span<const 
   std::vector<DotPair> pairs;
   pairs.reserve(terms.size());
   for (const auto& [a, a_column, b, b_column] : terms) {
-    pairs.push_back({IndexOf(places, a, a_column), IndexOf(places, b, b_column)});
+    pairs.push_back({static_cast<int16_t>(IndexOf(places, a, a_column)),
+                     static_cast<int16_t>(IndexOf(places, b, b_column))});
   }
   return pairs;
 }
@@ -74,23 +76,30 @@ std::vector<DotVector> VectorsOf(absl::Span<const Tensor> xs, const std::vector<
 
 // Each term takes a place in the tile of its two vectors. If that is taken, because a pair is in
 // several terms, there is another tile of the same vectors.
-std::vector<DotTile> TilesOf(const std::vector<DotPair>& pairs, int vectors) {
-  const int step = DotTileStep(vectors);
-  std::map<std::pair<int, int>, std::vector<DotTile>> tiles;
+void AddTiles(const std::vector<DotPair>& pairs, DotPlan* plan) {
+  struct Tile {
+    DotTile of;
+    std::array<int32_t, kTileProducts> terms;
+  };
+  const int step = DotTileStep(static_cast<int>(plan->vectors.size()));
+  std::map<std::pair<int, int>, std::vector<Tile>> tiles;
   for (size_t t = 0; t < pairs.size(); ++t) {
-    auto [a, b] = pairs[t];
+    int a = pairs[t].a, b = pairs[t].b;
     if (a % step > b % step) std::swap(a, b);
-    std::vector<DotTile>& of_pair = tiles[{a % step, b % step}];
+    std::vector<Tile>& of_pair = tiles[{a % step, b % step}];
     const int at = a / step * kDotTile + b / step;
     if (of_pair.empty() || of_pair.back().terms[at] >= 0) {
-      of_pair.push_back({a % step, b % step, {}});
-      std::fill_n(of_pair.back().terms, kDotTile * kDotTile, -1);
+      of_pair.push_back({{a % step, b % step}, {}});
+      of_pair.back().terms.fill(-1);
     }
     of_pair.back().terms[at] = static_cast<int32_t>(t);
   }
-  std::vector<DotTile> list;
+  std::vector<Tile> list;
   for (const auto& [of, of_pair] : tiles) list.insert(list.end(), of_pair.begin(), of_pair.end());
-  return list;
+  for (const Tile& tile : list) plan->tiles.push_back(tile.of);
+  for (int at = 0; at < kTileProducts; ++at) {
+    for (const Tile& tile : list) plan->terms.push_back(tile.terms[at]);
+  }
 }
 
 // Whether each vector is in one term with every other, in their order.
@@ -100,9 +109,8 @@ bool MeetsAllInOrder(const std::vector<DotPair>& pairs, int vectors) {
   next[0] = 1;
   for (const auto& [a, b] : pairs) {
     if (next[a] != b || next[b] != a) return false;
-    for (auto [own, other] : {std::pair(a, b), std::pair(b, a)}) {
-      next[own] = other + 1 == own ? own + 1 : other + 1;
-    }
+    next[a] = b + 1 == a ? a + 1 : b + 1;
+    next[b] = a + 1 == b ? b + 1 : a + 1;
   }
   return true;
 }
@@ -137,9 +145,9 @@ absl::optional<DotPlan> PlanDots(absl::Span<const Tensor> xs, absl::Span<const P
   const ElementType type = ElementTypeOf(xs[places[0].input].dtype);
   const auto columns = static_cast<int64_t>(terms.size());
   if (DotTileSamples(vectors, type, dim, columns) == 0) return absl::nullopt;
-  DotPlan plan = {type, VectorsOf(xs, places), TilesOf(PairsOf(places, terms), vectors)};
-  const size_t products = plan.tiles.size() * kDotTile * kDotTile;
-  if (products > kMostUnused * terms.size()) return absl::nullopt;
+  DotPlan plan = {type, VectorsOf(xs, places), {}, {}};
+  AddTiles(PairsOf(places, terms), &plan);
+  if (plan.terms.size() > kMostUnused * terms.size()) return absl::nullopt;
   return plan;
 }
 

@@ -21,6 +21,7 @@ struct DotPlan {
   ElementType type;
   std::vector<DotVector> vectors;
   std::vector<DotTile> tiles;
+  std::vector<int32_t> terms;  // of PairDotsInTiles
 };
 
 // Null if there are fewer than 8 vectors, if these have different types or do not fit into shared

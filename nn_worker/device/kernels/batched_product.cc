@@ -105,9 +105,9 @@ SATRAP_DEVICE void StageMatrices(const RowMatrices& from, int64_t step_of_lines,
   }
 }
 
-// 4 x 4 values of a factor: lane k of part i is value (i, k0 + k), i being a row of A or a column of
-// B. If neighbours have the same i (kAlong), part i is row first + i * tiles, so that neighbouring
-// threads read neighbouring lines. Otherwise it is row 4 first + i.
+// 4 x 4 values of a factor: lane k of part i is value (i, k0 + k), i being a row of A or a column
+// of B. If neighbours have the same i (kAlong), part i is row first + i * tiles, so that
+// neighbouring threads read neighbouring lines. Otherwise it is row 4 first + i.
 struct Block {
   Group part[kGroup];
 };

@@ -96,10 +96,10 @@ SATRAP_KERNEL void SampleLossKernel(SampleLossArgs args, double* partials) {
 }
 
 // The threads that share a row of scores: `lanes` neighbouring lanes of a warp, or for wide rows a
-// whole block. ForEachRow calls body(team, row, whether the row exists) for all rows. All threads of
-// a warp or block must call the functions of a team together, also for rows that do not exist. A
-// thread has every `lanes`-th column, and keeps the scores of the first kKept of them, so that a row
-// is read once unless it has more than kKept * lanes columns.
+// whole block. ForEachRow calls body(team, row, whether the row exists) for all rows. All threads
+// of a warp or block must call the functions of a team together, also for rows that do not exist. A
+// thread has every `lanes`-th column, and keeps the scores of the first kKept of them, so that a
+// row is read once unless it has more than kKept * lanes columns.
 struct LaneTeam {
   static constexpr int kKept = 8;
   int lanes, lane;

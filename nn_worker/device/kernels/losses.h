@@ -88,7 +88,8 @@ struct CandidateLossArrays {
 // z = scores - log Q; p is the column of the sample's positive; sums are over the columns that
 // count for the sample. For kSoftmax, l = log(sum over c of exp(z_c)) - z_p. For kLogistic, l = sum
 // over c of BCE(z_c, [c == p]). A column counts if it is p or if its item is not the positive's
-// item; other columns have the gradient 0, whatever their scores. The columns are summed like classes.
+// item; other columns have the gradient 0, whatever their scores. The columns are summed like
+// classes.
 //   scratch: [RowLossScratch(samples)], overwritten
 void CandidateLoss(DeviceStream* stream, CandidateLossKind kind, const CandidateLossArrays& args,
                    double* scratch, double* sums);

@@ -175,8 +175,8 @@ Result LoseClasses(TestDevice* device, const std::vector<float>& logits,
   return {device->Get(sums, 2), device->Get(gradients, n * classes)};
 }
 
-// Tests one class, fewer classes than a warp has lanes, more classes than that, classes that a block
-// shares, and more than it keeps.
+// Tests one class, fewer classes than a warp has lanes, more classes than that, classes that a
+// block shares, and more than it keeps.
 TEST_P(KernelTest, ClassesAreThoseOfALoop) {
   for (const int64_t classes : {1, 3, 10, 200, 300, 4200}) {
     const int64_t n = classes > 256 ? 5 : 1100;

@@ -114,11 +114,13 @@ SATRAP_DEVICE Chunk<T> LoadChunk(const T* p, int64_t left) {
   return chunk;
 }
 
+// The number of loads of a thread that are under way at the same time.
+constexpr int kAtOnce = 4;
+
 // Copies the vectors of `samples` samples, from number `first` on, into shared memory.
 template <typename T>
 SATRAP_DEVICE void StageVectors(const DotVectors& vectors, int64_t first, int samples,
                                 const SharedRows& rows, unsigned char* shared) {
-  constexpr int kAtOnce = 4;  // loads of a thread that are under way at the same time
   int lanes = 1;
   while (lanes < rows.chunks && lanes < kWarpSize) lanes *= 2;
   const int thread = static_cast<int>(ThreadIndex().x);
@@ -149,10 +151,12 @@ SATRAP_DEVICE void StageVectors(const DotVectors& vectors, int64_t first, int sa
   }
 }
 
-// Computes the products of a tile. `sample`: the vectors of a sample in shared memory
+// Computes the products of a tile. `sample`: the vectors of a sample in shared memory. `terms`: of
+// the first product; those of the others are `num_tiles` further each
 template <typename T>
 SATRAP_DEVICE void DotsOfTile(const unsigned char* sample, const SharedRows& rows,
-                              const DotTile& tile, int vectors, float* dots) {
+                              const DotTile& tile, int vectors, const int32_t* terms, int num_tiles,
+                              float* dots) {
   const unsigned char *a[kDotTile], *b[kDotTile];
   const int step = DotTileStep(vectors);
   for (int i = 0; i < kDotTile; ++i) {
@@ -178,7 +182,7 @@ SATRAP_DEVICE void DotsOfTile(const unsigned char* sample, const SharedRows& row
   }
   for (int i = 0; i < kDotTile; ++i) {
     for (int j = 0; j < kDotTile; ++j) {
-      const int32_t term = tile.terms[i * kDotTile + j];
+      const int32_t term = terms[(i * kDotTile + j) * num_tiles];
       if (term >= 0) dots[term] = sums[i][j];
     }
   }
@@ -187,8 +191,8 @@ SATRAP_DEVICE void DotsOfTile(const unsigned char* sample, const SharedRows& row
 // A block computes the products of `samples_a_block` samples. They are collected in shared memory,
 // because a row of y is written by whole groups.
 template <typename T>
-SATRAP_KERNEL void DotTilesKernel(DotVectors vectors, const DotTile* tiles, int num_tiles,
-                                  int samples_a_block, Values y) {
+SATRAP_KERNEL void DotTilesKernel(DotVectors vectors, const DotTile* tiles, const int32_t* terms,
+                                  int num_tiles, int samples_a_block, Values y) {
   auto* const shared = DynamicShared<unsigned char>();
   const SharedRows rows = RowsOf(sizeof(T), vectors.dim);
   const int64_t first = static_cast<int64_t>(BlockIndex().x) * samples_a_block;
@@ -201,9 +205,9 @@ SATRAP_KERNEL void DotTilesKernel(DotVectors vectors, const DotTile* tiles, int 
   StageVectors<T>(vectors, first, samples, rows, shared);
   SyncThreads();
   for (int i = thread; i < samples * num_tiles; i += threads) {
-    const int sample = i / num_tiles;
-    DotsOfTile<T>(shared + sample * sample_bytes, rows, tiles[i % num_tiles], vectors.count,
-                  dots + sample * groups * kGroup);
+    const int sample = i / num_tiles, tile = i % num_tiles;
+    DotsOfTile<T>(shared + sample * sample_bytes, rows, tiles[tile], vectors.count, terms + tile,
+                  num_tiles, dots + sample * groups * kGroup);
   }
   SyncThreads();
   for (int i = thread; i < samples * groups; i += threads) {
@@ -211,8 +215,8 @@ SATRAP_KERNEL void DotTilesKernel(DotVectors vectors, const DotTile* tiles, int 
   }
 }
 
-// Writes the derivatives of a sample's terms into a symmetric matrix, whose diagonal is 0. What lies
-// beyond the vectors is never used.
+// Writes the derivatives of a sample's terms into a symmetric matrix, whose diagonal is 0. What
+// lies beyond the vectors is never used.
 SATRAP_DEVICE void StageSlopes(const ConstValues& dy, const DotPair* pairs, int64_t first,
                                int samples, int vectors, float* slopes) {
   const int stride = DotTileStep(vectors) * kDotTile, threads = static_cast<int>(BlockSize().x);
@@ -220,15 +224,23 @@ SATRAP_DEVICE void StageSlopes(const ConstValues& dy, const DotPair* pairs, int6
   for (int i = static_cast<int>(ThreadIndex().x); i < samples * vectors; i += threads) {
     slopes[i * stride + i % vectors] = 0;
   }
-  for (int i = static_cast<int>(ThreadIndex().x); i < samples * groups; i += threads) {
-    const int sample = i / groups, term = i % groups * kGroup;
-    const Group group = LoadGroup(dy, first + sample, term);
-    float* const of_sample = slopes + sample * vectors * stride;
-    for (int k = 0; k < kGroup; ++k) {
-      if (term + k >= dy.cols) continue;
-      const DotPair pair = pairs[term + k];
-      of_sample[pair.a * stride + pair.b] = group.lane[k];
-      of_sample[pair.b * stride + pair.a] = group.lane[k];
+  for (int begin = static_cast<int>(ThreadIndex().x); begin < samples * groups;
+       begin += kAtOnce * threads) {
+    RawGroup raw[kAtOnce];
+    for (int n = 0; n < kAtOnce; ++n) {
+      const int i = begin + n * threads, col = i % groups * kGroup;
+      if (i < samples * groups) raw[n] = LoadRawGroup(dy, first + i / groups, col, dy.cols - col);
+    }
+    for (int n = 0; n < kAtOnce; ++n) {
+      const int i = begin + n * threads, col = i % groups * kGroup;
+      if (i >= samples * groups) continue;
+      const Group group = GroupOf(raw[n], dy.type);
+      float* const of_sample = slopes + i / groups * vectors * stride;
+      for (int k = 0; k < kGroup && col + k < dy.cols; ++k) {
+        const DotPair pair = pairs[col + k];
+        of_sample[pair.a * stride + pair.b] = group.lane[k];
+        of_sample[pair.b * stride + pair.a] = group.lane[k];
+      }
     }
   }
 }
@@ -356,11 +368,11 @@ Dim3 GridFor(int64_t rows, int samples) {
 
 template <typename T>
 void LaunchTiles(DeviceStream* stream, const DotVectors& vectors, const DotTile* tiles,
-                 int num_tiles, const Values& y) {
+                 const int32_t* terms, int num_tiles, const Values& y) {
   const int samples = DotTileSamples(vectors.count, vectors.type, vectors.dim, y.cols);
   const int64_t bytes = BytesOfDots(vectors.count, vectors.type, vectors.dim, y.cols);
   Launch<DotTilesKernel<T>>(stream, GridFor(y.rows, samples), BlockFor(samples * num_tiles),
-                            samples * bytes, vectors, tiles, num_tiles, samples, y);
+                            samples * bytes, vectors, tiles, terms, num_tiles, samples, y);
 }
 
 template <typename T>
@@ -407,14 +419,14 @@ int DotGradSamples(int vectors, ElementType type, int64_t dim) {
 }
 
 void PairDotsInTiles(DeviceStream* stream, const DotVectors& vectors, const DotTile* tiles,
-                     int num_tiles, Values y) {
+                     const int32_t* terms, int num_tiles, Values y) {
   if (y.rows == 0 || num_tiles == 0) return;
   if (vectors.type == ElementType::kF32) {
-    LaunchTiles<float>(stream, vectors, tiles, num_tiles, y);
+    LaunchTiles<float>(stream, vectors, tiles, terms, num_tiles, y);
   } else if (vectors.type == ElementType::kF16) {
-    LaunchTiles<Half>(stream, vectors, tiles, num_tiles, y);
+    LaunchTiles<Half>(stream, vectors, tiles, terms, num_tiles, y);
   } else {
-    LaunchTiles<Bf16>(stream, vectors, tiles, num_tiles, y);
+    LaunchTiles<Bf16>(stream, vectors, tiles, terms, num_tiles, y);
   }
 }
 

@@ -7,9 +7,9 @@
 // and rounded once. So the bits of a row depend only on its values.
 //
 // There are two kernels for each. One takes any terms, and each of its threads reads the vectors
-// that it needs. The other is for vectors that are in many terms: a block copies the vectors of some
-// samples into shared memory once, and its threads compute tiles of 4 x 4 products, or gradients of
-// 4 vectors. Both give the same bits. nn_worker/backend/device/dot_plan.h chooses.
+// that it needs. The other is for vectors that are in many terms: a block copies the vectors of
+// some samples into shared memory once, and its threads compute tiles of 4 x 4 products, or
+// gradients of 4 vectors. Both give the same bits. nn_worker/backend/device/dot_plan.h chooses.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_PAIR_DOTS_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_PAIR_DOTS_H_
@@ -67,13 +67,12 @@ struct DotVectors {
 };
 
 // The products of the vectors a, a + step, a + 2 step and a + 3 step with the vectors b, b + step
-// and so on, where `step` is DotTileStep(count). Product (i, j) is written to y[., terms[4 i + j]],
-// or not at all where that is -1. Neighbouring tiles have neighbouring vectors, so that the threads
-// of a warp read different banks of shared memory.
+// and so on, where `step` is DotTileStep(count). So neighbouring tiles have neighbouring vectors,
+// and the threads of a warp read different banks of shared memory.
 inline constexpr int kDotTile = 4;
+inline constexpr int kTileProducts = kDotTile * kDotTile;
 struct DotTile {
   int32_t a, b;
-  int32_t terms[kDotTile * kDotTile];
 };
 constexpr int DotTileStep(int vectors) { return (vectors + kDotTile - 1) / kDotTile; }
 
@@ -82,9 +81,11 @@ constexpr int DotTileStep(int vectors) { return (vectors + kDotTile - 1) / kDotT
 int DotTileSamples(int vectors, ElementType type, int64_t dim, int64_t terms);
 int DotGradSamples(int vectors, ElementType type, int64_t dim);
 
-// Like PairDots. Each term is in one of the tiles.   tiles: [num_tiles] in device memory
+// Like PairDots. Product (i, j) of tile k is written to y[., terms[4 i + j, k]], or not at all
+// where that is -1. Each column of y is in one tile.
+//   tiles: [num_tiles]   terms: [kTileProducts, num_tiles], both in device memory
 void PairDotsInTiles(DeviceStream* stream, const DotVectors& vectors, const DotTile* tiles,
-                     int num_tiles, Values y);
+                     const int32_t* terms, int num_tiles, Values y);
 
 // The gradient of one vector, of the same type as the vectors. Null data: not wanted
 struct DotGradTarget {
@@ -94,7 +95,7 @@ struct DotGradTarget {
 };
 // The vectors of a term.
 struct DotPair {
-  int32_t a, b;
+  int16_t a, b;
 };
 // Like PairDotsGrad. The products of a gradient are added in the order of the other vectors.
 //   targets: [vectors.count]   pairs: [dy.cols], both in device memory
