@@ -169,7 +169,7 @@ constexpr BenchmarkOperation kLosses[] = {
                {z, labels},
                {dz, sums}};
      },
-     /*launches=*/2},
+     /*launches=*/3},
     {"CandidateLoss", "in the batch, at most 4096 x 4096", OperationTypes::kF32,
      "reads scores and items, writes the scores' gradients and two sums",
      [](Workbench* on) -> BenchmarkWork {

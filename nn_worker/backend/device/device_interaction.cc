@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "nn_worker/backend/device/device_matrix.h"
+#include "nn_worker/backend/device/dot_plan.h"
 #include "nn_worker/device/kernels/batched_product.h"
 #include "nn_worker/device/kernels/group_normalization.h"
 #include "nn_worker/device/kernels/multiply.h"
@@ -227,6 +228,14 @@ void DeviceInteractionBackend::BatchedProduct(const SampleMatrices& a, const Sam
 void DeviceInteractionBackend::PairDots(absl::Span<const Tensor> xs,
                                         absl::Span<const PairTerm> terms, int64_t dim, Tensor y) {
   CheckTerms(xs, terms, dim, y);
+  if (const auto plan = PlanDots(xs, terms, dim)) {
+    const auto [vectors, tiles, list] =
+        operations_.tables()->Tables(plan->vectors, plan->tiles, plan->terms);
+    PairDotsInTiles(operations_.stream(),
+                    {vectors, static_cast<int32_t>(plan->vectors.size()), plan->type, dim}, tiles,
+                    list, static_cast<int>(plan->tiles.size()), ValuesOf(y));
+    return;
+  }
   std::vector<DotTerm> products;
   products.reserve(terms.size());
   for (const auto& [a, a_column, b, b_column] : terms) {
@@ -241,6 +250,14 @@ void DeviceInteractionBackend::PairDotsGrad(absl::Span<const Tensor> xs,
                                             Tensor dy, absl::Span<const GradientTarget> dxs) {
   CheckTerms(xs, terms, dim, dy);
   CHECK(xs.size() == dxs.size()) << xs.size() << " inputs, " << dxs.size() << " gradients";
+  if (const auto plan = PlanDotGrad(xs, terms, dim, dxs)) {
+    const auto [vectors, targets, pairs] =
+        operations_.tables()->Tables(plan->vectors, plan->targets, plan->pairs);
+    PairDotsGradInTiles(operations_.stream(),
+                        {vectors, static_cast<int32_t>(plan->vectors.size()), plan->type, dim},
+                        targets, pairs, ConstValuesOf(dy));
+    return;
+  }
   std::vector<DotGradPiece> pieces;
   std::vector<DotFactor> factors;
   for (const DotGradient& gradient : DotGradients(terms, dxs)) {

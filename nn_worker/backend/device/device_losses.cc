@@ -71,7 +71,7 @@ void DeviceLossBackend::SoftmaxCrossEntropy(Tensor control, Tensor logits, Tenso
   const SoftmaxLossArgs args = {ControlData(control), ConstF32Matrix(logits), ColumnOf(labels),
                                 ColumnOf(weights),    ColumnOf(mask),         F32Matrix(dlogits)};
   satrap::SoftmaxCrossEntropy(losses_.stream(), args,
-                              losses_.Scratch<double>(LossPartials(logits.rows)), F64Data(sums));
+                              losses_.Scratch<double>(RowLossScratch(logits.rows)), F64Data(sums));
 }
 
 void DeviceLossBackend::CandidateLoss(Tensor control, const CandidateLossArgs& args) {
@@ -98,7 +98,7 @@ void DeviceLossBackend::CandidateLoss(Tensor control, const CandidateLossArgs& a
   arrays.mask = ColumnOf(args.mask);
   arrays.gradients = F32Matrix(args.dscores);
   satrap::CandidateLoss(losses_.stream(), args.kind, arrays,
-                        losses_.Scratch<double>(CandidateLossScratch(samples)), F64Data(args.sums));
+                        losses_.Scratch<double>(RowLossScratch(samples)), F64Data(args.sums));
 }
 
 }  // namespace satrap

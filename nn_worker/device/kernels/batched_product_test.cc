@@ -1,8 +1,11 @@
 #include "nn_worker/device/kernels/batched_product.h"
 
+#include <cmath>
 #include <vector>
 
+#include "common/numeric/half.h"
 #include "gtest/gtest.h"
+#include "nn_worker/device/float16.h"
 #include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
@@ -13,7 +16,9 @@ constexpr int64_t kSamples = 7, kCount = 3;
 struct Shape {
   int64_t rows, cols, inner;
 };
-constexpr Shape kShapes[] = {{1, 1, 1}, {5, 3, 8}, {4, 8, 4}, {3, 9, 1}};
+// The last three are large enough for tiles; of the last one two products fit into a block.
+constexpr Shape kShapes[] = {{1, 1, 1},  {5, 3, 8},  {4, 8, 4},   {3, 9, 1},
+                             {9, 10, 5}, {8, 33, 4}, {26, 26, 32}};
 
 // The layout of matrices in rows of `wide` values, transposed or not. At() returns the position of
 // element (i, j) of matrix m of sample s.
@@ -36,7 +41,7 @@ struct Result {
 
 Result Product(TestDevice* device, const Shape& shape, int variant) {
   const auto [rows, cols, inner] = shape;
-  const int64_t gap = (variant & 4) != 0 ? 4 : 1;
+  const int64_t gap = (variant & 16) != 0 ? 0 : (variant & 4) != 0 ? 4 : 1;
   const Layout of_a = LayoutOf(rows, inner, (variant & 1) != 0, gap);
   const Layout of_b = LayoutOf(inner, cols, (variant & 2) != 0, gap);
   const Layout of_y = LayoutOf(rows, cols, false, gap);
@@ -84,7 +89,7 @@ Result Product(TestDevice* device, const Shape& shape, int variant) {
 // Also compares the values between the matrices, which must not change.
 TEST_P(KernelTest, ProductsOfEachSampleAreThoseOfALoop) {
   for (const Shape& shape : kShapes) {
-    for (int variant = 0; variant < 16; ++variant) {
+    for (int variant = 0; variant < 32; ++variant) {
       const Result result = Product(&device_, shape, variant);
       for (size_t i = 0; i < result.got.size(); ++i) {
         ASSERT_NEAR(result.got[i], result.expected[i], 1e-5)
@@ -96,7 +101,50 @@ TEST_P(KernelTest, ProductsOfEachSampleAreThoseOfALoop) {
 
 TEST_P(KernelTest, BatchedProductsHaveTheSameBitsInEveryOrder) {
   TestDevice forward;
-  EXPECT_EQ(Product(&device_, {5, 3, 8}, 0).got, Product(&forward, {5, 3, 8}, 0).got);
+  for (const Shape& shape : {Shape{5, 3, 8}, Shape{26, 26, 32}}) {
+    EXPECT_EQ(Product(&device_, shape, 0).got, Product(&forward, shape, 0).got);
+  }
+}
+
+// Attention's scores in BF16: vectors of two heads side by side, and matrices of scores one after
+// another. Values are multiples of 1/8, so that the products are exact.
+TEST_P(KernelTest, ScoresOfHeadsAreThoseOfALoop) {
+  constexpr int64_t kFields = 26, kHeads = 2, kDim = 32, kWide = kFields * kHeads * kDim;
+  constexpr int64_t kScores = kHeads * kFields * kFields;
+  const auto eighths = [](uint64_t seed) {
+    std::vector<float> values = RandomValues(kSamples * kWide, seed);
+    for (float& value : values) value = std::round(value * 4) / 8;
+    return values;
+  };
+  const auto put = [&](const std::vector<float>& values) {
+    std::vector<Bf16> halves;
+    for (const float value : values) halves.push_back({Bf16FromF32(value)});
+    return ConstValues(device_.Put(halves), kSamples, kWide, kWide);
+  };
+  const std::vector<float> a = eighths(1), b = eighths(2);
+  Bf16* const y = device_.Room<Bf16>(kSamples * kScores);
+  BatchedProductArgs args = {};
+  args.a = {put(a), kDim, kHeads * kDim, 1};
+  args.b = {put(b), kDim, 1, kHeads * kDim};
+  args.y = {y, kSamples, kScores, kScores};
+  args.y_step = kFields * kFields;
+  args.y_stride = kFields;
+  args.rows = args.cols = kFields;
+  args.inner = kDim;
+  args.count = kHeads;
+  args.scale = 1;
+  BatchedProduct(device_.stream(), args);
+  const std::vector<Bf16> got = device_.Get(y, kSamples * kScores);
+  for (int64_t at = 0; at < kSamples * kScores; ++at) {
+    const int64_t s = at / kScores, m = at % kScores / (kFields * kFields);
+    const int64_t i = at / kFields % kFields, j = at % kFields;
+    float sum = 0;
+    for (int64_t k = 0; k < kDim; ++k) {
+      sum +=
+          a[s * kWide + (i * kHeads + m) * kDim + k] * b[s * kWide + (j * kHeads + m) * kDim + k];
+    }
+    ASSERT_EQ(got[at].bits, Bf16FromF32(sum)) << at;
+  }
 }
 
 }  // namespace

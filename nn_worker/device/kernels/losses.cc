@@ -42,10 +42,22 @@ SATRAP_DEVICE void StorePartials(double loss, double total, double* partials) {
   }
 }
 
+// Adds the partial sums in their order. All threads load them, because one thread alone would wait
+// for memory again and again.
 SATRAP_KERNEL void AddPartialsKernel(const double* partials, int64_t parts, double* sums) {
+  SHARED_ARRAY(double, loaded, [kThreads]);
+  const int thread = static_cast<int>(ThreadIndex().x);
   double sum = 0;
-  for (int64_t part = 0; part < parts; ++part) sum += partials[2 * part + ThreadIndex().x];
-  sums[ThreadIndex().x] = sum;
+  for (int64_t begin = 0; begin < 2 * parts; begin += kThreads) {
+    const int64_t left = 2 * parts - begin;
+    if (thread < left) loaded[thread] = partials[begin + thread];
+    SyncThreads();
+    if (thread < 2) {
+      for (int k = thread; k < kThreads && k < left; k += 2) sum += loaded[k];
+    }
+    SyncThreads();
+  }
+  if (thread < 2) sums[thread] = sum;
 }
 
 // The loss of one output, and its derivative.
@@ -83,38 +95,106 @@ SATRAP_KERNEL void SampleLossKernel(SampleLossArgs args, double* partials) {
   StorePartials(loss, total, partials);
 }
 
-// A row of scores, which `lanes` neighbouring lanes share. All lanes of the warp must call the
-// functions below, including the lanes of rows that do not count (`counts` is false). Those lanes
-// read and write nothing.
+// The threads that share a row of scores: `lanes` neighbouring lanes of a warp, or for wide rows a
+// whole block. ForEachRow calls body(team, row, whether the row exists) for all rows. All threads
+// of a warp or block must call the functions of a team together, also for rows that do not exist. A
+// thread has every `lanes`-th column, and keeps the scores of the first kKept of them, so that a
+// row is read once unless it has more than kKept * lanes columns.
+struct LaneTeam {
+  static constexpr int kKept = 8;
+  int lanes, lane;
+
+  template <typename Body>
+  static SATRAP_DEVICE void ForEachRow(int64_t rows, int lanes, Body body) {
+    satrap::ForEachRow(rows, lanes, [&](int64_t row, int lane, bool exists) {
+      body(LaneTeam{lanes, lane}, row, exists);
+    });
+  }
+  SATRAP_DEVICE float Sum(float value) const { return WarpSum(value, lanes); }
+  SATRAP_DEVICE float Largest(float value) const { return WarpMax(value, lanes); }
+};
+
+struct BlockTeam {
+  static constexpr int kKept = 16;
+  int lanes, lane;
+  float* of_warps;  // [kWarps], shared
+
+  template <typename Body>
+  static SATRAP_DEVICE void ForEachRow(int64_t rows, int, Body body) {
+    SHARED_ARRAY(float, of_warps, [kWarps]);
+    const BlockTeam team = {kThreads, static_cast<int>(ThreadIndex().x), of_warps};
+    for (int64_t row = BlockIndex().x; row < rows; row += GridSize().x) body(team, row, true);
+  }
+  // Adds the sums of the warps in their order.
+  SATRAP_DEVICE float Sum(float value) const {
+    Share(WarpSum(value));
+    float sum = 0;
+    for (int warp = 0; warp < kWarps; ++warp) sum += of_warps[warp];
+    SyncThreads();
+    return sum;
+  }
+  SATRAP_DEVICE float Largest(float value) const {
+    Share(WarpMax(value, kWarpSize));
+    float largest = of_warps[0];
+    for (int warp = 1; warp < kWarps; ++warp) largest = Max(largest, of_warps[warp]);
+    SyncThreads();
+    return largest;
+  }
+  SATRAP_DEVICE void Share(float of_warp) const {
+    if (lane % kWarpSize == 0) of_warps[lane / kWarpSize] = of_warp;
+    SyncThreads();
+  }
+};
+
+// A row of scores. Threads of a row that does not count read and write nothing.
 //
 // ScoreAt(c, &z) returns whether column c counts, and sets z to its score. A column that does not
 // count has the gradient 0. The functions write the gradients, multiplied by `scaled`, and return
-// the loss in every lane.
+// the loss in every thread.
 struct Row {
-  int64_t columns;
-  int lanes, lane;
-  bool counts;
+  int64_t columns;  // 0 if the row does not count
   int64_t positive;
   float scaled;
   float* gradients;
 };
 
-template <typename ScoreAt>
-SATRAP_DEVICE float SoftmaxOfRow(const Row& row, ScoreAt score_at) {
+template <typename Team, typename ScoreAt>
+SATRAP_DEVICE float SoftmaxOfRow(const Team& team, const Row& row, ScoreAt score_at) {
+  float kept[Team::kKept] = {};
+  uint32_t counted = 0;  // bit k: whether the column of kept[k] counts
   float positive = 0, z = 0;
-  if (row.counts) score_at(row.positive, &positive);
+  const int64_t first = static_cast<int64_t>(Team::kKept) * team.lanes + team.lane;
+  if (row.columns > 0) score_at(row.positive, &positive);
   float largest = positive;
-  for (int64_t c = row.lane; row.counts && c < row.columns; c += row.lanes) {
+  for (int k = 0; k < Team::kKept; ++k) {
+    const int64_t c = k * team.lanes + team.lane;
+    if (c < row.columns && score_at(c, &kept[k])) counted |= 1u << k;
+  }
+  for (int k = 0; k < Team::kKept; ++k) {
+    if ((counted >> k & 1) != 0) largest = Max(largest, kept[k]);
+  }
+  for (int64_t c = first; c < row.columns; c += team.lanes) {
     if (score_at(c, &z)) largest = Max(largest, z);
   }
-  largest = WarpMax(largest, row.lanes);
+  largest = team.Largest(largest);
   float sum = 0;
-  for (int64_t c = row.lane; row.counts && c < row.columns; c += row.lanes) {
+  for (int k = 0; k < Team::kKept; ++k) {
+    if ((counted >> k & 1) == 0) continue;
+    kept[k] = Exp(kept[k] - largest);
+    sum += kept[k];
+  }
+  for (int64_t c = first; c < row.columns; c += team.lanes) {
     if (score_at(c, &z)) sum += Exp(z - largest);
   }
-  sum = WarpSum(sum, row.lanes);
+  sum = team.Sum(sum);
   const float factor = row.scaled / sum;
-  for (int64_t c = row.lane; row.counts && c < row.columns; c += row.lanes) {
+  for (int k = 0; k < Team::kKept; ++k) {
+    const int64_t c = k * team.lanes + team.lane;
+    if (c >= row.columns) continue;
+    const float own = c == row.positive ? row.scaled : 0;
+    row.gradients[c] = (counted >> k & 1) != 0 ? kept[k] * factor - own : 0;
+  }
+  for (int64_t c = first; c < row.columns; c += team.lanes) {
     const float own = c == row.positive ? row.scaled : 0;
     row.gradients[c] = score_at(c, &z) ? Exp(z - largest) * factor - own : 0;
   }
@@ -122,64 +202,60 @@ SATRAP_DEVICE float SoftmaxOfRow(const Row& row, ScoreAt score_at) {
   return Log1p(sum - 1) + largest - positive;
 }
 
-template <typename ScoreAt>
-SATRAP_DEVICE float LogisticOfRow(const Row& row, ScoreAt score_at) {
+template <typename Team, typename ScoreAt>
+SATRAP_DEVICE float LogisticOfRow(const Team& team, const Row& row, ScoreAt score_at) {
   float sum = 0, z = 0;
-  for (int64_t c = row.lane; row.counts && c < row.columns; c += row.lanes) {
+  for (int64_t c = team.lane; c < row.columns; c += team.lanes) {
     Loss one = {0, 0};
     if (score_at(c, &z)) one = Bce::Of(z, c == row.positive ? 1.0f : 0.0f);
     sum += one.value;
     row.gradients[c] = row.scaled * one.slope;
   }
-  return WarpSum(sum, row.lanes);
+  return team.Sum(sum);
 }
 
-SATRAP_DEVICE void ClearRow(float* gradients, int64_t columns, int lane, int lanes) {
-  for (int64_t c = lane; c < columns; c += lanes) gradients[c] = 0;
+template <typename Team>
+SATRAP_DEVICE void ClearRow(const Team& team, float* gradients, int64_t columns) {
+  for (int64_t c = team.lane; c < columns; c += team.lanes) gradients[c] = 0;
 }
 
-SATRAP_KERNEL void SoftmaxLossKernel(SoftmaxLossArgs args, int lanes, double* partials) {
-  const Piece piece = PieceOfBlock(args.logits.rows);
+// Both kernels of rows write rows[2 i] = the weighted loss of sample i, and rows[2 i + 1] = its
+// weight.
+template <typename Team>
+SATRAP_KERNEL void SoftmaxLossKernel(SoftmaxLossArgs args, int lanes, double* rows) {
   const float scale = args.control->gradient_scale;
   const int64_t classes = args.logits.cols;
-  const int thread = static_cast<int>(ThreadIndex().x), lane = thread % lanes;
-  const int rows_a_warp = kWarpSize / lanes;
-  double loss = 0, total = 0;
-  for (int64_t first = piece.begin + static_cast<int64_t>(thread / kWarpSize) * rows_a_warp;
-       first < piece.end; first += static_cast<int64_t>(kWarps) * rows_a_warp) {
-    const int64_t i = first + thread % kWarpSize / lanes;
-    const bool exists = i < piece.end, counts = exists && ValueOf(args.mask, i) != 0;
+  Team::ForEachRow(args.logits.rows, lanes, [&](const Team& team, int64_t i, bool exists) {
+    const bool counts = exists && ValueOf(args.mask, i) != 0;
     const float* const z = args.logits.data + i * args.logits.stride;
     float* const dz = args.gradients.data + i * args.gradients.stride;
-    if (exists && !counts) ClearRow(dz, classes, lane, lanes);
+    if (exists && !counts) ClearRow(team, dz, classes);
     const float weight = counts ? ValueOf(args.weights, i) : 0;
     const float label = counts ? ValueOf(args.labels, i) : 0;
     // Makes loss and gradients NaN if the label is not a class.
     const float valid = label >= 0 && label < static_cast<float>(classes) ? 1 : Sqrt(-1.0f);
     const int64_t y = valid == 1 ? static_cast<int64_t>(label) : 0;
-    const Row row = {classes, lanes, lane, counts, y, scale * weight * valid, dz};
-    const float of_row = SoftmaxOfRow(row, [z](int64_t c, float* score) {
+    const Row row = {counts ? classes : 0, y, scale * weight * valid, dz};
+    const float loss = SoftmaxOfRow(team, row, [z](int64_t c, float* score) {
       *score = z[c];
       return true;
     });
-    if (counts && lane == 0) {
-      loss += weight * of_row * valid;
-      total += weight;
+    if (exists && team.lane == 0) {
+      rows[2 * i] = counts ? weight * static_cast<double>(loss * valid) : 0;
+      rows[2 * i + 1] = weight;
     }
-  }
-  StorePartials(loss, total, partials);
+  });
 }
 
-// Writes rows[2 i] = the weighted loss of sample i, and rows[2 i + 1] = its weight.
-template <CandidateLossKind kKind>
+template <CandidateLossKind kKind, typename Team>
 SATRAP_KERNEL void CandidateLossKernel(CandidateLossArrays args, int lanes, double* rows) {
   const float scale = args.control->gradient_scale;
   const int64_t columns = args.scores.cols;
-  ForEachRow(args.scores.rows, lanes, [&](int64_t i, int lane, bool exists) {
+  Team::ForEachRow(args.scores.rows, lanes, [&](const Team& team, int64_t i, bool exists) {
     const bool counts = exists && ValueOf(args.mask, i) != 0;
     const float* const scores = args.scores.data + i * args.scores.stride;
     float* const gradients = args.gradients.data + i * args.gradients.stride;
-    if (exists && !counts) ClearRow(gradients, columns, lane, lanes);
+    if (exists && !counts) ClearRow(team, gradients, columns);
     const float weight = counts ? ValueOf(args.weights, i) : 0;
     const int64_t p = args.positives_on_diagonal ? i : 0;
     const bool remove_hits = args.items != nullptr;
@@ -190,10 +266,10 @@ SATRAP_KERNEL void CandidateLossKernel(CandidateLossArrays args, int lanes, doub
       if (args.log_q != nullptr) *z -= c == p ? ValueOf(args.positive_log_q, i) : args.log_q[c];
       return true;
     };
-    const Row row = {columns, lanes, lane, counts, p, scale * weight, gradients};
-    const float loss = kKind == CandidateLossKind::kSoftmax ? SoftmaxOfRow(row, score_at)
-                                                            : LogisticOfRow(row, score_at);
-    if (exists && lane == 0) {
+    const Row row = {counts ? columns : 0, p, scale * weight, gradients};
+    const float loss = kKind == CandidateLossKind::kSoftmax ? SoftmaxOfRow(team, row, score_at)
+                                                            : LogisticOfRow(team, row, score_at);
+    if (exists && team.lane == 0) {
       rows[2 * i] = counts ? weight * static_cast<double>(loss) : 0;
       rows[2 * i + 1] = weight;
     }
@@ -255,10 +331,39 @@ SATRAP_KERNEL void PairGradientKernel(PairLossArgs args, const float* slopes) {
 
 void LaunchAddPartials(DeviceStream* stream, const double* partials, int64_t samples,
                        double* sums) {
-  Launch<AddPartialsKernel>(stream, {1}, {2}, 0, partials, LossPartials(samples) / 2, sums);
+  Launch<AddPartialsKernel>(stream, {1}, {kThreads}, 0, partials, LossPartials(samples) / 2, sums);
 }
 
 Dim3 PieceGrid(int64_t samples) { return {static_cast<uint32_t>(LossPartials(samples) / 2)}; }
+
+// Adds the losses and weights of rows.
+void AddRows(DeviceStream* stream, const double* rows, int64_t samples, double* partials,
+             double* sums) {
+  if (samples > 0) {
+    Launch<AddRowsKernel>(stream, PieceGrid(samples), {kThreads}, 0, rows, samples, partials);
+  }
+  LaunchAddPartials(stream, partials, samples, sums);
+}
+
+// Rows with more columns have a block each.
+constexpr int64_t kMostColumnsOfLanes = kWarpSize * LaneTeam::kKept;
+
+Dim3 BlockRowGrid(int64_t rows) {
+  return {static_cast<uint32_t>(rows < kMaxRowBlocks ? rows : kMaxRowBlocks)};
+}
+
+template <CandidateLossKind kKind>
+void CandidateRows(DeviceStream* stream, const CandidateLossArrays& args, double* rows) {
+  const int64_t samples = args.scores.rows, columns = args.scores.cols;
+  if (columns > kMostColumnsOfLanes) {
+    Launch<CandidateLossKernel<kKind, BlockTeam>>(stream, BlockRowGrid(samples), {kThreads}, 0,
+                                                  args, kThreads, rows);
+    return;
+  }
+  const int lanes = LanesOf(columns);
+  Launch<CandidateLossKernel<kKind, LaneTeam>>(stream, RowGrid(samples, lanes), kRowBlock, 0, args,
+                                               lanes, rows);
+}
 
 template <typename LossOfOne>
 void SampleLoss(DeviceStream* stream, const SampleLossArgs& args, double* partials, double* sums) {
@@ -281,33 +386,34 @@ void SquaredError(DeviceStream* stream, const SampleLossArgs& args, double* part
   SampleLoss<Squared>(stream, args, partials, sums);
 }
 
-void SoftmaxCrossEntropy(DeviceStream* stream, const SoftmaxLossArgs& args, double* partials,
+void SoftmaxCrossEntropy(DeviceStream* stream, const SoftmaxLossArgs& args, double* scratch,
                          double* sums) {
-  const int64_t samples = args.logits.rows;
+  const int64_t samples = args.logits.rows, classes = args.logits.cols;
+  double* const rows = scratch + LossPartials(samples);
   if (samples > 0) {
-    Launch<SoftmaxLossKernel>(stream, PieceGrid(samples), {kThreads}, 0, args,
-                              LanesOf(args.logits.cols), partials);
+    if (classes > kMostColumnsOfLanes) {
+      Launch<SoftmaxLossKernel<BlockTeam>>(stream, BlockRowGrid(samples), {kThreads}, 0, args,
+                                           kThreads, rows);
+    } else {
+      const int lanes = LanesOf(classes);
+      Launch<SoftmaxLossKernel<LaneTeam>>(stream, RowGrid(samples, lanes), kRowBlock, 0, args,
+                                          lanes, rows);
+    }
   }
-  LaunchAddPartials(stream, partials, samples, sums);
+  AddRows(stream, rows, samples, scratch, sums);
 }
 
 void CandidateLoss(DeviceStream* stream, CandidateLossKind kind, const CandidateLossArrays& args,
                    double* scratch, double* sums) {
-  const int64_t samples = args.scores.rows;
-  if (samples > 0) {
-    const int lanes = LanesOf(args.scores.cols);
-    const Dim3 grid = RowGrid(samples, lanes);
-    double* const rows = scratch + LossPartials(samples);
+  double* const rows = scratch + LossPartials(args.scores.rows);
+  if (args.scores.rows > 0) {
     if (kind == CandidateLossKind::kSoftmax) {
-      Launch<CandidateLossKernel<CandidateLossKind::kSoftmax>>(stream, grid, kRowBlock, 0, args,
-                                                               lanes, rows);
+      CandidateRows<CandidateLossKind::kSoftmax>(stream, args, rows);
     } else {
-      Launch<CandidateLossKernel<CandidateLossKind::kLogistic>>(stream, grid, kRowBlock, 0, args,
-                                                                lanes, rows);
+      CandidateRows<CandidateLossKind::kLogistic>(stream, args, rows);
     }
-    Launch<AddRowsKernel>(stream, PieceGrid(samples), {kThreads}, 0, rows, samples, scratch);
   }
-  LaunchAddPartials(stream, scratch, samples, sums);
+  AddRows(stream, rows, args.scores.rows, scratch, sums);
 }
 
 void PairwiseLogistic(DeviceStream* stream, const PairLossArgs& args, double* scratch,

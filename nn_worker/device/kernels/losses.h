@@ -46,7 +46,7 @@ inline int64_t LossPartials(int64_t samples) {
 }
 
 // l = max(z, 0) - z y + log(1 + exp(-|z|)); dz = weight * mask * (sigmoid(z) - y).
-//   partials: scratch of LossPartials(samples) values, overwritten; likewise in all losses below
+//   partials: scratch of LossPartials(samples) values, overwritten; likewise for SquaredError
 void BceWithLogits(DeviceStream* stream, const SampleLossArgs& args, double* partials,
                    double* sums);
 
@@ -61,9 +61,14 @@ struct SoftmaxLossArgs {
   Column mask;                 // may be null
   Matrix<float> gradients;     // (samples, classes)
 };
-// l = log(sum over c of exp(z_c)) - z_y; dz_c = weight mask (softmax(z)_c - [c == y]). The classes
-// are summed in f32 by LanesOf(classes) lanes (warp_sum.h).
-void SoftmaxCrossEntropy(DeviceStream* stream, const SoftmaxLossArgs& args, double* partials,
+// The number of values of `scratch` that SoftmaxCrossEntropy and CandidateLoss need.
+inline int64_t RowLossScratch(int64_t samples) { return LossPartials(samples) + 2 * samples; }
+// l = log(sum over c of exp(z_c)) - z_y; dz_c = weight mask (softmax(z)_c - [c == y]). Up to 256
+// classes are summed in f32 by LanesOf(classes) lanes (warp_sum.h), more by 256 threads, whose sums
+// are added up by warps, and those of the warps in order. Up to 4096 logits of a sample are read
+// once.
+//   scratch: [RowLossScratch(samples)], overwritten
+void SoftmaxCrossEntropy(DeviceStream* stream, const SoftmaxLossArgs& args, double* scratch,
                          double* sums);
 
 struct CandidateLossArrays {
@@ -80,14 +85,12 @@ struct CandidateLossArrays {
   Column mask;              // may be null
   Matrix<float> gradients;  // (samples, columns)
 };
-// The number of values of `scratch` that CandidateLoss needs.
-inline int64_t CandidateLossScratch(int64_t samples) { return LossPartials(samples) + 2 * samples; }
 // z = scores - log Q; p is the column of the sample's positive; sums are over the columns that
 // count for the sample. For kSoftmax, l = log(sum over c of exp(z_c)) - z_p. For kLogistic, l = sum
 // over c of BCE(z_c, [c == p]). A column counts if it is p or if its item is not the positive's
-// item; other columns have the gradient 0, whatever their scores. The columns are summed in f32 by
-// LanesOf(columns) lanes.
-//   scratch: [CandidateLossScratch(samples)], overwritten
+// item; other columns have the gradient 0, whatever their scores. The columns are summed like
+// classes.
+//   scratch: [RowLossScratch(samples)], overwritten
 void CandidateLoss(DeviceStream* stream, CandidateLossKind kind, const CandidateLossArrays& args,
                    double* scratch, double* sums);
 

@@ -171,14 +171,15 @@ Result LoseClasses(TestDevice* device, const std::vector<float>& logits,
                                 {device->Put(weights), 1},
                                 {device->Put(mask), 1},
                                 MatrixOf(gradients, n, classes)};
-  SoftmaxCrossEntropy(device->stream(), args, device->Room<double>(LossPartials(n)), sums);
+  SoftmaxCrossEntropy(device->stream(), args, device->Room<double>(RowLossScratch(n)), sums);
   return {device->Get(sums, 2), device->Get(gradients, n * classes)};
 }
 
-// Tests one class, fewer classes than a warp has lanes, and more classes than that.
+// Tests one class, fewer classes than a warp has lanes, more classes than that, classes that a
+// block shares, and more than it keeps.
 TEST_P(KernelTest, ClassesAreThoseOfALoop) {
-  for (const int64_t classes : {1, 3, 10, 200}) {
-    const int64_t n = 1100;
+  for (const int64_t classes : {1, 3, 10, 200, 300, 4200}) {
+    const int64_t n = classes > 256 ? 5 : 1100;
     auto logits = RandomValues(n * classes, 1), labels = RandomValues(n, 2);
     auto weights = RandomValues(n, 3), mask = RandomValues(n, 4);
     for (float& z : logits) z *= 50;
@@ -304,13 +305,12 @@ Result LoseCandidates(TestDevice* device, const Candidates& of, const CandidateI
   args.weights = {device->Put(in.weights), 1};
   args.mask = {device->Put(in.mask), 1};
   args.gradients = MatrixOf(gradients, n, columns);
-  CandidateLoss(device->stream(), of.kind, args, device->Room<double>(CandidateLossScratch(n)),
-                sums);
+  CandidateLoss(device->stream(), of.kind, args, device->Room<double>(RowLossScratch(n)), sums);
   return {device->Get(sums, 2), device->Get(gradients, n * columns)};
 }
 
-// Tests one column, fewer columns than a warp has lanes, and more columns than that. There are also
-// more samples than a piece has.
+// Tests one column, fewer columns than a warp has lanes, more columns than that, columns that a
+// block shares, and more than it keeps. There are also more samples than a piece has.
 TEST_P(KernelTest, CandidatesAreThoseOfALoop) {
   const auto softmax = CandidateLossKind::kSoftmax, logistic = CandidateLossKind::kLogistic;
   for (const Candidates& of :
@@ -318,6 +318,9 @@ TEST_P(KernelTest, CandidatesAreThoseOfALoop) {
         Candidates{1100, 9, softmax, false, true, true},
         Candidates{30, 200, softmax, false, false, true},
         Candidates{150, 150, softmax, true, true, false},
+        Candidates{5, 300, softmax, true, true, true},
+        Candidates{3, 4200, softmax, true, false, true},
+        Candidates{5, 300, logistic, true, true, true},
         Candidates{1, 1, logistic, false, true, true},
         Candidates{1100, 9, logistic, false, true, true},
         Candidates{30, 200, logistic, false, false, false},
@@ -350,8 +353,7 @@ TEST_P(KernelTest, ANanScoreThatCountsMakesTheCandidateLossNan) {
     args.scores = MatrixOf<const float>(
         device_.Put(std::vector<float>{1, 2, std::numeric_limits<float>::quiet_NaN()}), 1, 3);
     args.gradients = MatrixOf(gradients, 1, 3);
-    CandidateLoss(device_.stream(), kind, args, device_.Room<double>(CandidateLossScratch(1)),
-                  sums);
+    CandidateLoss(device_.stream(), kind, args, device_.Room<double>(RowLossScratch(1)), sums);
     EXPECT_TRUE(std::isnan(device_.Get(sums, 2)[0]));
     EXPECT_EQ(device_.Get(sums, 2)[1], 1);
     EXPECT_TRUE(std::isnan(device_.Get(gradients, 3)[2]));

@@ -3,6 +3,7 @@
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
 #include "nn_worker/device/kernels/value_access.h"
+#include "nn_worker/device/vec.h"
 
 namespace satrap {
 namespace {
@@ -54,6 +55,337 @@ SATRAP_KERNEL void PairDotsGradKernel(const ConstValues* inputs, const DotGradPi
   });
 }
 
+// The vectors of a sample in shared memory follow each other. Each takes `bytes`, an odd number of
+// times 16, so that the same chunks of 8 neighbouring vectors are in different banks. A chunk is 16
+// bytes of a vector.
+struct SharedRows {
+  int chunks, bytes;
+};
+constexpr int kChunkBytes = 16;
+constexpr SharedRows RowsOf(int64_t value_bytes, int64_t dim) {
+  const int chunks = static_cast<int>((dim * value_bytes + kChunkBytes - 1) / kChunkBytes);
+  return {chunks, (chunks | 1) * kChunkBytes};
+}
+
+// A chunk in registers. 16-bit values stay in pairs until they are used, because a card takes one
+// instruction to make an f32 of half a word.
+template <typename T>
+struct Chunk {
+  static constexpr int kLanes = kVecLanes<T>;
+  Vec<uint32_t, 4> words;
+
+  SATRAP_DEVICE float Value(int lane) const {
+    const uint32_t word = words.lane[lane / 2];
+    return ToFloat(T{static_cast<uint16_t>(lane % 2 == 0 ? word : word >> 16)});
+  }
+  SATRAP_DEVICE void Set(int lane, T value) {
+    words.lane[lane / 2] |= static_cast<uint32_t>(value.bits) << (lane % 2 * 16);
+  }
+  static SATRAP_DEVICE Chunk Load(const void* p) {
+    return {LoadVec<4>(static_cast<const uint32_t*>(p))};
+  }
+  SATRAP_DEVICE void Store(void* p) const { StoreVec(static_cast<uint32_t*>(p), words); }
+};
+template <>
+struct Chunk<float> {
+  static constexpr int kLanes = 4;
+  Vec<float, 4> values;
+
+  SATRAP_DEVICE float Value(int lane) const { return values.lane[lane]; }
+  SATRAP_DEVICE void Set(int lane, float value) { values.lane[lane] = value; }
+  static SATRAP_DEVICE Chunk Load(const void* p) {
+    return {LoadVec<4>(static_cast<const float*>(p))};
+  }
+  SATRAP_DEVICE void Store(void* p) const { StoreVec(static_cast<float*>(p), values); }
+};
+
+SATRAP_DEVICE bool IsChunk(const void* p) {
+  return reinterpret_cast<uintptr_t>(p) % kChunkBytes == 0;
+}
+
+// The values of a vector at p, of which `left` are left. Lanes beyond these get 0.
+template <typename T>
+SATRAP_DEVICE Chunk<T> LoadChunk(const T* p, int64_t left) {
+  if (left >= Chunk<T>::kLanes && IsChunk(p)) return Chunk<T>::Load(p);
+  Chunk<T> chunk = {};
+  for (int i = 0; i < Chunk<T>::kLanes; ++i) {
+    if (i < left) chunk.Set(i, p[i]);
+  }
+  return chunk;
+}
+
+// The number of loads of a thread that are under way at the same time.
+constexpr int kAtOnce = 4;
+
+// Copies the vectors of `samples` samples, from number `first` on, into shared memory.
+template <typename T>
+SATRAP_DEVICE void StageVectors(const DotVectors& vectors, int64_t first, int samples,
+                                const SharedRows& rows, unsigned char* shared) {
+  int lanes = 1;
+  while (lanes < rows.chunks && lanes < kWarpSize) lanes *= 2;
+  const int thread = static_cast<int>(ThreadIndex().x);
+  const int step = static_cast<int>(BlockSize().x) / lanes, count = vectors.count;
+  const int sample_step = step / count, vector_step = step % count;
+  for (int chunk = thread % lanes; chunk < rows.chunks; chunk += lanes) {
+    const int64_t offset = static_cast<int64_t>(chunk) * Chunk<T>::kLanes;
+    int row = thread / lanes, sample = row / count, vector = row % count;
+    while (row < samples * count) {
+      Chunk<T> values[kAtOnce];
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (sample >= samples) continue;
+        const DotVector of = vectors.list[vector];
+        const T* const p = static_cast<const T*>(of.data) + (first + sample) * of.stride;
+        values[i] = LoadChunk(p + offset, vectors.dim - offset);
+        sample += sample_step;
+        vector += vector_step;
+        if (vector >= count) {
+          vector -= count;
+          ++sample;
+        }
+      }
+      for (int i = 0; i < kAtOnce; ++i, row += step) {
+        if (row >= samples * count) continue;
+        values[i].Store(shared + row * rows.bytes + chunk * kChunkBytes);
+      }
+    }
+  }
+}
+
+// Computes the products of a tile. `sample`: the vectors of a sample in shared memory. `terms`: of
+// the first product; those of the others are `num_tiles` further each
+template <typename T>
+SATRAP_DEVICE void DotsOfTile(const unsigned char* sample, const SharedRows& rows,
+                              const DotTile& tile, int vectors, const int32_t* terms, int num_tiles,
+                              float* dots) {
+  const unsigned char *a[kDotTile], *b[kDotTile];
+  const int step = DotTileStep(vectors);
+  for (int i = 0; i < kDotTile; ++i) {
+    // The last tiles name vectors that do not exist. Their products are not used.
+    const int of_a = tile.a + i * step, of_b = tile.b + i * step;
+    a[i] = sample + (of_a < vectors ? of_a : vectors - 1) * rows.bytes;
+    b[i] = sample + (of_b < vectors ? of_b : vectors - 1) * rows.bytes;
+  }
+  float sums[kDotTile][kDotTile] = {};
+  for (int c = 0; c < rows.chunks * kChunkBytes; c += kChunkBytes) {
+    Chunk<T> of_a[kDotTile], of_b[kDotTile];
+    for (int i = 0; i < kDotTile; ++i) {
+      of_a[i] = Chunk<T>::Load(a[i] + c);
+      of_b[i] = Chunk<T>::Load(b[i] + c);
+    }
+    for (int lane = 0; lane < Chunk<T>::kLanes; ++lane) {
+      for (int i = 0; i < kDotTile; ++i) {
+        for (int j = 0; j < kDotTile; ++j) {
+          sums[i][j] += of_a[i].Value(lane) * of_b[j].Value(lane);
+        }
+      }
+    }
+  }
+  for (int i = 0; i < kDotTile; ++i) {
+    for (int j = 0; j < kDotTile; ++j) {
+      const int32_t term = terms[(i * kDotTile + j) * num_tiles];
+      if (term >= 0) dots[term] = sums[i][j];
+    }
+  }
+}
+
+// A block computes the products of `samples_a_block` samples. They are collected in shared memory,
+// because a row of y is written by whole groups.
+template <typename T>
+SATRAP_KERNEL void DotTilesKernel(DotVectors vectors, const DotTile* tiles, const int32_t* terms,
+                                  int num_tiles, int samples_a_block, Values y) {
+  auto* const shared = DynamicShared<unsigned char>();
+  const SharedRows rows = RowsOf(sizeof(T), vectors.dim);
+  const int64_t first = static_cast<int64_t>(BlockIndex().x) * samples_a_block;
+  const int64_t left = y.rows - first;
+  const int samples = left < samples_a_block ? static_cast<int>(left) : samples_a_block;
+  const int thread = static_cast<int>(ThreadIndex().x), threads = static_cast<int>(BlockSize().x);
+  const int sample_bytes = vectors.count * rows.bytes;
+  const int groups = static_cast<int>(GroupsOf(y.cols));
+  auto* const dots = reinterpret_cast<float*>(shared + samples_a_block * sample_bytes);
+  StageVectors<T>(vectors, first, samples, rows, shared);
+  SyncThreads();
+  for (int i = thread; i < samples * num_tiles; i += threads) {
+    const int sample = i / num_tiles, tile = i % num_tiles;
+    DotsOfTile<T>(shared + sample * sample_bytes, rows, tiles[tile], vectors.count, terms + tile,
+                  num_tiles, dots + sample * groups * kGroup);
+  }
+  SyncThreads();
+  for (int i = thread; i < samples * groups; i += threads) {
+    StoreGroup(y, first + i / groups, i % groups * kGroup, LoadVec<kGroup>(dots + i * kGroup));
+  }
+}
+
+// Writes the derivatives of a sample's terms into a symmetric matrix, whose diagonal is 0. What
+// lies beyond the vectors is never used.
+SATRAP_DEVICE void StageSlopes(const ConstValues& dy, const DotPair* pairs, int64_t first,
+                               int samples, int vectors, float* slopes) {
+  const int stride = DotTileStep(vectors) * kDotTile, threads = static_cast<int>(BlockSize().x);
+  const int groups = static_cast<int>(GroupsOf(dy.cols));
+  for (int i = static_cast<int>(ThreadIndex().x); i < samples * vectors; i += threads) {
+    slopes[i * stride + i % vectors] = 0;
+  }
+  for (int begin = static_cast<int>(ThreadIndex().x); begin < samples * groups;
+       begin += kAtOnce * threads) {
+    RawGroup raw[kAtOnce];
+    for (int n = 0; n < kAtOnce; ++n) {
+      const int i = begin + n * threads, col = i % groups * kGroup;
+      if (i < samples * groups) raw[n] = LoadRawGroup(dy, first + i / groups, col, dy.cols - col);
+    }
+    for (int n = 0; n < kAtOnce; ++n) {
+      const int i = begin + n * threads, col = i % groups * kGroup;
+      if (i >= samples * groups) continue;
+      const Group group = GroupOf(raw[n], dy.type);
+      float* const of_sample = slopes + i / groups * vectors * stride;
+      for (int k = 0; k < kGroup && col + k < dy.cols; ++k) {
+        const DotPair pair = pairs[col + k];
+        of_sample[pair.a * stride + pair.b] = group.lane[k];
+        of_sample[pair.b * stride + pair.a] = group.lane[k];
+      }
+    }
+  }
+}
+
+// Stores a chunk of a gradient, of which `left` values exist, or adds it.
+template <typename T>
+SATRAP_DEVICE void PutChunk(T* p, const float* values, int64_t left, bool add) {
+  constexpr int kLanes = Chunk<T>::kLanes;
+  Chunk<T> before = {}, after = {};
+  if (add) before = LoadChunk(p, left);
+  for (int i = 0; i < kLanes; ++i) {
+    after.Set(i, FromFloat<T>(add ? values[i] + before.Value(i) : values[i]));
+  }
+  if (left >= kLanes && IsChunk(p)) {
+    after.Store(p);
+    return;
+  }
+  for (int i = 0; i < kLanes; ++i) {
+    if (i < left) p[i] = FromFloat<T>(add ? values[i] + before.Value(i) : values[i]);
+  }
+}
+
+// Gradients of 4 vectors, the first of which is `first`: one chunk of each.
+template <typename T>
+using TileSums = float[kDotTile][Chunk<T>::kLanes];
+
+// `x`: the chunk of vector 0, others are `step` bytes apart. `slopes`: the derivatives of the terms
+// of vector 0 and the 4 vectors, others are `stride` values apart. With kSkip a vector's own value
+// is left out, and not multiplied by 0, because that would be NaN if the value is infinite.
+template <typename T, bool kSkip>
+SATRAP_DEVICE void GradientsOfTile(const unsigned char* x, int step, const float* slopes,
+                                   int stride, int first, int count, TileSums<T>& sums) {
+  for (int i = 0; i < kDotTile; ++i) {
+    for (int lane = 0; lane < Chunk<T>::kLanes; ++lane) sums[i][lane] = 0;
+  }
+  for (int other = 0; other < count; ++other) {
+    const Chunk<T> values = Chunk<T>::Load(x + other * step);
+    const auto factors = LoadVec<kDotTile>(slopes + other * stride);
+    for (int i = 0; i < kDotTile; ++i) {
+      if (kSkip && other == first + i) continue;
+      for (int lane = 0; lane < Chunk<T>::kLanes; ++lane) {
+        sums[i][lane] += factors.lane[i] * values.Value(lane);
+      }
+    }
+  }
+}
+
+template <typename T>
+SATRAP_DEVICE bool HasNan(const TileSums<T>& sums) {
+  bool has = false;
+  for (int i = 0; i < kDotTile; ++i) {
+    for (int lane = 0; lane < Chunk<T>::kLanes; ++lane) has |= sums[i][lane] != sums[i][lane];
+  }
+  return has;
+}
+
+// Each thread computes one chunk of the gradients of 4 vectors.
+template <typename T>
+SATRAP_KERNEL void DotGradTilesKernel(DotVectors vectors, const DotGradTarget* targets,
+                                      const DotPair* pairs, int samples_a_block, ConstValues dy) {
+  auto* const shared = DynamicShared<unsigned char>();
+  const SharedRows rows = RowsOf(sizeof(T), vectors.dim);
+  const int64_t first = static_cast<int64_t>(BlockIndex().x) * samples_a_block;
+  const int64_t left = dy.rows - first;
+  const int samples = left < samples_a_block ? static_cast<int>(left) : samples_a_block;
+  const int count = vectors.count, tiles = DotTileStep(count), stride = tiles * kDotTile;
+  auto* const slopes = reinterpret_cast<float*>(shared + samples_a_block * count * rows.bytes);
+  StageVectors<T>(vectors, first, samples, rows, shared);
+  StageSlopes(dy, pairs, first, samples, count, slopes);
+  SyncThreads();
+  const int threads = static_cast<int>(BlockSize().x), parts = tiles * rows.chunks;
+  for (int part = static_cast<int>(ThreadIndex().x); part < samples * parts; part += threads) {
+    const int sample = part / parts, chunk = part % rows.chunks;
+    const int tile = part % parts / rows.chunks * kDotTile;
+    const unsigned char* const x = shared + sample * count * rows.bytes + chunk * kChunkBytes;
+    const float* const slope = slopes + sample * count * stride + tile;
+    TileSums<T> sums;
+    GradientsOfTile<T, false>(x, rows.bytes, slope, stride, tile, count, sums);
+    if (HasNan<T>(sums)) {
+      GradientsOfTile<T, true>(x, rows.bytes, slope, stride, tile, count, sums);
+    }
+    const int64_t offset = static_cast<int64_t>(chunk) * Chunk<T>::kLanes;
+    for (int i = 0; i < kDotTile; ++i) {
+      if (tile + i >= count) continue;
+      const DotGradTarget target = targets[tile + i];
+      if (target.data == nullptr) continue;
+      T* const dx = static_cast<T*>(target.data) + (first + sample) * target.stride;
+      PutChunk(dx + offset, sums[i], vectors.dim - offset, target.add != 0);
+    }
+  }
+}
+
+constexpr int64_t kMostSharedBytes = 48 << 10;
+// More would leave few blocks to a multiprocessor, and more samples do not make loads any wider.
+constexpr int64_t kMostTileSamples = 16;
+constexpr int64_t kMostTileThreads = 256;
+
+int64_t BytesOfVectors(int vectors, ElementType type, int64_t dim) {
+  return int64_t{vectors} * RowsOf(ElementBytes(type), dim).bytes;
+}
+
+int SamplesIn(int64_t sample_bytes) {
+  const int64_t samples = kMostSharedBytes / sample_bytes;
+  return static_cast<int>(samples < kMostTileSamples ? samples : kMostTileSamples);
+}
+
+int64_t BytesOfDots(int vectors, ElementType type, int64_t dim, int64_t terms) {
+  return BytesOfVectors(vectors, type, dim) +
+         GroupsOf(terms) * kGroup * static_cast<int64_t>(sizeof(float));
+}
+
+int64_t BytesOfDotGrad(int vectors, ElementType type, int64_t dim) {
+  return BytesOfVectors(vectors, type, dim) +
+         int64_t{vectors} * DotTileStep(vectors) * kDotTile * static_cast<int64_t>(sizeof(float));
+}
+
+// As many threads as `work` keeps busy.
+Dim3 BlockFor(int64_t work) {
+  const int64_t threads = (work + kWarpSize - 1) / kWarpSize * kWarpSize;
+  return {static_cast<uint32_t>(threads < kMostTileThreads ? threads : kMostTileThreads)};
+}
+Dim3 GridFor(int64_t rows, int samples) {
+  return {static_cast<uint32_t>((rows + samples - 1) / samples)};
+}
+
+template <typename T>
+void LaunchTiles(DeviceStream* stream, const DotVectors& vectors, const DotTile* tiles,
+                 const int32_t* terms, int num_tiles, const Values& y) {
+  const int samples = DotTileSamples(vectors.count, vectors.type, vectors.dim, y.cols);
+  const int64_t bytes = BytesOfDots(vectors.count, vectors.type, vectors.dim, y.cols);
+  Launch<DotTilesKernel<T>>(stream, GridFor(y.rows, samples), BlockFor(samples * num_tiles),
+                            samples * bytes, vectors, tiles, terms, num_tiles, samples, y);
+}
+
+template <typename T>
+void LaunchGradTiles(DeviceStream* stream, const DotVectors& vectors, const DotGradTarget* targets,
+                     const DotPair* pairs, const ConstValues& dy) {
+  const int samples = DotGradSamples(vectors.count, vectors.type, vectors.dim);
+  const int64_t bytes = BytesOfDotGrad(vectors.count, vectors.type, vectors.dim);
+  const int64_t work =
+      int64_t{samples} * DotTileStep(vectors.count) * RowsOf(sizeof(T), vectors.dim).chunks;
+  Launch<DotGradTilesKernel<T>>(stream, GridFor(dy.rows, samples), BlockFor(work), samples * bytes,
+                                vectors, targets, pairs, samples, dy);
+}
+
 // The z index of a block is the number of its piece. A card has at most 65535 blocks in z.
 constexpr int kMaxPieces = 65535;
 
@@ -75,6 +407,38 @@ void PairDotsGrad(DeviceStream* stream, const ConstValues* inputs, const DotGrad
     shape.grid.z = static_cast<uint32_t>(left < kMaxPieces ? left : kMaxPieces);
     Launch<PairDotsGradKernel>(stream, shape.grid, shape.block, 0, inputs, pieces + first, factors,
                                dy);
+  }
+}
+
+int DotTileSamples(int vectors, ElementType type, int64_t dim, int64_t terms) {
+  return SamplesIn(BytesOfDots(vectors, type, dim, terms));
+}
+
+int DotGradSamples(int vectors, ElementType type, int64_t dim) {
+  return SamplesIn(BytesOfDotGrad(vectors, type, dim));
+}
+
+void PairDotsInTiles(DeviceStream* stream, const DotVectors& vectors, const DotTile* tiles,
+                     const int32_t* terms, int num_tiles, Values y) {
+  if (y.rows == 0 || num_tiles == 0) return;
+  if (vectors.type == ElementType::kF32) {
+    LaunchTiles<float>(stream, vectors, tiles, terms, num_tiles, y);
+  } else if (vectors.type == ElementType::kF16) {
+    LaunchTiles<Half>(stream, vectors, tiles, terms, num_tiles, y);
+  } else {
+    LaunchTiles<Bf16>(stream, vectors, tiles, terms, num_tiles, y);
+  }
+}
+
+void PairDotsGradInTiles(DeviceStream* stream, const DotVectors& vectors,
+                         const DotGradTarget* targets, const DotPair* pairs, ConstValues dy) {
+  if (dy.rows == 0 || vectors.count == 0) return;
+  if (vectors.type == ElementType::kF32) {
+    LaunchGradTiles<float>(stream, vectors, targets, pairs, dy);
+  } else if (vectors.type == ElementType::kF16) {
+    LaunchGradTiles<Half>(stream, vectors, targets, pairs, dy);
+  } else {
+    LaunchGradTiles<Bf16>(stream, vectors, targets, pairs, dy);
   }
 }
 

@@ -12,6 +12,9 @@ namespace {
 // values.
 constexpr int kLanesARow = 8;
 
+// The number of loads of a thread that are under way at the same time.
+constexpr int kAtOnce = 4;
+
 SATRAP_KERNEL void RowSumKernel(const ConstValues* inputs, int num_inputs, Values y) {
   ForEachRow(y.rows, kLanesARow, [&](int64_t row, int lane, bool exists) {
     float sum = 0;
@@ -43,27 +46,39 @@ struct SumsOfInputs {
 SATRAP_DEVICE SumsOfInputs SumInputs(const ConstValues* inputs, int num_inputs, int64_t row,
                                      int64_t c, const Values& s) {
   SumsOfInputs sums = {};
-  for (int f = 0; f < num_inputs; ++f) {
-    const Group values = LoadGroup(inputs[f], row, c);
-    for (int i = 0; i < kGroup; ++i) {
-      sums.values.lane[i] += values.lane[i];
-      sums.squares.lane[i] += values.lane[i] * values.lane[i];
+  for (int first = 0; first < num_inputs; first += kAtOnce) {
+    RawGroup raw[kAtOnce];
+    ElementType types[kAtOnce];
+    for (int k = 0; k < kAtOnce; ++k) {
+      if (first + k >= num_inputs) continue;
+      const ConstValues x = inputs[first + k];
+      types[k] = x.type;
+      raw[k] = LoadRawGroup(x, row, c, x.cols - c);
+    }
+    for (int k = 0; k < kAtOnce; ++k) {
+      if (first + k >= num_inputs) continue;
+      const Group values = GroupOf(raw[k], types[k]);
+      for (int i = 0; i < kGroup; ++i) {
+        sums.values.lane[i] += values.lane[i];
+        sums.squares.lane[i] += values.lane[i] * values.lane[i];
+      }
     }
   }
   StoreGroup(s, row, c, sums.values);
   return sums;
 }
 
-SATRAP_KERNEL void FmKernel(const ConstValues* inputs, int num_inputs, Values s, Values y) {
-  ForEachRow(y.rows, kLanesARow, [&](int64_t row, int lane, bool exists) {
+SATRAP_KERNEL void FmKernel(const ConstValues* inputs, int num_inputs, int lanes, Values s,
+                            Values y) {
+  ForEachRow(y.rows, lanes, [&](int64_t row, int lane, bool exists) {
     float total = 0;
-    for (int64_t c = lane * kGroup; exists && c < s.cols; c += kLanesARow * kGroup) {
+    for (int64_t c = lane * kGroup; exists && c < s.cols; c += lanes * kGroup) {
       const SumsOfInputs sums = SumInputs(inputs, num_inputs, row, c, s);
       for (int i = 0; i < kGroup; ++i) {
         total += sums.values.lane[i] * sums.values.lane[i] - sums.squares.lane[i];
       }
     }
-    total = WarpSum(total, kLanesARow);
+    total = WarpSum(total, lanes);
     if (exists && lane == 0) StoreValue(y, row, 0, 0.5f * total);
   });
 }
@@ -80,9 +95,24 @@ SATRAP_KERNEL void BiInteractionKernel(const ConstValues* inputs, int num_inputs
   });
 }
 
+// A block handles this many targets, so that sums and slopes are not loaded for each target, and
+// small batches still have threads enough.
+constexpr int kFmTargets = 8;
+
+// Calls body(0), ..., body(kCount - 1), each written out, so that an array which the body indexes
+// stays in registers.
+template <int kCount, typename Body>
+SATRAP_DEVICE void Unrolled(const Body& body) {
+  if constexpr (kCount > 0) {
+    Unrolled<kCount - 1>(body);
+    body(kCount - 1);
+  }
+}
+
 SATRAP_KERNEL void FmGradKernel(const ConstValues* inputs, const FmGradTarget* targets,
-                                ConstValues s, ConstValues dy) {
-  const FmGradTarget target = targets[BlockIndex().z];
+                                int num_targets, ConstValues s, ConstValues dy) {
+  const int begin = static_cast<int>(BlockIndex().z) * kFmTargets;
+  const int end = begin + kFmTargets < num_targets ? begin + kFmTargets : num_targets;
   ForEachGroup(s.rows, GroupsOf(s.cols), [&](int64_t r, int64_t g) {
     const int64_t c = g * kGroup;
     const Group sums = LoadGroup(s, r, c);
@@ -93,31 +123,54 @@ SATRAP_KERNEL void FmGradKernel(const ConstValues* inputs, const FmGradTarget* t
     } else {
       slopes = LoadGroup(dy, r, c);
     }
-    Group gradient = {};
-    for (int32_t f = target.first; f < target.first + target.count; ++f) {
-      const Group values = LoadGroup(inputs[f], r, c);
-      for (int i = 0; i < kGroup; ++i) {
-        gradient.lane[i] += slopes.lane[i] * (sums.lane[i] - values.lane[i]);
-      }
+    for (int first = begin; first < end; first += kAtOnce) {
+      RawGroup raw[kAtOnce];  // of the first input of each target
+      ElementType types[kAtOnce];
+      Unrolled<kAtOnce>([&](int k) {
+        if (first + k >= end) return;
+        const ConstValues x = inputs[targets[first + k].first];
+        types[k] = x.type;
+        raw[k] = LoadRawGroup(x, r, c, x.cols - c);
+      });
+      Unrolled<kAtOnce>([&](int k) {
+        if (first + k >= end) return;
+        const FmGradTarget target = targets[first + k];
+        Group values = GroupOf(raw[k], types[k]), gradient = {};
+        for (int32_t f = 0; f < target.count; ++f) {
+          if (f > 0) values = LoadGroup(inputs[target.first + f], r, c);
+          for (int i = 0; i < kGroup; ++i) {
+            gradient.lane[i] += slopes.lane[i] * (sums.lane[i] - values.lane[i]);
+          }
+        }
+        PutGroup(target.dx, r, c, gradient, target.add != 0);
+      });
     }
-    PutGroup(target.dx, r, c, gradient, target.add != 0);
   });
 }
 
-// The z index of a block is the number of its target. A card has at most 65535 blocks in z.
+// The z index of a block says which of the targets are its own. A card has at most 65535 blocks in
+// z.
 constexpr int kMaxTargets = 65535;
 
-// Calls launch(first target, grid, block) until all targets are covered, as few times as the limits
-// of a grid allow.
+// Calls launch(first target, number of targets, grid, block) until all targets are covered, as few
+// times as the limits of a grid allow. A block handles `targets_a_block` targets.
 template <typename LaunchPart>
-void ForTargets(int64_t rows, int64_t cols, int num_targets, LaunchPart launch) {
+void ForTargets(int64_t rows, int64_t cols, int num_targets, int targets_a_block,
+                LaunchPart launch) {
   if (rows == 0 || cols == 0) return;
   ElementwiseShape shape = ShapeOf(rows, GroupsOf(cols));
   for (int first = 0; first < num_targets; first += kMaxTargets) {
-    const int left = num_targets - first;
-    shape.grid.z = static_cast<uint32_t>(left < kMaxTargets ? left : kMaxTargets);
-    launch(first, shape.grid, shape.block);
+    const int left = num_targets - first, count = left < kMaxTargets ? left : kMaxTargets;
+    shape.grid.z = static_cast<uint32_t>((count + targets_a_block - 1) / targets_a_block);
+    launch(first, count, shape.grid, shape.block);
   }
+}
+
+// The lanes that share a row of Fm: not more than it has groups. The others would add zeros.
+int FmLanes(int64_t cols) {
+  int lanes = 1;
+  while (lanes < kLanesARow && lanes < GroupsOf(cols)) lanes *= 2;
+  return lanes;
 }
 
 }  // namespace
@@ -129,14 +182,15 @@ void RowSum(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Val
 
 void RowSumGrad(DeviceStream* stream, ConstValues dy, const RowSumTarget* targets, int num_targets,
                 int64_t max_cols) {
-  ForTargets(dy.rows, max_cols, num_targets, [&](int first, Dim3 grid, Dim3 block) {
+  ForTargets(dy.rows, max_cols, num_targets, 1, [&](int first, int, Dim3 grid, Dim3 block) {
     Launch<RowSumGradKernel>(stream, grid, block, 0, dy, targets + first);
   });
 }
 
 void Fm(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values s, Values y) {
   if (y.rows == 0) return;
-  Launch<FmKernel>(stream, RowGrid(y.rows, kLanesARow), kRowBlock, 0, inputs, num_inputs, s, y);
+  const int lanes = FmLanes(s.cols);
+  Launch<FmKernel>(stream, RowGrid(y.rows, lanes), kRowBlock, 0, inputs, num_inputs, lanes, s, y);
 }
 
 void BiInteraction(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values s,
@@ -148,9 +202,10 @@ void BiInteraction(DeviceStream* stream, const ConstValues* inputs, int num_inpu
 
 void FmGrad(DeviceStream* stream, const ConstValues* inputs, const FmGradTarget* targets,
             int num_targets, ConstValues s, ConstValues dy) {
-  ForTargets(s.rows, s.cols, num_targets, [&](int first, Dim3 grid, Dim3 block) {
-    Launch<FmGradKernel>(stream, grid, block, 0, inputs, targets + first, s, dy);
-  });
+  ForTargets(s.rows, s.cols, num_targets, kFmTargets,
+             [&](int first, int count, Dim3 grid, Dim3 block) {
+               Launch<FmGradKernel>(stream, grid, block, 0, inputs, targets + first, count, s, dy);
+             });
 }
 
 }  // namespace satrap

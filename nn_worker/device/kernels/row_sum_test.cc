@@ -1,8 +1,12 @@
 #include "nn_worker/device/kernels/row_sum.h"
 
+#include <cmath>
+#include <type_traits>
 #include <vector>
 
+#include "common/numeric/half.h"
 #include "gtest/gtest.h"
+#include "nn_worker/device/float16.h"
 #include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {
@@ -99,6 +103,81 @@ TEST_P(KernelTest, GradientsThatInputsShareAreSummed) {
       ASSERT_NEAR(got[i], slope * (s[i] - inputs.host[0][i]), 1e-5);
       ASSERT_NEAR(shared[i],
                   before[i] + slope * (2.0 * s[i] - inputs.host[1][i] - inputs.host[2][i]), 1e-5);
+    }
+  }
+}
+
+// Values as a type holds them. Those of the tests below are exact in all types.
+template <typename T>
+std::vector<T> Halves(const std::vector<float>& values) {
+  std::vector<T> halves;
+  for (const float value : values) {
+    if constexpr (std::is_same_v<T, float>) {
+      halves.push_back(value);
+    } else {
+      halves.push_back({std::is_same_v<T, Half> ? F16FromF32(value) : Bf16FromF32(value)});
+    }
+  }
+  return halves;
+}
+template <typename T>
+float FloatOf(T value) {
+  if constexpr (std::is_same_v<T, float>) {
+    return value;
+  } else {
+    return std::is_same_v<T, Half> ? F32FromF16(value.bits) : F32FromBf16(value.bits);
+  }
+}
+
+// Sums and gradients are multiples of 1/16 below 16, which both 16-bit types hold.
+template <typename T>
+void ExpectFmOf(TestDevice* device, int inputs, int64_t cols) {
+  std::vector<std::vector<float>> xs;
+  std::vector<ConstValues> views;
+  std::vector<FmGradTarget> targets;
+  std::vector<T*> dxs;
+  for (int f = 0; f < inputs; ++f) {
+    xs.push_back(RandomValues(kRows * cols, f));
+    for (float& value : xs.back()) value = std::round(value * 2) / 4;
+    views.emplace_back(device->Put(Halves<T>(xs.back())), kRows, cols, cols);
+    dxs.push_back(device->Room<T>(kRows * cols));
+    targets.push_back({Values(dxs.back(), kRows, cols, cols), f, 1, 0});
+  }
+  std::vector<float> slopes = RandomValues(kRows, 99);
+  for (float& slope : slopes) slope = slope > 0 ? 0.25f : -0.25f;
+  float* const s = device->Room<float>(kRows * cols);
+  float* const y = device->Room<float>(kRows);
+  const ConstValues* const list = device->Put(views);
+  Fm(device->stream(), list, inputs, MatrixOf(s, kRows, cols), MatrixOf(y, kRows, 1));
+  FmGrad(device->stream(), list, device->Put(targets), inputs, MatrixOf(s, kRows, cols),
+         {device->Put(slopes), kRows, 1, 1});
+  std::vector<double> sums(kRows * cols, 0), pairs(kRows, 0);
+  for (int64_t at = 0; at < kRows * cols; ++at) {
+    double squares = 0;
+    for (const auto& x : xs) {
+      sums[at] += x[at];
+      squares += double{x[at]} * x[at];
+    }
+    pairs[at / cols] += (sums[at] * sums[at] - squares) / 2;
+  }
+  const std::vector<float> got = device->Get(y, kRows);
+  for (int64_t i = 0; i < kRows; ++i) ASSERT_EQ(got[i], pairs[i]) << inputs << " x " << cols;
+  for (int f = 0; f < inputs; ++f) {
+    const std::vector<T> dx = device->Get(dxs[f], kRows * cols);
+    for (int64_t at = 0; at < kRows * cols; ++at) {
+      ASSERT_EQ(FloatOf(dx[at]), slopes[at / cols] * (sums[at] - xs[f][at])) << f << " " << at;
+    }
+  }
+}
+
+// Inputs and targets fill the groups that are loaded at once, or do not. Rows have fewer groups
+// than lanes, as many, and more.
+TEST_P(KernelTest, FmOfEachTypeIsThatOfALoop) {
+  for (const int inputs : {1, 8, 11, 26}) {
+    for (const int64_t cols : {1, 10, 16, 68}) {
+      ExpectFmOf<float>(&device_, inputs, cols);
+      ExpectFmOf<Half>(&device_, inputs, cols);
+      ExpectFmOf<Bf16>(&device_, inputs, cols);
     }
   }
 }

@@ -11,6 +11,7 @@
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
 #include "nn_worker/device/kernels/values.h"
+#include "nn_worker/device/vec.h"
 
 namespace satrap {
 
@@ -61,6 +62,38 @@ SATRAP_DEVICE inline void StoreGroup(void* data, ElementType type, int64_t at, c
   } else {
     StoreGroup(static_cast<Bf16*>(data) + at, group, count, aligned);
   }
+}
+
+// A group as it is in memory. A thread that loads several raw groups waits for all of them at once,
+// whereas LoadGroup waits for each group in order to convert it.
+struct RawGroup {
+  Group wide;                // of f32
+  Vec<Bf16, kGroup> narrow;  // of 16 bits, of either type
+};
+SATRAP_DEVICE inline RawGroup LoadRawGroup(const ConstValues& x, int64_t row, int64_t col,
+                                           int64_t count) {
+  const int64_t at = row * x.stride + col;
+  RawGroup raw = {};
+  if (x.type == ElementType::kF32) {
+    raw.wide = LoadGroup(static_cast<const float*>(x.data) + at, count, x.aligned != 0);
+    return raw;
+  }
+  const auto* const p = static_cast<const Bf16*>(x.data) + at;
+  if (x.aligned != 0 && count >= kGroup) {
+    raw.narrow = LoadVec<kGroup>(p);
+  } else {
+    for (int i = 0; i < kGroup && i < count; ++i) raw.narrow.lane[i] = p[i];
+  }
+  return raw;
+}
+SATRAP_DEVICE inline Group GroupOf(const RawGroup& raw, ElementType type) {
+  if (type == ElementType::kF32) return raw.wide;
+  Group group;
+  for (int i = 0; i < kGroup; ++i) {
+    const Bf16 value = raw.narrow.lane[i];
+    group.lane[i] = type == ElementType::kF16 ? ToFloat(Half{value.bits}) : ToFloat(value);
+  }
+  return group;
 }
 
 // The group that begins at a column of a row. It ends with the row, or after `count` values.
