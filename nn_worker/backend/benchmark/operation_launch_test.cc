@@ -113,6 +113,13 @@ class OperationLaunchTest : public testing::Test {
 
 constexpr int64_t kRows = 40;
 
+TEST_F(OperationLaunchTest, TheFewBytesOfAStepAreCopiedInByOneKernel) {
+  const std::vector<float> values(32, 7);
+  const Tensor x = New(1, 32);
+  ExpectLaunches("128 bytes", 1, [&] { CopyIn(backend_.get(), values, x); });
+  EXPECT_EQ(ReadFloats(backend_.get(), x), values);
+}
+
 // Kernels read and write 16-bit tensors directly, so there are no additional kernels for
 // conversions.
 TEST_F(OperationLaunchTest, AnOperationStartsAsManyKernelsAsItsRowSaysInEitherPrecision) {

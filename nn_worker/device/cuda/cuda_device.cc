@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@
 #include "common/base/status_macros.h"
 #include "common/thread/mutex.h"
 #include "nn_worker/device/cuda/card_check.h"
+#include "nn_worker/device/cuda/operation_trace.h"
 
 namespace satrap {
 namespace {
@@ -61,11 +63,15 @@ class Card {
 
   std::string ToString() const { return absl::StrCat("card ", number_, " (", name_, ")"); }
 
+  // Null unless operations are traced.
+  std::unique_ptr<OperationTrace>& trace() { return trace_; }
+
  private:
   const int number_;
   const std::string name_;
   Mutex mutex_;
   absl::Status failure_ GUARDED_BY(mutex_);
+  std::unique_ptr<OperationTrace> trace_;
 };
 
 class CudaMemory final : public Memory {
@@ -132,6 +138,7 @@ class CudaStream final : public DeviceStream {
 
   void Launch(const KernelLaunch& launch) override {
     card_->Choose();
+    Mark(launch.signature);
     const cudaError_t error = cudaLaunchKernel(
         reinterpret_cast<const void*>(launch.entry),
         dim3(launch.grid.x, launch.grid.y, launch.grid.z),
@@ -169,6 +176,11 @@ class CudaStream final : public DeviceStream {
     if (capture_failure_.ok()) capture_failure_ = error;
   }
   cudaStream_t stream() const { return stream_; }
+  // Begins an operation of the trace, if there is one.
+  void Mark(const char* name) {
+    if (card_->trace() == nullptr || captured_) return;
+    card_->Keep(card_->trace()->Mark(name, stream_), "tracing an operation");
+  }
 
  private:
   // CUDA would also capture a copy from the host. Each launch would then copy the values that the
@@ -185,6 +197,7 @@ class CudaStream final : public DeviceStream {
             absl::string_view operation) {
     if (bytes == 0) return;
     card_->Choose();
+    Mark("copy");
     Keep(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_), operation);
   }
 
@@ -203,9 +216,10 @@ class CudaGraph final : public StreamGraph {
     card_->Keep(cudaGraphExecDestroy(graph_), "destroying a graph");
   }
   void Launch(DeviceStream* stream) override {
+    auto* const on = static_cast<CudaStream*>(stream);
     card_->Choose();
-    card_->Keep(cudaGraphLaunch(graph_, static_cast<CudaStream*>(stream)->stream()),
-                "launching a graph");
+    on->Mark("graph");
+    card_->Keep(cudaGraphLaunch(graph_, on->stream()), "launching a graph");
   }
 
  private:
@@ -298,6 +312,18 @@ class CudaDevice final : public Device {
     return result;
   }
 
+  absl::Status BeginTrace() override {
+    card_.trace() = std::make_unique<OperationTrace>();
+    return card_.failure();
+  }
+  absl::StatusOr<std::vector<TracedOperation>> EndTrace() override {
+    card_.Choose();
+    const std::unique_ptr<OperationTrace> trace = std::move(card_.trace());
+    std::vector<TracedOperation> operations;
+    RETURN_IF_ERROR(AsStatus(trace->End(&operations), "tracing operations"));
+    return operations;
+  }
+
   // Without a profiler each of these calls only tests a pointer.
   void BeginRange(const char* name) override { nvtxRangePushA(name); }
   void EndRange() override { nvtxRangePop(); }
@@ -378,7 +404,11 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(int card) {
   return std::make_unique<CudaDevice>(card, answers.name);
 }
 
-void* CudaStreamOf(DeviceStream* stream) { return static_cast<CudaStream*>(stream)->stream(); }
+void* CudaStreamOf(DeviceStream* stream) {
+  auto* const made = static_cast<CudaStream*>(stream);
+  made->Mark("library");
+  return made->stream();
+}
 
 void KeepErrorOfCard(DeviceStream* stream, const absl::Status& error) {
   CHECK(!error.ok());
