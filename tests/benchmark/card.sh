@@ -292,7 +292,7 @@ for name in "${all_parts[@]}"; do
     steps) measure_steps BF16 2 131072 ;;
     kernels) part kernels 90 ./satrap exec nn_worker/backend/benchmark/kernel_benchmark_cuda ;;
     job) train_job bf16 ;;
-    algorithms) part algorithms 40 ./satrap exec nn_worker/backend/benchmark/algorithm_benchmark_cuda ;;
+    algorithms) part algorithms 40 ./satrap exec nn_worker/backend/benchmark/algorithm_table ;;
     profile) profile_steps ;;
     sanitize) sanitize ;;
     rest) measure_rest ;;

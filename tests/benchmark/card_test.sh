@@ -36,7 +36,7 @@ rate=50000000
 : >"$seen"
 figures="\"samples_per_second\": $rate" ./line "$@"
 EOS
-fake nn_worker/backend/benchmark/algorithm_benchmark_cuda <<<'echo "algorithm 7"'
+fake nn_worker/backend/benchmark/algorithm_table <<<'echo "algorithm 7"'
 fake nn_worker/backend/benchmark/kernel_benchmark_cuda <<'EOS'
 [[ " $* " != *" --small "* ]] || exit 0
 kernel() {

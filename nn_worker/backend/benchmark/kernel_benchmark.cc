@@ -27,8 +27,8 @@ constexpr LinearProduct kProducts[] = {LinearProduct::kForward, LinearProduct::k
                                        LinearProduct::kWeightGradient};
 
 // The sizes to measure. The host's device is hundreds of times slower than a card, and so is a card
-// whose accesses are checked. Figures of the small sizes say nothing about a card and only show that
-// each operation runs.
+// whose accesses are checked. Figures of the small sizes say nothing about a card, and only show
+// that each operation runs.
 struct Scale {
   int64_t batch, copy_bytes, square;
   TimingOptions timing;

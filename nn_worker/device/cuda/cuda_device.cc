@@ -4,6 +4,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,7 +16,6 @@
 #include "common/base/status_macros.h"
 #include "common/thread/mutex.h"
 #include "nn_worker/device/cuda/card_check.h"
-#include "nn_worker/device/cuda/operation_trace.h"
 
 namespace satrap {
 namespace {
@@ -29,6 +29,58 @@ bool BreaksContract(cudaError_t error) {
   return error == cudaErrorInvalidValue || error == cudaErrorInvalidConfiguration ||
          error == cudaErrorInvalidResourceHandle || error == cudaErrorInvalidMemcpyDirection;
 }
+
+// The times of operations, by events between them (Device::BeginTrace). The calls apply to the card
+// that the calling thread chose last, and return CUDA's first error.
+class OperationTrace {
+ public:
+  OperationTrace() = default;
+  OperationTrace(const OperationTrace&) = delete;
+  OperationTrace& operator=(const OperationTrace&) = delete;
+  ~OperationTrace() {
+    for (const Begin& begin : begins_) cudaEventDestroy(begin.event);
+  }
+
+  // Call before an operation is enqueued.
+  cudaError_t Mark(const char* name, cudaStream_t stream) {
+    cudaEvent_t event = nullptr;
+    const cudaError_t error = cudaEventCreate(&event);
+    if (error != cudaSuccess) return error;
+    begins_.push_back({name, stream, event});
+    return cudaEventRecord(event, stream);
+  }
+
+  // Waits for all operations that were marked.
+  cudaError_t End(std::vector<TracedOperation>* operations) {
+    operations->resize(begins_.size());
+    std::map<cudaStream_t, cudaEvent_t> ends;  // of the operation that was visited last
+    for (const Begin& begin : begins_) ends[begin.stream] = nullptr;
+    for (auto& [stream, end] : ends) {
+      cudaError_t error = Mark("", stream);
+      end = begins_.back().event;
+      if (error == cudaSuccess) error = cudaEventSynchronize(end);
+      if (error != cudaSuccess) return error;
+    }
+    for (size_t i = operations->size(); i-- > 0;) {
+      float milliseconds = 0;
+      cudaEvent_t& end = ends[begins_[i].stream];
+      const cudaError_t error = cudaEventElapsedTime(&milliseconds, begins_[i].event, end);
+      if (error != cudaSuccess) return error;
+      (*operations)[i] = {begins_[i].name, 1e3 * static_cast<double>(milliseconds)};
+      end = begins_[i].event;
+    }
+    return cudaSuccess;
+  }
+
+ private:
+  struct Begin {
+    const char* name;
+    cudaStream_t stream;
+    cudaEvent_t event;
+  };
+
+  std::vector<Begin> begins_;
+};
 
 // A card and its first error. Outlives the device's streams, events and memory.
 class Card {
