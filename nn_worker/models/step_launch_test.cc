@@ -1,5 +1,6 @@
-// Counts what a training step enqueues beside its graph. Between two operations a card idles for one
-// to two microseconds, and for more around a copy from the host, which a step of small batches feels.
+// Counts what a training step enqueues beside its graph. Between two operations a card idles for
+// one to two microseconds, and for more around a copy from the host, which shows in steps of small
+// batches.
 
 #include <memory>
 
