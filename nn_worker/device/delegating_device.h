@@ -7,8 +7,10 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "nn_worker/device/device.h"
 
@@ -37,6 +39,8 @@ class DelegatingDevice : public Device {
                                                        absl::FunctionRef<void()> enqueue) override {
     return device_->Capture(stream, enqueue);
   }
+  absl::Status BeginTrace() override { return device_->BeginTrace(); }
+  absl::StatusOr<std::vector<TracedOperation>> EndTrace() override { return device_->EndTrace(); }
   void BeginRange(const char* name) override { device_->BeginRange(name); }
   void EndRange() override { device_->EndRange(); }
 

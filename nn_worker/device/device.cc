@@ -8,6 +8,12 @@
 
 namespace satrap {
 
+absl::Status Device::BeginTrace() {
+  return absl::UnimplementedError("this device measures no times of operations");
+}
+
+absl::StatusOr<std::vector<TracedOperation>> Device::EndTrace() { return BeginTrace(); }
+
 absl::Status WaitForEvent(Event* event, int64_t timeout_ms, absl::FunctionRef<bool()> aborted) {
   const int64_t deadline_us = MonotonicUs() + timeout_ms * 1000;
   for (;;) {

@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
@@ -60,6 +61,14 @@ struct DeviceRoom {
   int64_t free_bytes = 0;
 };
 
+// An operation of a trace (Device::BeginTrace).
+struct TracedOperation {
+  // The signature of a kernel (KernelLaunch), "copy", "graph", or "library" for what a library
+  // enqueued.
+  const char* name = nullptr;
+  double us = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -86,6 +95,15 @@ class Device {
   // remains usable; the error of the device if it has failed.
   virtual absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(
       DeviceStream* stream, absl::FunctionRef<void()> enqueue) = 0;
+
+  // Measures, for profiles, the operations that are enqueued from now on. UNIMPLEMENTED if the
+  // device measures no times; the error of the device if it has failed. REQUIRES: until EndTrace
+  // only the calling thread uses the device
+  virtual absl::Status BeginTrace();
+  // Waits for the operations since BeginTrace and returns them in the order in which they were
+  // enqueued. The time of an operation ends where the next one of its stream begins, so it includes
+  // the gap between them. Operations within a graph are not told apart. REQUIRES: BeginTrace was OK
+  virtual absl::StatusOr<std::vector<TracedOperation>> EndTrace();
 
   // Names the activity of the calling thread until EndRange, for profilers that show it next to the
   // device's own work. Ranges of a thread must end in the reverse of the order in which they began.

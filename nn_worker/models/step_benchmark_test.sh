@@ -33,7 +33,14 @@ if [[ "$1" == *_cuda ]] && ! bench >/dev/null 2>"$TEST_TMPDIR/said"; then
     fail "without a card: $(cat "$TEST_TMPDIR/said")"
   exit "$failures"
 fi
-[[ "$1" == *_cuda ]] || expect_refused 1 "run step_benchmark_cuda" --precision=TF32
+if [[ "$1" == *_cuda ]]; then
+  "$program" --model=deepfm --batch=16 --precision=BF16 --profile >"$TEST_TMPDIR/profile"
+  grep -Eq '^ +[0-9.]+ us +[0-9.]+% +1 times  .*StepKernel' "$TEST_TMPDIR/profile" ||
+    fail "the profile names no step of the optimizer: $(cat "$TEST_TMPDIR/profile")"
+else
+  expect_refused 1 "TF32 needs a card: run step_benchmark_cuda" --precision=TF32
+  expect_refused 1 "--profile needs a card: run step_benchmark_cuda" --profile
+fi
 
 for options in "" "--capture=false" "--precision=BF16" "--precision=F16" "--model=dlrm"; do
   # Of one blank-free option, or none.

@@ -2,17 +2,37 @@
 # A session on a machine with a GPU: tests, the dense step beside PyTorch's, kernels, a job and
 # compute-sanitizer, what shows most first, within a given time.
 #
-#   tests/benchmark/card.sh FOLDER [SECONDS] [PYTHON]
+#   tests/benchmark/card.sh FOLDER [SECONDS [PYTHON [PART...]]]
 #
 # It belongs to a bundle of `./satrap bundle --cuda --tests`. FOLDER gets the output of each part in
-# a file, and summary.txt, which ends with the table of the dense step. SECONDS, 780 unless given,
-# bounds everything: what would begin later is skipped, and the summary says so. PYTHON, python3
-# unless given, has PyTorch, or the session ends at once; CUDA's libraries are taken from its
-# packages. Exits with 1 if a part failed or did not finish.
+# a file, summary.txt, which ends with what must be shown, and everything.txt, which holds all the
+# others. SECONDS, 780 unless given, bounds everything: what would begin later is skipped, and the
+# summary says so. PYTHON, python3 unless given, has PyTorch, or the session ends at once; CUDA's
+# libraries are taken from its packages. PARTs, all of them unless given, run in this order:
+#
+#   tests       all tests, side by side
+#   steps       both models with batch 131,072 in BF16, beside PyTorch
+#   kernels     each operation's share of its ceiling
+#   job         DeepFM with the shape of CowClip's paper through all services, in BF16
+#   algorithms  the algorithms of cuBLASLt for the shapes of the models
+#   profile     which operations a step runs, and how long each takes
+#   sanitize    memcheck and racecheck over every kernel
+#   rest        the other batches and precisions of both models, beside PyTorch
+#   more        the job in F32, memcheck over the tests, PyTorch with max-autotune
+#
+# What was not finished in its own time is run again in the time that is left. Exits with 1 if a part
+# failed or did not finish.
 set -uo pipefail
 folder="${1:?card.sh: name a folder for the output}"
 deadline="${2:-780}"
 python="${3:-python3}"
+all_parts=(tests steps kernels job algorithms profile sanitize rest more)
+chosen=("${@:4}")
+[[ ${#chosen[@]} -gt 0 ]] || chosen=("${all_parts[@]}")
+for name in "${chosen[@]}"; do
+  [[ " ${all_parts[*]} " == *" $name "* ]] ||
+    { echo "card.sh: there is no part '$name'; there are ${all_parts[*]}" >&2; exit 1; }
+done
 [[ "$python" != */* || "$python" == /* ]] || python="$PWD/$python"
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.." || exit 1
 [[ "$folder" == /* ]] || folder="$OLDPWD/$folder"
@@ -24,7 +44,11 @@ fi
 mkdir -p "$folder"
 summary="$folder/summary.txt"
 : >"$summary"
-failures=0
+# Names, of parts in subshells, too. A missed part has the command that runs it again.
+failed="$(mktemp)"
+missed="$(mktemp)"
+
+is_chosen() { [[ " ${chosen[*]} " == *" $1 "* ]]; }
 
 note() { printf '%4d s  %-34s %s\n' "$SECONDS" "$1" "$2" | tee -a "$summary"; }
 
@@ -44,11 +68,16 @@ part() {
     return
   fi
   timeout --kill-after=10 "$limit" "$@" >>"$folder/$name.txt" 2>&1 </dev/null || status=$?
-  [[ $status -eq 0 ]] || failures=1
   case $status in
     0) note "$name" "passed in $((SECONDS - begin)) s$(skipped_tests "$name")" ;;
-    124 | 137) note "$name" "not finished in $limit s" ;;
-    *) note "$name" "failed with $status" ;;
+    124 | 137)
+      note "$name" "not finished in $limit s"
+      echo "part $name 10000$(printf ' %q' "$@")" >>"$missed"
+      ;;
+    *)
+      note "$name" "failed with $status"
+      echo "$name" >>"$failed"
+      ;;
   esac
 }
 
@@ -57,37 +86,54 @@ skipped_tests() {
   sed -n 's/^\[  SKIPPED \] \([0-9]* tests\?\).*/, \1 skipped/p' "$folder/$1.txt"
 }
 
-run_test() { part "${1##*/}" "$2" ./satrap exec "$1"; }
-
-# Fills PyTorch's cache: compiling takes longer than measuring.
-compile_peer() {
-  local precision limit
-  for precision in BF16 TF32 F32; do
-    limit="$(at_most 120)"
-    [[ $limit -gt 0 ]] || break
-    timeout --kill-after=10 "$limit" "$python" tests/benchmark/pytorch_step.py \
-      "--precision=$precision" --seconds=0.01
-  done >"$folder/peer_compile.txt" 2>&1
+# Fills PyTorch's cache for batch $1 in the precisions that follow, since compiling takes longer than
+# measuring. A process for each model.
+compile_peers() {
+  local batch="$1" model precision limit
+  shift
+  limit="$(at_most 150)"
+  [[ $limit -gt 0 ]] || return
+  for precision in "$@"; do
+    for model in deepfm dlrm; do
+      timeout --kill-after=10 "$limit" "$python" tests/benchmark/pytorch_step.py "--model=$model" \
+        "--batch=$batch" "--precision=$precision" --seconds=0.01 </dev/null &
+    done
+  done >>"$folder/peer_compile.txt" 2>&1
+  wait
 }
 
-# Ours and the peer, in turn, for every configuration.
+run_tests() {
+  local test
+  for test in device/cuda/cuda_device device/cuda/cublaslt_plan backend/testing/cuda_conformance \
+    models/cuda_training layer/cuda_layer collective/nccl_collective; do
+    part "${test##*/}_test" 120 ./satrap exec "nn_worker/${test}_test" &
+  done
+  ! is_chosen steps || compile_peers 131072 BF16 &
+  wait
+}
+
+# Ours and the peer, in turn. $1: the precision; $2: seconds of each measurement; then batches.
 measure_steps() {
-  local model batch precision flags
-  for precision in BF16 TF32 F32; do
-    for batch in 131072 65536 8192; do
-      for model in deepfm dlrm; do
-        if [[ $SECONDS -ge $deadline ]]; then
-          note "steps" "skipped from $model, $batch, $precision on: the time is up"
-          return
-        fi
-        flags=("--model=$model" "--batch=$batch" "--precision=$precision" --seconds=2)
-        part "step_${model}_${batch}_$precision" 60 \
-          ./satrap exec nn_worker/models/step_benchmark_cuda "${flags[@]}"
-        part "peer_${model}_${batch}_$precision" 90 \
-          "$python" tests/benchmark/pytorch_step.py "${flags[@]}"
-      done
+  local model batch precision="$1" seconds="$2" flags
+  shift 2
+  for batch in "$@"; do
+    for model in deepfm dlrm; do
+      if [[ $SECONDS -ge $deadline ]]; then
+        note "steps" "skipped from $model, $batch, $precision on: the time is up"
+        return 1
+      fi
+      flags=("--model=$model" "--batch=$batch" "--precision=$precision" "--seconds=$seconds")
+      part "step_${model}_${batch}_$precision" 60 \
+        ./satrap exec nn_worker/models/step_benchmark_cuda "${flags[@]}"
+      part "peer_${model}_${batch}_$precision" 90 \
+        "$python" tests/benchmark/pytorch_step.py "${flags[@]}"
     done
   done
+}
+
+measure_rest() {
+  measure_steps BF16 1 65536 8192 && measure_steps TF32 1 131072 && measure_steps F32 1 131072 &&
+    measure_steps TF32 1 65536 8192 && measure_steps F32 1 65536 8192
 }
 
 # DeepFM with the shape of CowClip's paper through all services: batch 131,072, dim 10.
@@ -98,40 +144,140 @@ train_job() {
     --set 'tables[name=features].segments[name=embedding].dim=10'
 }
 
-# A death test starts the program again, and compute-sanitizer hangs after that.
-sanitize() {
-  local tool test
-  for test in nn_worker/device/cuda/cuda_device_test nn_worker/backend/testing/cuda_conformance_test; do
-    for tool in memcheck racecheck; do
-      part "${tool}_${test##*/}" 60 compute-sanitizer "--tool=$tool" --error-exitcode=1 \
-        ./satrap exec "$test" '--gtest_filter=-*DeathTest.*'
+# Without graphs, so that each operation is seen by itself. The benchmark's own times have the gaps
+# between operations in them. ncu's are those of the kernels alone, but not every machine permits them.
+profile_steps() {
+  local model batch flags
+  for batch in 131072 8192; do
+    for model in deepfm dlrm; do
+      flags=("--model=$model" "--batch=$batch" --precision=BF16)
+      part "profile_${model}_$batch" 30 \
+        ./satrap exec nn_worker/models/step_benchmark_cuda "${flags[@]}" --profile
+      command -v ncu >/dev/null || continue
+      part "ncu_${model}_$batch" 40 ncu --metrics gpu__time_duration.sum --clock-control none \
+        --print-summary per-kernel --target-processes all --launch-skip 300 --launch-count 200 \
+        ./satrap exec nn_worker/models/step_benchmark_cuda "${flags[@]}" --capture=false --seconds=0
     done
   done
 }
 
-# Medians of all lines of a configuration; of the peer's settings the fastest one.
-print_table() {
+# Every kernel once on small shapes. Kernels of the libraries are left out by name: they are not ours,
+# and instrumenting them takes most of the time.
+sanitize() {
+  local tool
+  for tool in memcheck racecheck; do
+    part "$tool" 90 compute-sanitizer "--tool=$tool" --error-exitcode=1 --kernel-name kns=satrap \
+      ./satrap exec nn_worker/backend/benchmark/kernel_benchmark_cuda --small &
+  done
+  ! is_chosen rest || {
+    compile_peers 65536 BF16 TF32 F32
+    compile_peers 8192 BF16 TF32 F32
+    compile_peers 131072 TF32 F32
+  } &
+  wait
+}
+
+# A death test starts the program again, and compute-sanitizer hangs after that.
+run_more() {
+  local test
+  train_job f32
+  for test in device/cuda/cuda_device backend/testing/cuda_conformance; do
+    part "memcheck_${test##*/}_test" 120 compute-sanitizer --tool=memcheck --error-exitcode=1 \
+      ./satrap exec "nn_worker/${test}_test" '--gtest_filter=-*DeathTest.*'
+  done
+  part peer_deepfm_131072_BF16_tuned 150 "$python" tests/benchmark/pytorch_step.py --model=deepfm \
+    --batch=131072 --precision=BF16 --seconds=2 --compile=max-autotune
+}
+
+run_missed() {
+  local line again=()
+  mapfile -t again <"$missed"
+  [[ ${#again[@]} -gt 0 && $SECONDS -lt $deadline ]] || return
+  : >"$missed"
+  for line in "${again[@]}"; do
+    eval "$line"
+  done
+}
+
+# What must be shown: for each configuration the medians of all its lines and the fastest of the
+# peer's settings; and operations that take over 2 % of a step, but have under 40 % of their ceiling.
+print_results() {
   "$python" - "$folder" <<'PY'
 import collections, glob, json, statistics, sys
-rates = collections.defaultdict(list)
 folder = sys.argv[1]
-for path in glob.glob(folder + "/step_*.txt") + glob.glob(folder + "/peer_*_*_*.txt"):
-    for line in open(path, errors="replace"):
-        f = json.loads(line) if line.startswith('{"benchmark":') else {}
-        if f.get("benchmark") == "step":
-            configuration = f["model"], f["batch"], f["precision"]
-            rates[configuration, f.get("compile", "Satrap")].append(f["samples_per_second"])
+
+def lines(pattern, name):
+    for path in glob.glob(folder + "/" + pattern):
+        for line in open(path, errors="replace"):
+            try:
+                f = json.loads(line) if line.startswith("{") else {}
+            except ValueError:
+                continue  # of a program that was ended
+            if f.get("benchmark") == name:
+                yield f
+
+rates = collections.defaultdict(list)
+for pattern in ("step_*.txt", "peer_*_*_*.txt"):
+    for f in lines(pattern, "step"):
+        configuration = f["model"], f["batch"], f["precision"]
+        rates[configuration, f.get("compile", "Satrap")].append(f["samples_per_second"])
 medians = {key: statistics.median(values) for key, values in rates.items()}
-print("model      batch precision   Satrap, samples/s  PyTorch, samples/s  ratio")
+
+def goal(model, batch, precision):
+    share = {"BF16": .728 if model == "deepfm" else .736, "TF32": .85, "F32": 1}.get(precision)
+    most_us = {"deepfm": 1900, "dlrm": 4800}[model] if (batch, precision) == (131072, "BF16") else None
+    return (None, None) if batch < 65536 else (share, most_us)
+
+print("model      batch precision   Satrap, us  PyTorch, us  share  goal")
+step_us = {}
 for configuration in sorted({configuration for configuration, _ in medians}):
     of = {who: rate for (key, who), rate in medians.items() if key == configuration}
-    ours = of.pop("Satrap", 0)
-    peer = max(of.values(), default=0)
-    ratio = f"{ours / peer:.2f}" if ours and peer else "-"
     model, batch, precision = configuration
-    print(f"{model:8}{batch:8} {precision:10}{ours:19,.0f}{peer:20,.0f}{ratio:>7}")
+    ours, peer = of.pop("Satrap", 0), max(of.values(), default=0)
+    ours_us, peer_us = (1e6 * batch / rate if rate else 0 for rate in (ours, peer))
+    step_us[configuration] = ours_us
+    share = peer / ours if ours else 0
+    most_share, most_us = goal(*configuration)
+    wanted = []
+    if most_us:
+        wanted.append(f"{most_us} us: " + ("met" if 0 < ours_us <= most_us else "MISSED"))
+    if most_share:
+        met = "not measured" if not ours or not peer else "met" if share <= most_share else "MISSED"
+        wanted.append(f"{most_share:.2f}: {met}")
+    shown = f"{share:.2f}" if ours and peer else "-"
+    print(f"{model:8}{batch:8} {precision:10}{ours_us:12,.0f}{peer_us:13,.0f}{shown:>7}  "
+          f"{', '.join(wanted) or '-'}")
+
+for precision in ("BF16", "TF32", "F32"):
+    steps = [us * 65536 / batch for (_, batch, of), us in step_us.items()
+             if of == precision and batch >= 65536 and us]
+    slow = [f for f in lines("kernels.txt", "kernel")
+            if steps and f["precision"] == precision and f["share"] < .4
+            and f["us"] > .02 * min(steps)]
+    if not slow:
+        continue
+    print(f"{precision} under 40 % of the ceiling and over 2 % of a step of {min(steps):.0f} us:")
+    for f in sorted(slow, key=lambda f: -f["us"])[:25]:
+        print(f"  {f['us']:9.1f} us {f['share']:6.1%}  {f['operation']}, {f['what']}")
 PY
 }
+
+finish() {
+  local file
+  print_results 2>&1 | tee -a "$summary"
+  rm -f "$folder/everything.txt"
+  for file in "$folder"/*.txt; do
+    printf '==== %s\n' "${file##*/}"
+    tail -c 400000 "$file"
+  done >"$folder/everything"
+  mv "$folder/everything" "$folder/everything.txt"
+  local status=0
+  [[ ! -s "$failed" && ! -s "$missed" ]] || status=1
+  rm -f "$failed" "$missed"
+  exit "$status"
+}
+trap finish EXIT
+trap 'exit 1' INT TERM
 
 packages="$("$python" -c 'import glob, site
 folders = [glob.glob(packages + "/nvidia/*/lib") for packages in site.getsitepackages()]
@@ -139,22 +285,18 @@ print(":".join(sum(folders, [])))')"
 export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$packages"
 
 part card 20 nvidia-smi
-run_test nn_worker/device/cuda/cuda_device_test 60
-compile_peer &
-compiling=$!
-run_test nn_worker/device/cuda/cublaslt_plan_test 60
-run_test nn_worker/backend/testing/cuda_conformance_test 150
-run_test nn_worker/models/cuda_training_test 90
-run_test nn_worker/layer/cuda_layer_test 90
-run_test nn_worker/collective/nccl_collective_test 60
-wait "$compiling"
-measure_steps
-part kernels 90 ./satrap exec nn_worker/backend/benchmark/kernel_benchmark_cuda
-train_job bf16
-train_job f32
-sanitize
-part peer_deepfm_131072_BF16_tuned 150 "$python" tests/benchmark/pytorch_step.py --model=deepfm \
-  --batch=131072 --precision=BF16 --seconds=2 --compile=max-autotune
-measure_steps
-print_table 2>&1 | tee -a "$summary"
-exit "$failures"
+for name in "${all_parts[@]}"; do
+  is_chosen "$name" || continue
+  case "$name" in
+    tests) run_tests ;;
+    steps) measure_steps BF16 2 131072 ;;
+    kernels) part kernels 90 ./satrap exec nn_worker/backend/benchmark/kernel_benchmark_cuda ;;
+    job) train_job bf16 ;;
+    algorithms) part algorithms 40 ./satrap exec nn_worker/backend/benchmark/algorithm_table ;;
+    profile) profile_steps ;;
+    sanitize) sanitize ;;
+    rest) measure_rest ;;
+    more) run_more ;;
+  esac
+done
+run_missed

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# card.sh in a bundle of fakes: what passes, fails, hangs and comes too late is told apart, and the
-# table has the ratios of medians. Without PyTorch nothing begins.
+# card.sh in a bundle of fakes: what passes, fails, hangs and comes too late is told apart, what shows
+# most comes first, parts can be chosen, and the results compare medians with the goals. Without
+# PyTorch nothing begins.
 set -euo pipefail
 failures=0
 fail() { echo "card_test: $*"; failures=1; }
@@ -15,7 +16,7 @@ fake() {
 tests=(nn_worker/device/cuda/cuda_device_test nn_worker/device/cuda/cublaslt_plan_test
   nn_worker/backend/testing/cuda_conformance_test nn_worker/models/cuda_training_test
   nn_worker/layer/cuda_layer_test nn_worker/collective/nccl_collective_test)
-for program in "${tests[@]}" nn_worker/backend/benchmark/kernel_benchmark_cuda; do
+for program in "${tests[@]}"; do
   fake "$program" <<<'echo "[  PASSED  ] 3 tests."; echo "[  SKIPPED ] 2 tests, listed below:"'
 done
 fake deploy/satrap_cli <<<'echo "runs: $*"'
@@ -25,10 +26,27 @@ for flag in "$@"; do [[ "$flag" != --*=* ]] || declare "${flag:2}"; done
 echo '{"benchmark": "step", "model": "'"$model"'", "batch": '"$batch"', "precision": "'"$precision"'",' \
   "$figures}"
 EOS
+# Each configuration has 50,000,000 samples a second at the first time, and 90,000,000 after that.
 fake nn_worker/models/step_benchmark_cuda <<'EOS'
-count="$(cat "$COUNT" 2>/dev/null || echo 0)"
-echo $((count + 1)) >"$COUNT"
-figures="\"samples_per_second\": $((count / 18 * 200 + 200))" ./line "$@"
+[[ " $* " != *" --profile "* ]] || { echo "  1.0 us StepKernel"; exit; }
+[[ " $* " != *" --capture=false "* ]] || exit 0
+seen="$COUNT$(printf '%s' "$@")"
+rate=50000000
+[[ ! -e "$seen" ]] || rate=90000000
+: >"$seen"
+figures="\"samples_per_second\": $rate" ./line "$@"
+EOS
+fake nn_worker/backend/benchmark/algorithm_table <<<'echo "algorithm 7"'
+fake nn_worker/backend/benchmark/kernel_benchmark_cuda <<'EOS'
+[[ " $* " != *" --small "* ]] || exit 0
+kernel() {
+  printf '{"benchmark": "kernel", "operation": "%s", "what": "n x 7", "precision": "BF16", %s}\n' \
+    "$1" "\"us\": $2, \"share\": $3"
+}
+kernel Slow 100 0.1
+kernel Fast 100 0.5
+kernel Short 9 0.1
+echo '{"benchmark": "kern' # as when it is ended
 EOS
 fake peer <<'EOS'
 # PyTorch is asked for first, and then the packages with CUDA's libraries.
@@ -39,16 +57,17 @@ if [[ "$*" == "-c import torch" ]]; then
 fi
 [[ "$1" != -c ]] || { echo packages/nvidia/cu13/lib; exit; }
 [[ "$1" != - ]] || exec python3 "$@"
-compile=default samples=150
+compile=default samples=48000000
 for flag in "$@"; do
-  [[ "$flag" != --compile=max-autotune ]] || compile=max-autotune samples=200
+  [[ "$flag" != --compile=max-autotune ]] || compile=max-autotune samples=60000000
   # A call that only fills the cache.
-  [[ "$flag" != --seconds=0.01 ]] || exit 0
+  [[ "$flag" != --seconds=0.01 ]] || { echo "$*" >>"$COUNT.compiled"; exit 0; }
 done
 figures="\"samples_per_second\": $samples, \"compile\": \"$compile\"" ./line "$@"
 EOS
 fake commands/compute-sanitizer <<'EOS'
-[[ " $* " == *" --gtest_filter=-*DeathTest.* "* ]] || sleep 1000 # as it does with a death test
+# As it does with a death test.
+[[ " $* " == *" --gtest_filter=-*DeathTest.* "* || " $* " == *" --small "* ]] || sleep 1000
 echo "========= ERROR SUMMARY: 0 errors"
 EOS
 fake commands/nvidia-smi <<<'echo "a card"'
@@ -57,31 +76,68 @@ chmod 755 "$bundle/satrap"
 cp tests/benchmark/card.sh "$bundle/"
 mkdir -p "$bundle/tests/benchmark"
 mv "$bundle/card.sh" "$bundle/tests/benchmark/"
-export COUNT="$TEST_TMPDIR/count"
 
-# $1: the folder; $2: seconds; $3: the expected exit status. Folder and Python are relative to where
-# the session begins.
+# $1: the folder; $2: seconds; $3: the expected exit status; then parts. Folder and Python are relative
+# to where the session begins.
 session() {
-  local status=0
+  local name="$1" seconds="$2" expected="$3" status=0
+  shift 3
   (cd "$TEST_TMPDIR" &&
-    PATH="$bundle/commands:$PATH" bundle/tests/benchmark/card.sh "$1" "$2" bundle/peer) \
-    >"$TEST_TMPDIR/$1.output" 2>&1 || status=$?
-  [[ $status -eq $3 ]] ||
-    { fail "$1 exits with $status"; cat "$TEST_TMPDIR/$1.output" "$TEST_TMPDIR/$1"/*.txt; }
+    COUNT="$TEST_TMPDIR/count.$name" PATH="$bundle/commands:$PATH" bundle/tests/benchmark/card.sh "$name" \
+      "$seconds" bundle/peer "$@") >"$TEST_TMPDIR/$name.output" 2>&1 || status=$?
+  [[ $status -eq $expected ]] || {
+    fail "$name exits with $status"
+    cat "$TEST_TMPDIR/$name.output" "$TEST_TMPDIR/$name"/*.txt
+  }
 }
 # $1: a session's folder; $2: what one of its lines matches.
 says() { grep -Eq -- "$2" "$TEST_TMPDIR/$1/summary.txt" || fail "$1: nothing matches '$2'"; }
+# $1: a session's folder; then what its lines match, one after another.
+in_order() {
+  local folder="$1" pattern line last=0
+  shift
+  for pattern in "$@"; do
+    line="$(grep -En -m 1 -- "$pattern" "$TEST_TMPDIR/$folder/summary.txt" | cut -d: -f1)"
+    [[ "${line:-0}" -gt "$last" ]] || fail "$folder: '$pattern' is in line ${line:-0}, after $last"
+    last="${line:-$last}"
+  done
+}
 
-session good 120 0
+session good 200 0
 says good 'cuda_device_test +passed in [0-9]+ s, 2 tests skipped'
-says good 'kernels +passed'
-says good 'racecheck_cuda_conformance_test +passed'
+in_order good 'cublaslt_plan_test +passed' 'step_deepfm_131072_BF16 +passed' \
+  'peer_deepfm_131072_BF16 +passed' 'step_dlrm_131072_BF16 +passed' 'kernels +passed' \
+  'job_bf16 +passed' 'algorithms +passed' 'profile_dlrm_8192 +passed' '(mem|race)check +passed' \
+  'step_deepfm_65536_BF16 +passed' 'step_deepfm_131072_TF32 +passed' 'step_dlrm_8192_F32 +passed' \
+  'job_f32 +passed' 'memcheck_cuda_conformance_test +passed' '^model +batch'
+says good 'racecheck +passed'
 grep -q 'runs: .*bench deepfm .*--precision=bf16 .*nn_worker.device=CUDA' \
   "$TEST_TMPDIR/good/job_bf16.txt" || fail "the job was not run"
-# Ours has 200 and 400, the peer 150 at both times, and 200 where it was tuned.
-says good '^dlrm +131072 BF16 +300 +150 +2.00$'
-says good '^deepfm +131072 BF16 +300 +200 +1.50$'
-[[ "$(grep -c '^d.*2\.00$' "$TEST_TMPDIR/good/summary.txt")" -eq 17 ]] || fail "the table is wrong"
+grep -q 'algorithm 7' "$TEST_TMPDIR/good/algorithms.txt" || fail "the algorithms have no file"
+# What PyTorch compiles before it is measured: every configuration once.
+compiled="$TEST_TMPDIR/count.good.compiled"
+[[ "$(sort -u "$compiled" | wc -l)" -eq 18 ]] || fail "compiles $(sort "$compiled")"
+for line in '==== job_bf16.txt' 'algorithm 7' '==== summary.txt' '"model": "dlrm", "batch": 8192'; do
+  grep -qF -- "$line" "$TEST_TMPDIR/good/everything.txt" || fail "not everything has '$line'"
+done
+# The peer is tuned for one configuration. Its rate is 48,000,000 otherwise.
+says good '^deepfm +131072 BF16 +2,621 +2,185 +1\.20 +1900 us: MISSED, 0\.73: MISSED$'
+says good '^dlrm +131072 BF16 +2,621 +2,731 +0\.96 +4800 us: met, 0\.74: MISSED$'
+says good '^dlrm +65536 F32 +1,311 +1,365 +0\.96 +1\.00: met$'
+says good '^dlrm +65536 TF32 +1,311 +1,365 +0\.96 +0\.85: MISSED$'
+says good '^deepfm +8192 BF16 +164 +171 +0\.96 +-$'
+[[ "$(grep -c '^d.*0\.96 ' "$TEST_TMPDIR/good/summary.txt")" -eq 17 ]] || fail "the table is wrong"
+says good '^BF16 under 40 % of the ceiling and over 2 % of a step of 1311 us:$'
+[[ "$(grep -c ' n x 7$' "$TEST_TMPDIR/good/summary.txt")" -eq 1 ]] || fail "not one operation is slow"
+says good '^ +100\.0 us  10\.0%  Slow, n x 7$'
+
+# Only the parts that are named, and the medians of two times.
+session again 200 0 steps algorithms
+session again 200 0 steps
+! grep -Eq 'test|kernels|job|check' "$TEST_TMPDIR/again/summary.txt" || fail "again: runs other parts"
+[[ "$(grep -c '"deepfm"' "$TEST_TMPDIR/again/step_deepfm_131072_BF16.txt")" -eq 2 ]] ||
+  fail "again: does not add to what was there"
+says again '^deepfm +131072 BF16 +1,872 +2,731 +0\.69 +1900 us: met, 0\.73: met$'
 
 # One test fails, one hangs until the time is up.
 fake "${tests[1]}" <<<'echo "[  FAILED  ] 1 test"; exit 1'
@@ -89,9 +145,21 @@ fake "${tests[2]}" <<<'sleep 1000'
 session bad 5 1
 says bad 'cublaslt_plan_test +failed with 1$'
 says bad 'cuda_conformance_test +not finished in [1-5] s$'
-says bad 'cuda_training_test +skipped: the time is up$'
+says bad 'cuda_training_test +passed'
+says bad 'kernels +skipped: the time is up$'
 says bad 'steps +skipped from deepfm, 131072, BF16 on: the time is up$'
 says bad '^model +batch'
+[[ -s "$TEST_TMPDIR/bad/everything.txt" ]] || fail "bad: there is no file with everything"
+
+# A part that does not finish within its own time is run again in the time that is left.
+fake "${tests[1]}" <<<'exit 0'
+fake "${tests[2]}" <<<'[[ -e "$COUNT.hung" ]] || { : >"$COUNT.hung"; exit 124; }'
+session hung 60 0 tests
+in_order hung 'cuda_conformance_test +not finished' 'cuda_conformance_test +passed'
+
+session unknown 60 1 tests kernel
+[[ "$(<"$TEST_TMPDIR/unknown.output")" == "card.sh: there is no part 'kernel'; there are tests "* ]] ||
+  fail "of an unknown part: $(<"$TEST_TMPDIR/unknown.output")"
 
 NO_TORCH=1 session without 120 1
 [[ "$(<"$TEST_TMPDIR/without.output")" == "card.sh: $TEST_TMPDIR/bundle/peer cannot import torch: "\

@@ -26,14 +26,15 @@ constexpr LayerShape kLayers[] = {{429, 400}, {400, 400}, {1024, 1024}, {1024, 5
 constexpr LinearProduct kProducts[] = {LinearProduct::kForward, LinearProduct::kInputGradient,
                                        LinearProduct::kWeightGradient};
 
-// The sizes to measure. The host's device is hundreds of times slower than a card. Its figures say
-// nothing about a card and only show that each operation runs.
+// The sizes to measure. The host's device is hundreds of times slower than a card, and so is a card
+// whose accesses are checked. Figures of the small sizes say nothing about a card, and only show
+// that each operation runs.
 struct Scale {
   int64_t batch, copy_bytes, square;
   TimingOptions timing;
 };
 constexpr Scale kOnCard = {65536, int64_t{256} << 20, 8192, {}};
-constexpr Scale kOnHost = {32, int64_t{16} << 20, 128, {0, 1, 0}};
+constexpr Scale kSmall = {32, int64_t{16} << 20, 128, {0, 1, 0}};
 
 DType DTypeOf(NnWorkerConfig::Precision precision) {
   if (precision == NnWorkerConfig::BF16) return DType::kBF16;
@@ -95,7 +96,7 @@ class Runner {
   }
 
   absl::Status FindDevice() {
-    scale_ = on_card_ ? kOnCard : kOnHost;
+    scale_ = on_card_ && !flags_.small ? kOnCard : kSmall;
     if (flags_.batch > 0) scale_.batch = flags_.batch;
     // Keeps one device open to the end, so that libraries load what they need only once.
     ASSIGN_OR_RETURN(held_, NewDevice(NnWorkerConfig::F32));
@@ -186,7 +187,7 @@ class Runner {
   const BenchmarkFlags flags_;
   const Made made_;
   const bool on_card_ = ProgramHasCards();
-  Scale scale_ = kOnHost;
+  Scale scale_ = kSmall;
   BenchmarkPlace place_;
   JobDevice held_;
   double copy_rate_ = 0, product_rate_ = 0;  // product_rate_: of the current precision
@@ -200,6 +201,9 @@ std::vector<Flag> BenchmarkFlags::Table() {
       NumberFlag("batch", "N", "samples (default: 65536 on a card, 32 on the host's device)",
                  &batch, 1, int64_t{1} << 24),
       NumberFlag("card", "N", "the card of this machine (default: 0)", &card, 0, 1023),
+      SwitchFlag("small",
+                 "runs each operation twice, with 32 samples unless --batch is given: for checkers",
+                 &small),
       TextFlag("only", "TEXT",
                R"(measures only the rows whose operation and shape, as they are printed, contain
                   it)",

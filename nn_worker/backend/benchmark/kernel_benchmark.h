@@ -19,8 +19,9 @@
 namespace satrap {
 
 struct BenchmarkFlags {
-  int64_t batch = 0;  // samples; 0: 65536 on a card, 32 on the host's device
+  int64_t batch = 0;  // samples; 0: 65536 on a card, 32 on the host's device or if `small`
   int card = 0;
+  bool small = false;     // measures on a card as little as on the host's device
   std::string only;       // ceilings, and rows whose printed operation and shape contain this
   std::string precision;  // F32, TF32 (on a card), BF16 or F16; empty: all
   std::vector<Flag> Table();

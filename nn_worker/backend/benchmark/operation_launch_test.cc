@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -13,78 +12,11 @@
 #include "nn_worker/backend/benchmark/operation.h"
 #include "nn_worker/backend/device/device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
-#include "nn_worker/device/delegating_device.h"
-#include "nn_worker/device/host/host_device.h"
+#include "nn_worker/device/testing/counting_device.h"
 #include "nn_worker/products/kernel_products.h"
 
 namespace satrap {
 namespace {
-
-struct Counts {
-  int launches = 0, copies_in = 0;
-};
-
-class CountingStream final : public DeviceStream {
- public:
-  CountingStream(std::unique_ptr<DeviceStream> stream, Counts* counts)
-      : stream_(std::move(stream)), counts_(*counts) {}
-  void CopyIn(const void* pinned, void* device, int64_t bytes) override {
-    ++counts_.copies_in;
-    stream_->CopyIn(pinned, device, bytes);
-  }
-  void CopyOut(const void* device, void* pinned, int64_t bytes) override {
-    stream_->CopyOut(device, pinned, bytes);
-  }
-  void CopyWithin(const void* from, void* to, int64_t bytes) override {
-    stream_->CopyWithin(from, to, bytes);
-  }
-  void Launch(const KernelLaunch& launch) override {
-    ++counts_.launches;
-    stream_->Launch(launch);
-  }
-  void Record(Event* event) override { stream_->Record(event); }
-  void WaitFor(Event* event) override { stream_->WaitFor(event); }
-
-  DeviceStream* stream() const { return stream_.get(); }
-
- private:
-  const std::unique_ptr<DeviceStream> stream_;
-  Counts& counts_;
-};
-
-// A graph counts as one launch, whatever it holds.
-class CountingGraph final : public StreamGraph {
- public:
-  CountingGraph(std::unique_ptr<StreamGraph> graph, Counts* counts)
-      : graph_(std::move(graph)), counts_(*counts) {}
-  void Launch(DeviceStream* stream) override {
-    ++counts_.launches;
-    graph_->Launch(static_cast<CountingStream*>(stream)->stream());
-  }
-
- private:
-  const std::unique_ptr<StreamGraph> graph_;
-  Counts& counts_;
-};
-
-class CountingDevice final : public DelegatingDevice {
- public:
-  explicit CountingDevice(Counts* counts) : DelegatingDevice(NewHostDevice({})), counts_(*counts) {}
-  absl::StatusOr<std::unique_ptr<DeviceStream>> NewStream() override {
-    auto stream = DelegatingDevice::NewStream();
-    if (!stream.ok()) return stream.status();
-    return std::make_unique<CountingStream>(*std::move(stream), &counts_);
-  }
-  absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(DeviceStream* stream,
-                                                       absl::FunctionRef<void()> enqueue) override {
-    auto graph = DelegatingDevice::Capture(static_cast<CountingStream*>(stream)->stream(), enqueue);
-    if (!graph.ok()) return graph.status();
-    return std::make_unique<CountingGraph>(*std::move(graph), &counts_);
-  }
-
- private:
-  Counts& counts_;
-};
 
 class OperationLaunchTest : public testing::Test {
  protected:
@@ -102,16 +34,23 @@ class OperationLaunchTest : public testing::Test {
     backend_->Sync();
     counts_ = {};
     operation();
-    EXPECT_EQ(counts_.launches, launches) << name;
+    EXPECT_EQ(counts_.launches + counts_.graphs, launches) << name;
     EXPECT_EQ(counts_.copies_in, 0) << name;
     backend_->Sync();
   }
 
-  Counts counts_;
+  DeviceCounts counts_;
   const std::unique_ptr<Backend> backend_;
 };
 
 constexpr int64_t kRows = 40;
+
+TEST_F(OperationLaunchTest, TheFewBytesOfAStepAreCopiedInByOneKernel) {
+  const std::vector<float> values(32, 7);
+  const Tensor x = New(1, 32);
+  ExpectLaunches("128 bytes", 1, [&] { CopyIn(backend_.get(), values, x); });
+  EXPECT_EQ(ReadFloats(backend_.get(), x), values);
+}
 
 // Kernels read and write 16-bit tensors directly, so there are no additional kernels for
 // conversions.

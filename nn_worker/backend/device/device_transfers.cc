@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "nn_worker/device/kernels/copy_rows.h"
 #include "nn_worker/device/kernels/fill.h"
+#include "nn_worker/device/kernels/store_bytes.h"
 
 namespace satrap {
 namespace {
@@ -179,10 +180,11 @@ void DeviceTransfers::Deliver() {
 
 void DeviceTransfers::CopyToDevice(const void* host, void* device, int64_t bytes) {
   CHECK(!capturing_) << "a copy of " << bytes << " bytes from the host cannot be captured";
+  meter_->CountCopyIn(bytes);
+  if (bytes <= kMostStoredBytes) return StoreBytes(stream(), host, bytes, device);
   MutexLock lock(&mutex_);
   const int64_t begin = ReserveRing(bytes);
   std::memcpy(ring_ + begin, host, bytes);
-  meter_->CountCopyIn(bytes);
   stream()->CopyIn(ring_ + begin, device, bytes);
   AddRingCopy(begin, bytes, {});
 }

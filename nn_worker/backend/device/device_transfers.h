@@ -2,7 +2,8 @@
 //
 //   - the streams of the three queues (device_memory.h);
 //   - copies of the operations' queue, which go through a ring of pinned memory, so that the host's
-//     memory need not be pinned. Bytes copied out reach the host's memory when an event is polled;
+//     memory need not be pinned. Bytes copied out reach the host's memory when an event is polled.
+//     The few bytes that a step copies in are the argument of a kernel (store_bytes.h);
 //   - scratch memory of an operation;
 //   - tables that kernels read (device_tables.h);
 //   - an additional stream, which belongs to none of the queues.

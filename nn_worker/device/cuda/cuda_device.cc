@@ -4,8 +4,10 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -27,6 +29,58 @@ bool BreaksContract(cudaError_t error) {
   return error == cudaErrorInvalidValue || error == cudaErrorInvalidConfiguration ||
          error == cudaErrorInvalidResourceHandle || error == cudaErrorInvalidMemcpyDirection;
 }
+
+// The times of operations, by events between them (Device::BeginTrace). The calls apply to the card
+// that the calling thread chose last, and return CUDA's first error.
+class OperationTrace {
+ public:
+  OperationTrace() = default;
+  OperationTrace(const OperationTrace&) = delete;
+  OperationTrace& operator=(const OperationTrace&) = delete;
+  ~OperationTrace() {
+    for (const Begin& begin : begins_) cudaEventDestroy(begin.event);
+  }
+
+  // Call before an operation is enqueued.
+  cudaError_t Mark(const char* name, cudaStream_t stream) {
+    cudaEvent_t event = nullptr;
+    const cudaError_t error = cudaEventCreate(&event);
+    if (error != cudaSuccess) return error;
+    begins_.push_back({name, stream, event});
+    return cudaEventRecord(event, stream);
+  }
+
+  // Waits for all operations that were marked.
+  cudaError_t End(std::vector<TracedOperation>* operations) {
+    operations->resize(begins_.size());
+    std::map<cudaStream_t, cudaEvent_t> ends;  // of the operation that was visited last
+    for (const Begin& begin : begins_) ends[begin.stream] = nullptr;
+    for (auto& [stream, end] : ends) {
+      cudaError_t error = Mark("", stream);
+      end = begins_.back().event;
+      if (error == cudaSuccess) error = cudaEventSynchronize(end);
+      if (error != cudaSuccess) return error;
+    }
+    for (size_t i = operations->size(); i-- > 0;) {
+      float milliseconds = 0;
+      cudaEvent_t& end = ends[begins_[i].stream];
+      const cudaError_t error = cudaEventElapsedTime(&milliseconds, begins_[i].event, end);
+      if (error != cudaSuccess) return error;
+      (*operations)[i] = {begins_[i].name, 1e3 * static_cast<double>(milliseconds)};
+      end = begins_[i].event;
+    }
+    return cudaSuccess;
+  }
+
+ private:
+  struct Begin {
+    const char* name;
+    cudaStream_t stream;
+    cudaEvent_t event;
+  };
+
+  std::vector<Begin> begins_;
+};
 
 // A card and its first error. Outlives the device's streams, events and memory.
 class Card {
@@ -61,11 +115,15 @@ class Card {
 
   std::string ToString() const { return absl::StrCat("card ", number_, " (", name_, ")"); }
 
+  // Null unless operations are traced.
+  std::unique_ptr<OperationTrace>& trace() { return trace_; }
+
  private:
   const int number_;
   const std::string name_;
   Mutex mutex_;
   absl::Status failure_ GUARDED_BY(mutex_);
+  std::unique_ptr<OperationTrace> trace_;
 };
 
 class CudaMemory final : public Memory {
@@ -132,6 +190,7 @@ class CudaStream final : public DeviceStream {
 
   void Launch(const KernelLaunch& launch) override {
     card_->Choose();
+    Mark(launch.signature);
     const cudaError_t error = cudaLaunchKernel(
         reinterpret_cast<const void*>(launch.entry),
         dim3(launch.grid.x, launch.grid.y, launch.grid.z),
@@ -169,6 +228,11 @@ class CudaStream final : public DeviceStream {
     if (capture_failure_.ok()) capture_failure_ = error;
   }
   cudaStream_t stream() const { return stream_; }
+  // Begins an operation of the trace, if there is one.
+  void Mark(const char* name) {
+    if (card_->trace() == nullptr || captured_) return;
+    card_->Keep(card_->trace()->Mark(name, stream_), "tracing an operation");
+  }
 
  private:
   // CUDA would also capture a copy from the host. Each launch would then copy the values that the
@@ -185,6 +249,7 @@ class CudaStream final : public DeviceStream {
             absl::string_view operation) {
     if (bytes == 0) return;
     card_->Choose();
+    Mark("copy");
     Keep(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream_), operation);
   }
 
@@ -203,9 +268,10 @@ class CudaGraph final : public StreamGraph {
     card_->Keep(cudaGraphExecDestroy(graph_), "destroying a graph");
   }
   void Launch(DeviceStream* stream) override {
+    auto* const on = static_cast<CudaStream*>(stream);
     card_->Choose();
-    card_->Keep(cudaGraphLaunch(graph_, static_cast<CudaStream*>(stream)->stream()),
-                "launching a graph");
+    on->Mark("graph");
+    card_->Keep(cudaGraphLaunch(graph_, on->stream()), "launching a graph");
   }
 
  private:
@@ -298,6 +364,18 @@ class CudaDevice final : public Device {
     return result;
   }
 
+  absl::Status BeginTrace() override {
+    card_.trace() = std::make_unique<OperationTrace>();
+    return card_.failure();
+  }
+  absl::StatusOr<std::vector<TracedOperation>> EndTrace() override {
+    card_.Choose();
+    const std::unique_ptr<OperationTrace> trace = std::move(card_.trace());
+    std::vector<TracedOperation> operations;
+    RETURN_IF_ERROR(AsStatus(trace->End(&operations), "tracing operations"));
+    return operations;
+  }
+
   // Without a profiler each of these calls only tests a pointer.
   void BeginRange(const char* name) override { nvtxRangePushA(name); }
   void EndRange() override { nvtxRangePop(); }
@@ -378,7 +456,11 @@ absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(int card) {
   return std::make_unique<CudaDevice>(card, answers.name);
 }
 
-void* CudaStreamOf(DeviceStream* stream) { return static_cast<CudaStream*>(stream)->stream(); }
+void* CudaStreamOf(DeviceStream* stream) {
+  auto* const made = static_cast<CudaStream*>(stream);
+  made->Mark("library");
+  return made->stream();
+}
 
 void KeepErrorOfCard(DeviceStream* stream, const absl::Status& error) {
   CHECK(!error.ok());

@@ -24,7 +24,8 @@ namespace satrap {
 // with one message that says what is missing, if the card cannot be used (card_check.h).
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(int card);
 
-// The cudaStream_t of a stream that a CudaDevice made, for CUDA's libraries.
+// The cudaStream_t of a stream that a CudaDevice made, for CUDA's libraries. A trace
+// (Device::BeginTrace) takes each call for the beginning of an operation.
 void* CudaStreamOf(DeviceStream* stream);
 
 // Keeps the error of a library's call on `stream`, unless an earlier error was kept. During a

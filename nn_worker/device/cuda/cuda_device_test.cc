@@ -76,6 +76,19 @@ TEST_F(CudaDeviceTest, CopiesAndKernelsOfAStreamRunInOrder) {
   for (int64_t i = 3; i < kFloats; ++i) ASSERT_EQ(values[i], static_cast<float>(i));
 }
 
+TEST_F(CudaDeviceTest, ATraceNamesOperationsAndTheirTimes) {
+  const auto x = Room(kBytes), y = Room(kBytes);
+  ASSERT_TRUE(device_->BeginTrace().ok());
+  KeepBusy(stream_.get(), x.get());
+  stream_->CopyWithin(x->data(), y->data(), kBytes);
+  const auto operations = device_->EndTrace();
+  ASSERT_TRUE(operations.ok()) << operations.status();
+  ASSERT_EQ(operations->size(), 2001u);
+  EXPECT_THAT(operations->front().name, HasSubstr("FillKernel"));
+  EXPECT_STREQ(operations->back().name, "copy");
+  for (const TracedOperation& operation : *operations) EXPECT_GT(operation.us, 0);
+}
+
 TEST_F(CudaDeviceTest, AGraphRepeatsWhatWasCaptured) {
   const auto x = Room(kBytes), y = Room(kBytes), pinned = Pinned(kBytes);
   auto* const values = static_cast<float*>(pinned->data());
