@@ -121,19 +121,24 @@ class Backend : public DeviceMemory,
   // The gradient of GatherRows for the rows of one table: gradients[r, :] = the sum of the
   // gradients of all ids j with ids[j] == r, feature by feature and in the order of j; zero in
   // columns and rows that no feature reads. With 16-bit values the CPU adds up one block of samples
-  // after another, each in this order. The last feature may be the part's candidates, with a number
-  // of samples of its own, except on devices. gradients: (num_rows, row_values) without gaps. A
-  // feature with one row per sample must be the only one in `features`, and its gradients are
-  // (samples, row_values). `inverse` is the inverse of the ids of `features`.
+  // after another, each in this order. A device adds up the ids of a row with more than 256 of them
+  // in pieces (nn_worker/device/kernels/scatter_rows.h). The last feature may be the part's
+  // candidates, with a number of samples of its own, except on devices. gradients: (num_rows,
+  // row_values) without gaps. A feature with one row per sample must be the only one in `features`,
+  // and its gradients are (samples, row_values). `inverse` is the inverse of the ids of `features`.
   virtual void ScatterGradients(absl::Span<const FeatureExchange> features,
                                 const RowInverse& inverse, Tensor gradients) = 0;
-  // Allocates the memory that ScatterGradients needs for features with `num_ids` ids in total,
-  // because ScatterGradients itself cannot return an error. Any thread may call it.
-  // RESOURCE_EXHAUSTED.
-  virtual absl::Status ReserveScatter(int64_t /*num_ids*/) { return absl::OkStatus(); }
+  // Allocates the memory that ScatterGradients needs for features with `num_ids` ids in total and
+  // gradients with `row_values` columns, because ScatterGradients itself cannot return an error.
+  // Any thread may call it. RESOURCE_EXHAUSTED.
+  virtual absl::Status ReserveScatter(int64_t /*num_ids*/, int64_t /*row_values*/) {
+    return absl::OkStatus();
+  }
   // Whether ScatterGradients reads `inverse`. A device does: it sums up each row on its own, in the
   // order of the inverse. If false, the caller need not make an inverse.
   virtual bool ScattersByRow() const = 0;
+  // Whether GatherRows takes rows of F16 and BF16. If false, the caller decodes them to F32.
+  virtual bool GathersHalves() const { return false; }
 
   // count, F64 (1, 1), += the number of values of x whose magnitude is above `limit`, or that are
   // NaN. If the limit is the largest float, these are the values that are not finite. REQUIRES:

@@ -25,6 +25,7 @@
 namespace satrap {
 
 // Columns [column, column + width) of a row, and a tensor for the samples' values of these columns.
+// The segments of a feature have no column in common.
 struct RowSegment {
   int64_t column = 0;
   int64_t width = 0;
@@ -35,7 +36,10 @@ struct RowSegment {
 
 struct FeatureExchange {
   int64_t samples = 0;
-  Tensor rows;  // (num_rows, row_values), without gaps; a scatter does not read it
+  // (num_rows, row_values), without gaps; F32, or what GathersHalves allows. A scatter does not
+  // read it.
+  Tensor rows;
+  float row_scale = 1;  // a power of two, by which the rows are multiplied; 1 for F32
   // If true, there are no ids: the rows were pooled elsewhere, and sample i gets row i. The fields
   // from `pooling` to `max_length` are not read.
   bool one_row_a_sample = false;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -62,6 +63,11 @@ RowPooling PoolingOf(FeatureConfig::Pooling pooling) {
       return RowPooling::kNone;
   }
   return RowPooling::kSum;
+}
+
+DType DTypeOf(WireDtype dtype) {
+  if (dtype == F32) return DType::kF32;
+  return dtype == F16 ? DType::kF16 : DType::kBF16;
 }
 
 // The tensor [rows, cols] whose values are at `host` in the payload of `part`. Its address is the
@@ -136,11 +142,15 @@ void EmbeddingExchange::ForBlocks(size_t count, ForkJoinPool* pool,
             });
 }
 
-absl::StatusOr<Tensor> EmbeddingExchange::RowsOf(const rpc::WireValues& values, size_t cols,
-                                                 size_t index, ForkJoinPool* pool, Buffer* buffer) {
+absl::StatusOr<EmbeddingExchange::Rows> EmbeddingExchange::RowsOf(const rpc::WireValues& values,
+                                                                  size_t cols, size_t index,
+                                                                  ForkJoinPool* pool,
+                                                                  Buffer* buffer) {
   const size_t rows = cols == 0 ? 0 : values.count / cols;
-  if (values.dtype == F32) {
-    return InPayload(buffer->part, buffer->payload, DType::kF32, values.bytes, rows, cols);
+  if (values.dtype == F32 || backend_->GathersHalves()) {
+    return Rows{
+        InPayload(buffer->part, buffer->payload, DTypeOf(values.dtype), values.bytes, rows, cols),
+        std::ldexp(1.0f, values.scale_exponent)};
   }
   std::vector<float>& decoded = buffer->decoded[index];
   if (decoded.size() < values.count) decoded.resize(values.count);
@@ -150,10 +160,10 @@ absl::StatusOr<Tensor> EmbeddingExchange::RowsOf(const rpc::WireValues& values, 
   });
   ASSIGN_OR_RETURN(void* const data, buffer->decoded_values[index].Put(
                                          backend_, BytesOf(decoded.data(), values.count)));
-  return TensorF32(data, static_cast<int64_t>(rows), static_cast<int64_t>(cols));
+  return Rows{TensorF32(data, static_cast<int64_t>(rows), static_cast<int64_t>(cols))};
 }
 
-FeatureExchange EmbeddingExchange::IdsOf(size_t f, const Buffer& buffer, const Tensor& rows) const {
+FeatureExchange EmbeddingExchange::IdsOf(size_t f, const Buffer& buffer, const Rows& rows) const {
   const FeatureLayout& feature = layout_.features[f];
   const RowIndices& indices = buffer.part.features[f].indices;
   const auto in_payload = [&buffer](DType dtype, const auto& values) {
@@ -161,7 +171,8 @@ FeatureExchange EmbeddingExchange::IdsOf(size_t f, const Buffer& buffer, const T
   };
   FeatureExchange result;
   result.samples = static_cast<int64_t>(buffer.part.samples);
-  result.rows = rows;
+  result.rows = rows.values;
+  result.row_scale = rows.scale;
   result.one_row_a_sample = feature.pooled_at_worker;
   if (feature.pooled_at_worker) return result;
   result.pooling = PoolingOf(feature.pooling);
@@ -172,12 +183,13 @@ FeatureExchange EmbeddingExchange::IdsOf(size_t f, const Buffer& buffer, const T
   return result;
 }
 
-FeatureExchange EmbeddingExchange::CandidatesOf(const Buffer& buffer, const Tensor& rows,
+FeatureExchange EmbeddingExchange::CandidatesOf(const Buffer& buffer, const Rows& rows,
                                                 Tensor (Network::*view_of)(int) const) const {
   const RowIndices& indices = buffer.part.candidates.indices;
   FeatureExchange result;
   result.samples = static_cast<int64_t>(indices.samples);
-  result.rows = rows;
+  result.rows = rows.values;
+  result.row_scale = rows.scale;
   result.ids = InPayload(buffer.part, buffer.payload, DType::kU32, indices.rows.data(), 1,
                          indices.rows.size());
   result.segments = SegmentsOf(layout_.candidate_segments, indices.samples, *network_, view_of);
@@ -187,7 +199,7 @@ FeatureExchange EmbeddingExchange::CandidatesOf(const Buffer& buffer, const Tens
 absl::Status EmbeddingExchange::FindRows(ForkJoinPool* pool, Buffer* buffer) {
   const PartView& part = buffer->part;
   const auto samples = static_cast<int64_t>(part.samples);
-  std::vector<Tensor> rows(layout_.tables.size());
+  std::vector<Rows> rows(layout_.tables.size());
   for (size_t t = 0; t < rows.size(); ++t) {
     if (!layout_.tables[t].sends_rows) continue;
     ASSIGN_OR_RETURN(rows[t],
@@ -206,7 +218,7 @@ absl::Status EmbeddingExchange::FindRows(ForkJoinPool* pool, Buffer* buffer) {
   }
   for (size_t f = 0; f < buffer->features.size(); ++f) {
     const FeatureLayout& feature = layout_.features[f];
-    Tensor of_feature = rows[feature.table];
+    Rows of_feature = rows[feature.table];
     if (feature.pooled_at_worker) {
       ASSIGN_OR_RETURN(of_feature,
                        RowsOf(part.features[f].pooled, layout_.tables[feature.table].row_values,
@@ -245,7 +257,9 @@ absl::Status EmbeddingExchange::Invert(Buffer* buffer) {
     if (HasCandidates(*buffer, sent_[i])) ids.push_back(buffer->part.candidates.indices.rows);
     InvertIds(ids, buffer->part.tables[sent_[i].table].num_rows, &inverse.host);
     // Reserved here, because the scatter itself could not report that there is no room.
-    RETURN_IF_ERROR(backend_->ReserveScatter(static_cast<int64_t>(inverse.host.positions.size())));
+    RETURN_IF_ERROR(
+        backend_->ReserveScatter(static_cast<int64_t>(inverse.host.positions.size()),
+                                 static_cast<int64_t>(layout_.tables[sent_[i].table].row_values)));
     const auto put = [&](const std::vector<uint32_t>& values,
                          ValuesOnDevice* memory) -> absl::StatusOr<Tensor> {
       const absl::Span<const uint8_t> bytes(reinterpret_cast<const uint8_t*>(values.data()),
@@ -283,7 +297,8 @@ absl::Status EmbeddingExchange::ReserveSums(Buffer* buffer) {
   return absl::OkStatus();
 }
 
-// On the CPU nothing is copied here: rows, ids and numerics are read directly from the message.
+// On the CPU nothing is copied here: rows in f32, ids and numerics are read directly from the
+// message.
 absl::Status EmbeddingExchange::PrepareIn(Buffer* buffer, ForkJoinPool* pool) {
   if (buffer->copied == nullptr) {
     ASSIGN_OR_RETURN(buffer->copied, backend_->NewEvent());
@@ -348,7 +363,7 @@ void EmbeddingExchange::Scatter(const Buffer& buffer, size_t index, absl::Span<f
   }
   // The gradients of candidates are added to the other gradients of the same rows.
   if (HasCandidates(buffer, sent)) {
-    features.push_back(CandidatesOf(buffer, Tensor(), &Network::input_gradient));
+    features.push_back(CandidatesOf(buffer, Rows(), &Network::input_gradient));
   }
   backend_->ScatterGradients(features, buffer.inverses[index].on_backend, to);
   backend_->Record(DeviceQueue::kOperations, scattered_.get());

@@ -2,11 +2,12 @@
 // that were not pooled at the embedding worker are pooled on the network's backend, and their
 // gradients take the same way back.
 //
-// This class decodes values from the wire and encodes gradients, on the host, in blocks of fixed
-// size; GatherRows and ScatterGradients of the backend do the rest. These operations read the
+// This class decodes values from the wire, unless the backend gathers them as they are, and encodes
+// gradients, on the host, in blocks of fixed size; GatherRows and ScatterGradients of the backend
+// do the rest. These operations read the
 // payload of the part itself if the backend can read the host's memory, and otherwise a copy of it.
 //
-// A part is prepared in a buffer: it is decoded and copied in, and if it will be trained, its ids
+// A part is prepared in a buffer: it is decoded or copied in, and if it will be trained, its ids
 // are inverted for a backend that scatters by row. There are two buffers, so that one part can be
 // prepared while another is trained.
 //
@@ -100,8 +101,8 @@ class EmbeddingExchange {
     PartUse use = PartUse::kTraining;
     uint8_t* payload = nullptr;  // where the backend finds it
     ValuesOnDevice payload_values;
-    // Values that arrive in 16 bits, decoded: first by table, then by feature that was pooled at
-    // the worker.
+    // Values that arrive in 16 bits, decoded for a backend that gathers no halves: first by table,
+    // then by feature that was pooled at the worker.
     std::vector<std::vector<float>> decoded;
     std::vector<ValuesOnDevice> decoded_values;
     std::vector<FeatureExchange> gathers;
@@ -116,11 +117,17 @@ class EmbeddingExchange {
   // Calls body(begin, end) for blocks that make up [0, count), on `pool` unless that is null.
   static void ForBlocks(size_t count, ForkJoinPool* pool,
                         absl::FunctionRef<void(size_t, size_t)> body);
-  // The values in f32, in memory that the backend can read, as rows of `cols`.
-  absl::StatusOr<Tensor> RowsOf(const rpc::WireValues& values, size_t cols, size_t index,
-                                ForkJoinPool* pool, Buffer* buffer);
+  // Rows in memory that the backend can read, to be multiplied by `scale`.
+  struct Rows {
+    Tensor values;
+    float scale = 1;
+  };
+  // The values as rows of `cols`: in the payload as they are if the backend takes their dtype, and
+  // otherwise decoded to f32.
+  absl::StatusOr<Rows> RowsOf(const rpc::WireValues& values, size_t cols, size_t index,
+                              ForkJoinPool* pool, Buffer* buffer);
   // The part's candidates, with those segments that the network reads.
-  FeatureExchange CandidatesOf(const Buffer& buffer, const Tensor& rows,
+  FeatureExchange CandidatesOf(const Buffer& buffer, const Rows& rows,
                                Tensor (Network::*view_of)(int) const) const;
   bool HasCandidates(const Buffer& buffer, const Sent& sent) const;
   absl::Status PrepareIn(Buffer* buffer, ForkJoinPool* pool);
@@ -128,7 +135,7 @@ class EmbeddingExchange {
   absl::Status Invert(Buffer* buffer);
   absl::Status ReserveSums(Buffer* buffer);
   // The feature's ids, without segments.
-  FeatureExchange IdsOf(size_t feature, const Buffer& buffer, const Tensor& rows) const;
+  FeatureExchange IdsOf(size_t feature, const Buffer& buffer, const Rows& rows) const;
   void Scatter(const Buffer& buffer, size_t index, absl::Span<float> sums);
   absl::Status AwaitSums();
   // Divides `sums` by the gradient scale, encodes them to `to` and sets the section's scale. Sums

@@ -179,6 +179,7 @@ class Runner {
     // all other operations.
     row.flops = work.flops;
     row.bytes = work.flops > 0 ? 0 : work.bytes();
+    row.sector_bytes = work.sector_bytes;
     row.ceiling = work.flops > 0 ? product_rate_ : copy_rate_;
     Give(row);
     return absl::OkStatus();

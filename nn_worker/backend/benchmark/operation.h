@@ -7,6 +7,12 @@
 // that the caches might serve are not counted. So a share of the copy ceiling is at most 1, and
 // what is missing from 1 is what a better kernel could gain.
 //
+// Sectors. Memory moves sectors of 32 bytes. Operations that exchange rows with samples read in no
+// order: the rows of ids, or the gradients of the samples that a row belongs to. For each id they
+// move all sectors that its values touch, though other ids need the rest of these sectors. The
+// entries of such operations say how many bytes that makes, beside what they read and write in
+// order.
+//
 // The tables are constant. Thread-safe.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BENCHMARK_OPERATION_H_
@@ -27,7 +33,8 @@ namespace satrap {
 struct BenchmarkWork {
   std::function<void()> enqueue;
   std::vector<Tensor> reads, writes;  // a tensor that is read and written is in both
-  double flops = 0;  // above 0: it is a product, and is judged by the product ceiling
+  double flops = 0;          // above 0: it is a product, and is judged by the product ceiling
+  int64_t sector_bytes = 0;  // bytes with whole sectors; 0: all is read and written in order
 
   int64_t bytes() const {
     int64_t sum = 0;

@@ -26,11 +26,16 @@ struct BenchmarkRow {
   // Either bytes or flops is set, and the other is 0.
   int64_t bytes = 0;
   double flops = 0;
-  double ceiling = 0;   // in bytes, or operations, a second; 0: this row is a ceiling itself
-  std::string made_by;  // of a product, "library" or "own kernel"; may be empty
+  int64_t sector_bytes = 0;  // BenchmarkWork
+  double ceiling = 0;        // in bytes, or operations, a second; 0: this row is a ceiling itself
+  std::string made_by;       // of a product, "library" or "own kernel"; may be empty
 
   double rate() const { return (flops > 0 ? flops : static_cast<double>(bytes)) / timing.seconds; }
   double share() const { return ceiling > 0 ? rate() / ceiling : 1; }
+  // The share with whole sectors counted; 0 if they are not.
+  double sector_share() const {
+    return ceiling > 0 ? static_cast<double>(sector_bytes) / timing.seconds / ceiling : 0;
+  }
   // "fits L2", "host-bound" (enqueueing took most of the time), both, or empty.
   std::string note() const;
 };

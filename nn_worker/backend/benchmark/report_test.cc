@@ -36,6 +36,14 @@ TEST(BenchmarkReportTest, ARowIsAJsonLine) {
                         "\"share\":0.5,\"note\":\"library\"}"));
 }
 
+TEST(BenchmarkReportTest, AShareOfSectorsStandsBesideThatOfBytes) {
+  BenchmarkRow row = Row("GatherRows", 1e-4, 100'000'000, 4e12);
+  row.sector_bytes = 240'000'000;
+  EXPECT_THAT(JsonOf(LineOf({}, row), "%.9g"),
+              HasSubstr("\"sector_bytes\":240000000,\"sector_share\":0.6}"));
+  EXPECT_THAT(TableOf({row}), HasSubstr("  25.0%   60.0% copy"));
+}
+
 TEST(BenchmarkReportTest, NotesWhatARateDoesNotSay) {
   BenchmarkRow row = Row("Fill", 1e-5, kL2Bytes, 3e12);
   EXPECT_EQ(row.note(), "fits L2");
@@ -54,8 +62,8 @@ TEST(BenchmarkReportTest, TheTableBeginsWithCeilingsAndTheLeastShares) {
   EXPECT_LT(ceiling, poor);
   EXPECT_LT(poor, good);
   ASSERT_NE(good, std::string::npos);
-  EXPECT_NE(table.find("  10.0% copy"), std::string::npos) << table;
-  EXPECT_NE(table.find(" 100.0% copy"), std::string::npos) << table;
+  EXPECT_NE(table.find("  10.0%         copy"), std::string::npos) << table;
+  EXPECT_NE(table.find(" 100.0%         copy"), std::string::npos) << table;
 }
 
 }  // namespace

@@ -24,10 +24,12 @@ struct TableShape {
   RowPooling pooling = RowPooling::kSum;
   int64_t ids_of_sample = 1;
   bool common_row = false;  // every second id of a feature is one row
+  DType rows = DType::kF32;
 };
 
 struct TableTensors {
   std::vector<FeatureExchange> features;
+  std::vector<std::vector<uint32_t>> ids_of_features;
   RowInverse inverse;
   int64_t num_rows = 0;
   int64_t row_values = 0;
@@ -53,13 +55,13 @@ TableTensors MakeTable(Workbench* on, const TableShape& shape) {
   const int64_t n = on->samples(), count = n * shape.ids_of_sample;
   table.num_rows = shape.fields * RowsOf(count);
   for (const int64_t width : shape.widths) table.row_values += width;
-  const Tensor rows = on->Floats(table.num_rows, table.row_values);
+  const Tensor rows = on->Tight(shape.rows, table.num_rows, table.row_values);
   const bool sequence = shape.pooling == RowPooling::kNone;
   std::vector<std::vector<Tensor>> blocks;  // by segment, and then by feature
   for (const int64_t width : shape.widths) {
     blocks.push_back(on->Fields(shape.fields, width * (sequence ? shape.ids_of_sample : 1)));
   }
-  std::vector<std::vector<uint32_t>> ids;
+  std::vector<std::vector<uint32_t>>& ids = table.ids_of_features;
   for (int64_t f = 0; f < shape.fields; ++f) {
     ids.push_back(IdsOf(count, f * RowsOf(count), shape.common_row));
     FeatureExchange& feature = table.features.emplace_back();
@@ -96,18 +98,71 @@ std::vector<Tensor> Join(const std::vector<std::vector<Tensor>>& lists) {
   return all;
 }
 
+// The bytes of the sectors that hold `bytes` bytes from `offset` on. Memory begins with a sector.
+int64_t SectorBytes(uintptr_t offset, int64_t bytes) {
+  constexpr int64_t kSector = 32;
+  const auto before = static_cast<int64_t>(offset % kSector);
+  return (before + bytes + kSector - 1) / kSector * kSector;
+}
+
+int64_t BytesOf(const std::vector<Tensor>& tensors) {
+  int64_t bytes = 0;
+  for (const Tensor& tensor : tensors) bytes += tensor.size_bytes();
+  return bytes;
+}
+
+// The sectors of the row of each id.
+int64_t SectorsOfRows(const TableTensors& table) {
+  const Tensor& rows = table.features[0].rows;
+  int64_t bytes = 0;
+  for (const std::vector<uint32_t>& ids : table.ids_of_features) {
+    for (const uint32_t id : ids) {
+      bytes += SectorBytes(id * rows.stride * DTypeBytes(rows.dtype),
+                           rows.cols * DTypeBytes(rows.dtype));
+    }
+  }
+  return bytes;
+}
+
+// The sectors of the gradients of each id's sample.
+int64_t SectorsOfGradients(const TableTensors& table, const TableShape& shape) {
+  int64_t bytes = 0;
+  for (const FeatureExchange& feature : table.features) {
+    for (const RowSegment& segment : feature.segments) {
+      const Tensor& values = segment.values;
+      const int64_t width = segment.width * DTypeBytes(values.dtype);
+      const auto first = reinterpret_cast<uintptr_t>(values.data);
+      for (int64_t id = 0; id < feature.ids.size(); ++id) {
+        const int64_t sample = id / shape.ids_of_sample;
+        const int64_t position = feature.max_length > 0 ? id % shape.ids_of_sample : 0;
+        bytes += SectorBytes(
+            first + sample * values.stride * DTypeBytes(values.dtype) + position * width, width);
+      }
+    }
+  }
+  return bytes;
+}
+
 BenchmarkWork GatherOf(Workbench* on, const TableShape& shape) {
   const auto table = std::make_shared<const TableTensors>(MakeTable(on, shape));
-  return {[=] { on->backend()->GatherRows(table->features); },
-          Join({{table->features[0].rows}, table->ids, table->offsets}), table->values};
+  BenchmarkWork work = {[=] { on->backend()->GatherRows(table->features); },
+                        Join({{table->features[0].rows}, table->ids, table->offsets}),
+                        table->values};
+  work.sector_bytes = SectorsOfRows(*table) + BytesOf(table->ids) + BytesOf(table->offsets) +
+                      BytesOf(table->values);
+  return work;
 }
 
 BenchmarkWork ScatterOf(Workbench* on, const TableShape& shape) {
   const auto table = std::make_shared<const TableTensors>(MakeTable(on, shape));
   const Tensor gradients = on->Floats(table->num_rows, table->row_values);
-  return {[=] { on->backend()->ScatterGradients(table->features, table->inverse, gradients); },
-          Join({{table->inverse.starts, table->inverse.positions}, table->offsets, table->values}),
-          {gradients}};
+  BenchmarkWork work = {
+      [=] { on->backend()->ScatterGradients(table->features, table->inverse, gradients); },
+      Join({{table->inverse.starts, table->inverse.positions}, table->offsets, table->values}),
+      {gradients}};
+  work.sector_bytes = SectorsOfGradients(*table, shape) + BytesOf(table->offsets) +
+                      BytesOf({table->inverse.starts, table->inverse.positions, gradients});
+  return work;
 }
 
 constexpr char kGathers[] =
@@ -120,6 +175,16 @@ constexpr BenchmarkOperation kExchanges[] = {
     {"GatherRows", "26 of 16, and 1 for the linear part", OperationTypes::kF32AndBf16, kGathers,
      [](Workbench* on) {
        return GatherOf(on, {kFields, {16, 1}});
+     }},
+    {"GatherRows", "26 of 16, and 1 for the linear part, BF16 rows", OperationTypes::kF32AndBf16,
+     kGathers,
+     [](Workbench* on) {
+       return GatherOf(on, {kFields, {16, 1}, RowPooling::kSum, 1, false, DType::kBF16});
+     }},
+    {"GatherRows", "26 of 10, and 1 for the linear part, BF16 rows", OperationTypes::kF32AndBf16,
+     kGathers,
+     [](Workbench* on) {
+       return GatherOf(on, {kFields, {10, 1}, RowPooling::kSum, 1, false, DType::kBF16});
      }},
     {"GatherRows", "26 of 16", OperationTypes::kF32AndBf16, kGathers,
      [](Workbench* on) {
@@ -143,6 +208,12 @@ constexpr BenchmarkOperation kExchanges[] = {
        return ScatterOf(on, {kFields, {16, 1}});
      },
      /*launches=*/2},
+    {"ScatterGradients", "26 of 10, and 1 for the linear part", OperationTypes::kF32AndBf16,
+     kScatters,
+     [](Workbench* on) {
+       return ScatterOf(on, {kFields, {10, 1}});
+     },
+     /*launches=*/2},
     {"ScatterGradients", "26 of 16", OperationTypes::kF32AndBf16, kScatters,
      [](Workbench* on) {
        return ScatterOf(on, {kFields, {16}});
@@ -163,12 +234,12 @@ constexpr BenchmarkOperation kExchanges[] = {
      [](Workbench* on) {
        return ScatterOf(on, {4, {16}, RowPooling::kMean, kBag});
      },
-     /*launches=*/2},
+     /*launches=*/3},
     {"ScatterGradients", "a sequence of 50 rows of 16", OperationTypes::kF32AndBf16, kScatters,
      [](Workbench* on) {
        return ScatterOf(on, {1, {16}, RowPooling::kNone, kSequence});
      },
-     /*launches=*/2},
+     /*launches=*/3},
 };
 
 }  // namespace

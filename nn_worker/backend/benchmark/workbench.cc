@@ -54,8 +54,8 @@ std::vector<Tensor> Workbench::Fields(int64_t count, int64_t cols) {
   return fields;
 }
 
-Tensor Workbench::Floats(int64_t rows, int64_t cols) {
-  const Tensor tensor = New(DType::kF32, rows, cols);
+Tensor Workbench::Tight(DType dtype, int64_t rows, int64_t cols) {
+  const Tensor tensor = New(dtype, rows, cols);
   FillWithRandom(tensor);
   return tensor;
 }

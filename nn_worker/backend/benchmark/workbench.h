@@ -30,8 +30,10 @@ class Workbench {
   // `count` tensors (samples, cols) side by side in one block, like the inputs of a concatenation.
   std::vector<Tensor> Fields(int64_t count, int64_t cols);
   // F32 tensors without gaps. Filled() sets all values to `value`.
-  Tensor Floats(int64_t rows, int64_t cols);
+  Tensor Floats(int64_t rows, int64_t cols) { return Tight(DType::kF32, rows, cols); }
   Tensor Filled(int64_t rows, int64_t cols, float value);
+  // A tensor of F32, F16 or BF16 without gaps, like the rows of a table on the wire.
+  Tensor Tight(DType dtype, int64_t rows, int64_t cols);
   // F64 (1, cols), zeros.
   Tensor Doubles(int64_t cols);
   // A weight matrix in the form that products read: F32 without gaps, or a padded copy in the

@@ -110,14 +110,16 @@ TEST(BackendFactoryTest, ScratchMemoryGrowsAsFarAsTheLimitHasRoom) {
   need.scratch_bytes = 4096;
   const auto made = Make(OnDevice(NnWorkerConfig::HOST, 10000), need, &pool);
   ASSERT_TRUE(made.ok()) << made.status();
-  // 300 ids need 16 bytes each. There is room for that, but not for doubling the scratch memory.
-  const absl::Status reserved = made->backend->ReserveScatter(300);
+  // 300 ids need 16 bytes each. The sums of pieces of a row with more than 256 of them need 4 rows
+  // of 8 values, and as many numbers in 64 bytes. There is room for that, but not for doubling the
+  // scratch memory.
+  const absl::Status reserved = made->backend->ReserveScatter(300, 8);
   EXPECT_TRUE(reserved.ok()) << reserved;
-  EXPECT_EQ(made->meter->Read().bytes, 4096 + 4800);
-  const absl::Status refused = made->backend->ReserveScatter(400);
+  EXPECT_EQ(made->meter->Read().bytes, 4096 + 4800 + 128 + 64);
+  const absl::Status refused = made->backend->ReserveScatter(400, 8);
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(refused.message(), HasSubstr("and 6400 more are needed"));
-  EXPECT_TRUE(made->backend->ReserveScatter(300).ok()) << "what was there stays";
+  EXPECT_THAT(refused.message(), HasSubstr("and 6592 more are needed"));
+  EXPECT_TRUE(made->backend->ReserveScatter(300, 8).ok()) << "what was there stays";
 }
 
 TEST(BackendFactoryTest, ANeedThatTheDeviceCannotHoldIsToldBeforeAnyIsTaken) {

@@ -267,10 +267,11 @@ class DeviceBackend final : public DeviceLossBackend {
       Copy(segment.values, gradients.Columns(segment.column, segment.width), /*add=*/false);
     }
   }
-  absl::Status ReserveScatter(int64_t num_ids) override {
-    return ReserveScatterOnDevice(transfers_.get(), num_ids);
+  absl::Status ReserveScatter(int64_t num_ids, int64_t row_values) override {
+    return ReserveScatterOnDevice(transfers_.get(), num_ids, row_values);
   }
   bool ScattersByRow() const override { return true; }
+  bool GathersHalves() const override { return true; }
   void CountBeyond(Tensor x, float limit, Tensor count) override {
     satrap::CountBeyond(stream(), ConstValuesOf(x), limit,
                         transfers_->Scratch<uint64_t>(kBeyondPartials), F64Data(count));

@@ -6,6 +6,8 @@
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_ROW_EXCHANGE_H_
 #define SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_ROW_EXCHANGE_H_
 
+#include <cstdint>
+
 #include "absl/status/status.h"
 #include "absl/types/span.h"
 #include "nn_worker/backend/device/device_transfers.h"
@@ -14,7 +16,8 @@
 namespace satrap {
 
 // Implements Backend::ReserveScatter.
-absl::Status ReserveScatterOnDevice(DeviceTransfers* transfers, int64_t num_ids);
+absl::Status ReserveScatterOnDevice(DeviceTransfers* transfers, int64_t num_ids,
+                                    int64_t row_values);
 void GatherRowsOnDevice(DeviceTransfers* transfers, absl::Span<const FeatureExchange> features);
 // REQUIRES: no feature has one_row_a_sample (for such a feature a plain copy is enough)
 void ScatterGradientsOnDevice(DeviceTransfers* transfers,

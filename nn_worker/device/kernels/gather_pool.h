@@ -12,30 +12,42 @@
 
 namespace satrap {
 
-// One segment of one feature: columns of the rows of its table. All pointers are to device memory.
-struct GatherTarget {
-  const float* table;       // where the segment begins in row 0
-  int64_t table_stride;     // from one row to the next
-  int32_t width;            // values
+// All pointers are to device memory.
+struct GatherFeature {
+  const void* table;     // the first value of row 0
+  int64_t table_stride;  // values from one row to the next
+  int64_t table_rows;
+  ElementType type;         // of the table's values
+  float scale;              // by which they are multiplied
   int32_t max_length;       // of kNone; 1 otherwise
   RowPooling pooling;       // kSum if each sample has one row
-  ElementType type;         // of `out`
-  bool aligned;             // the segments of all rows and samples begin at multiples of 4 values
   const uint32_t* rows;     // [num_ids], numbers of rows; null: sample s gets row s
   const uint32_t* offsets;  // [samples + 1]; null: exactly one id a sample
   const float* weights;     // [num_ids]; null: all 1
-  void* out;                // [samples, max_length, width]
-  int64_t out_stride;       // from one sample to the next
   float* lengths;           // [samples]: min(ids of the sample, max_length); null: not wanted
   int64_t lengths_stride;
+  int32_t first_segment;  // its segments begin here in the list
+  int32_t groups;         // the sum of GroupsOf(width) over its segments
+};
+
+// Some columns of the table's rows, and the samples' values that are computed from them.
+struct GatherSegment {
+  int32_t column;
+  int32_t width;
+  void* out;           // [samples, max_length, width]
+  int64_t out_stride;  // from one sample to the next
+  ElementType type;    // of `out`
+  int32_t aligned;     // 1: each group of 4 values of `out` can be written in one access
 };
 
 // out[s, :] = the pooled rows of sample s, summed in f32 in the order of its ids; zeros where the
 // divisor is 0. With kNone, out[s, p, :] = the row of the p-th id times its weight; zeros after the
-// last id. REQUIRES: rows and indices have been checked (CheckRowIndices)
-//   targets: [num_targets] in device memory
-void GatherAndPool(DeviceStream* stream, const GatherTarget* targets, int num_targets,
-                   int64_t samples);
+// last id. Rows may begin at any value; beside a row's values, the kernel also reads up to 7 values
+// before and after them, within the table and the 16 bytes in which it begins, and drops them.
+// REQUIRES: rows and indices have been checked (CheckRowIndices)
+//   features: [num_features] in device memory
+void GatherAndPool(DeviceStream* stream, const GatherFeature* features, int num_features,
+                   const GatherSegment* segments, int64_t samples);
 
 }  // namespace satrap
 

@@ -77,27 +77,49 @@ const T* PutOrNull(TestDevice* device, const std::vector<T>& values) {
   return values.empty() ? nullptr : device->Put(values);
 }
 
-// The target of a feature. The rows of its table are `table_stride` values apart. The samples'
-// values and lengths have gaps between them.
+// The lists of a launch.
+struct Lists {
+  std::vector<GatherFeature> features;
+  std::vector<GatherSegment> segments;
+
+  void Add(const GatherFeature& feature, const std::vector<GatherSegment>& of_feature) {
+    features.push_back(feature);
+    features.back().first_segment = static_cast<int32_t>(segments.size());
+    for (const GatherSegment& segment : of_feature) {
+      features.back().groups += (segment.width + 3) / 4;
+      segments.push_back(segment);
+    }
+  }
+  void Run(TestDevice* device, int64_t samples) const {
+    GatherAndPool(device->stream(), device->Put(features), static_cast<int>(features.size()),
+                  device->Put(segments), samples);
+  }
+};
+
+// A feature without its table. The samples' values and lengths have gaps between them.
+GatherFeature EntryOf(TestDevice* device, const Feature& feature) {
+  GatherFeature entry = {};
+  entry.table_rows = kRows;
+  entry.scale = 1;
+  entry.max_length = feature.max_length;
+  entry.pooling = feature.pooling;
+  entry.rows = device->Put(feature.rows);
+  entry.offsets = PutOrNull(device, feature.offsets);
+  entry.weights = PutOrNull(device, feature.weights);
+  entry.lengths_stride = 2;
+  entry.lengths = device->Room<float>(kSamples * 2);
+  return entry;
+}
 template <typename Out>
-GatherTarget TargetOf(TestDevice* device, const Feature& feature, const float* table,
-                      int64_t table_stride, bool aligned) {
-  GatherTarget target = {};
-  target.table = table + feature.column;
-  target.table_stride = table_stride;
-  target.width = feature.width;
-  target.max_length = feature.max_length;
-  target.pooling = feature.pooling;
-  target.type = ElementTypeOf<Out>();
-  target.aligned = aligned;
-  target.rows = device->Put(feature.rows);
-  target.offsets = PutOrNull(device, feature.offsets);
-  target.weights = PutOrNull(device, feature.weights);
-  target.out_stride = feature.out_values() + kGap;
-  target.out = device->Room<Out>(kSamples * target.out_stride);
-  target.lengths_stride = 2;
-  target.lengths = device->Room<float>(kSamples * 2);
-  return target;
+GatherSegment SegmentOf(TestDevice* device, const Feature& feature, bool aligned) {
+  GatherSegment segment = {};
+  segment.column = feature.column;
+  segment.width = feature.width;
+  segment.type = ElementTypeOf<Out>();
+  segment.aligned = aligned ? 1 : 0;
+  segment.out_stride = feature.out_values() + kGap;
+  segment.out = device->Room<Out>(kSamples * segment.out_stride);
+  return segment;
 }
 
 template <typename Out>
@@ -109,15 +131,18 @@ void ExpectPools(TestDevice* device, const std::vector<Feature>& features, bool 
     spread[i / kRowValues * (kRowValues + kGap) + i % kRowValues] = table[i];
   }
   const float* const rows = device->Put(spread);
-  std::vector<GatherTarget> targets;
+  Lists lists;
   for (const Feature& feature : features) {
-    targets.push_back(TargetOf<Out>(device, feature, rows, kRowValues + kGap, aligned));
+    GatherFeature entry = EntryOf(device, feature);
+    entry.table = rows;
+    entry.table_stride = kRowValues + kGap;
+    lists.Add(entry, {SegmentOf<Out>(device, feature, aligned)});
   }
-  GatherAndPool(device->stream(), device->Put(targets), static_cast<int>(targets.size()), kSamples);
+  lists.Run(device, kSamples);
   for (size_t f = 0; f < features.size(); ++f) {
     const auto expected = Pooled(features[f], table);
-    const int64_t width = features[f].out_values(), stride = targets[f].out_stride;
-    const auto got = device->Get(static_cast<const Out*>(targets[f].out), kSamples * stride);
+    const int64_t width = features[f].out_values(), stride = lists.segments[f].out_stride;
+    const auto got = device->Get(static_cast<const Out*>(lists.segments[f].out), kSamples * stride);
     for (int64_t i = 0; i < kSamples * stride; ++i) {
       const float value = ToFloat(got[i]);
       if (i % stride >= width) {
@@ -126,7 +151,7 @@ void ExpectPools(TestDevice* device, const std::vector<Feature>& features, bool 
       }
       ASSERT_NEAR(value, expected[i / stride * width + i % stride], tolerance) << f << " " << i;
     }
-    const auto lengths = device->Get(targets[f].lengths, kSamples * 2);
+    const auto lengths = device->Get(lists.features[f].lengths, kSamples * 2);
     const auto& offsets = features[f].offsets;
     for (int64_t s = 0; s < kSamples; ++s) {
       const int64_t ids = offsets.empty() ? 1 : offsets[s + 1] - offsets[s];
@@ -155,33 +180,94 @@ TEST_P(KernelTest, FeaturesOfATableArePooledInOneLaunch) {
 
 TEST_P(KernelTest, ADivisorOfZeroGivesZerosEvenIfTheSumIsNotFinite) {
   const float infinity = std::numeric_limits<float>::infinity();
-  GatherTarget target = {};
-  target.table = device_.Put(std::vector<float>{infinity, 1});
-  target.table_stride = target.out_stride = target.width = 2;
-  target.max_length = 1;
-  target.pooling = RowPooling::kMean;
-  target.rows = device_.Put(std::vector<uint32_t>{0, 0});
-  target.offsets = device_.Put(std::vector<uint32_t>{0, 2});
-  target.weights = device_.Put(std::vector<float>{1, -1});
-  target.out = device_.Room<float>(2);
-  GatherAndPool(device_.stream(), device_.Put(std::vector<GatherTarget>{target}), 1, 1);
-  EXPECT_EQ(device_.Get(static_cast<const float*>(target.out), 2), (std::vector<float>{0, 0}));
+  GatherFeature feature = {};
+  feature.table = device_.Put(std::vector<float>{infinity, 1});
+  feature.table_stride = 2;
+  feature.table_rows = 1;
+  feature.scale = 1;
+  feature.max_length = 1;
+  feature.pooling = RowPooling::kMean;
+  feature.rows = device_.Put(std::vector<uint32_t>{0, 0});
+  feature.offsets = device_.Put(std::vector<uint32_t>{0, 2});
+  feature.weights = device_.Put(std::vector<float>{1, -1});
+  float* const out = device_.Room<float>(2);
+  Lists lists;
+  lists.Add(feature, {{0, 2, out, 2, ElementType::kF32, 0}});
+  lists.Run(&device_, 1);
+  EXPECT_EQ(device_.Get(out, 2), (std::vector<float>{0, 0}));
 }
 
 // There are more samples than the largest grid handles at once; each sample has its own row.
 TEST_P(KernelTest, ManySamplesTakeOneRowEach) {
-  constexpr int64_t kMany = 2048 * 32 + 1000;
-  const auto rows = RandomValues(kMany * 3, 5);
-  GatherTarget target = {};
-  target.table = device_.Put(rows) + 1;
-  target.table_stride = 3;
-  target.width = 2;
-  target.max_length = 1;
-  target.out_stride = 2;
-  target.out = device_.Room<float>(kMany * 2);
-  GatherAndPool(device_.stream(), device_.Put(std::vector<GatherTarget>{target}), 1, kMany);
-  const auto got = device_.Get(static_cast<const float*>(target.out), kMany * 2);
-  for (int64_t i = 0; i < kMany * 2; ++i) ASSERT_EQ(got[i], rows[i / 2 * 3 + 1 + i % 2]) << i;
+  constexpr int64_t kMany = 8192 * 4 * 4 + 1000;
+  const auto rows = RandomValues(kMany * 129, 5);
+  GatherFeature feature = {};
+  feature.table = device_.Put(rows);
+  feature.table_stride = 129;
+  feature.table_rows = kMany;
+  feature.scale = 1;
+  feature.max_length = 1;
+  float* const out = device_.Room<float>(kMany);
+  Lists lists;
+  lists.Add(feature, {{128, 1, out, 1, ElementType::kF32, 0}});
+  lists.Run(&device_, kMany);
+  const auto got = device_.Get(out, kMany);
+  for (int64_t i = 0; i < kMany; ++i) ASSERT_EQ(got[i], rows[i * 129 + 128]) << i;
+}
+
+// A table as it may arrive: without gaps, at an address that is a multiple of no more than a value,
+// and of any type. One feature reads a part of the columns, another reads all in two segments.
+template <typename Row>
+void ExpectRows(TestDevice* device, int32_t width, float scale) {
+  constexpr int64_t kFew = 40;
+  const int64_t stride = width + 1;
+  std::vector<Row> table(1 + kFew * stride);
+  SplitMix64 random(width);
+  for (Row& value : table) {
+    value = FromFloat<Row>(static_cast<float>(random.Below(256)) / 64 - 2);
+  }
+  std::vector<uint32_t> ids;
+  for (int64_t s = 0; s < kSamples; ++s) ids.push_back(static_cast<uint32_t>(random.Below(kFew)));
+  ids[3] = kFew - 1;
+  GatherFeature feature = {};
+  feature.table = device->Put(table) + 1;
+  feature.table_stride = stride;
+  feature.table_rows = kFew;
+  feature.type = ElementTypeOf<Row>();
+  feature.scale = scale;
+  feature.max_length = 1;
+  feature.rows = device->Put(ids);
+  const int64_t padded = (width + 3) / 4 * 4;
+  float* const values = device->Room<float>(kSamples * padded);
+  float* const linear = device->Room<float>(kSamples);
+  float* const alone = device->Room<float>(kSamples);
+  Lists lists;
+  lists.Add(feature, {{0, width, values, padded, ElementType::kF32, 1},
+                      {width, 1, linear, 1, ElementType::kF32, 0}});
+  lists.Add(feature, {{width, 1, alone, 1, ElementType::kF32, 0}});
+  lists.Run(device, kSamples);
+  const auto got = device->Get(values, kSamples * padded);
+  const auto got_linear = device->Get(linear, kSamples);
+  for (int64_t s = 0; s < kSamples; ++s) {
+    const Row* const row = &table[1 + ids[s] * stride];
+    for (int64_t c = 0; c < padded; ++c) {
+      if (c < width) {
+        ASSERT_EQ(got[s * padded + c], scale * ToFloat(row[c])) << width << " " << s << " " << c;
+      } else {
+        ASSERT_TRUE(std::isnan(got[s * padded + c])) << "between the samples";
+      }
+    }
+    ASSERT_EQ(got_linear[s], scale * ToFloat(row[width])) << width << " " << s;
+  }
+  EXPECT_EQ(device->Get(alone, kSamples), got_linear);
+}
+
+TEST_P(KernelTest, RowsOfAnyTypeBeginAnywhere) {
+  for (const int32_t width : {1, 4, 10, 16, 17, 64, 128, 600}) {
+    ExpectRows<float>(&device_, width, 1);
+    ExpectRows<Half>(&device_, width, .25f);
+    ExpectRows<Bf16>(&device_, width, 1);
+  }
 }
 
 }  // namespace

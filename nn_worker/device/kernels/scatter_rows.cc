@@ -2,17 +2,24 @@
 
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/loaded_group.h"
 #include "nn_worker/device/kernels/pooling_scale.h"
 #include "nn_worker/device/kernels/value_access.h"
 
 namespace satrap {
 namespace {
 
-constexpr uint32_t kGroupsAtOnce = 8;
-constexpr uint32_t kRowsAtOnce = 32;
-constexpr int64_t kThreads = 256;
-constexpr int64_t kMaxBlocks = 4096;
+constexpr int64_t kLocatingThreads = 256;
+constexpr int64_t kMaxLocatingBlocks = 4096;
 constexpr int kMaxGridY = 65535;
+// A block has the threads for as many rows as fit, one for each group of a row.
+constexpr int32_t kSummingThreads = 256;
+// Few enough that a thread has several rows.
+constexpr int64_t kMaxSummingBlocks = 2048;
+// The number of gradients that a thread loads at the same time.
+constexpr int kLoadsAtOnce = 4;
+constexpr auto kPiece = static_cast<uint32_t>(kIdsOfPiece);
+constexpr uint32_t kNoRow = 0xffffffffu;
 
 SATRAP_KERNEL void LocateIdsKernel(const ScatterFeature* features, uint32_t first_feature,
                                    int64_t samples, IdPlace* places) {
@@ -35,50 +42,275 @@ SATRAP_KERNEL void LocateIdsKernel(const ScatterFeature* features, uint32_t firs
   }
 }
 
-// Multiplies the segment's gradient in columns [c, c + 4) by the coefficient, and adds it to `sum`.
-SATRAP_DEVICE void AddSegment(const ScatterSegment& segment, const IdPlace& place, int32_t c,
-                              bool aligned, Group* sum) {
-  const int32_t offset = c - segment.column;
-  if (offset <= -kGroup || offset >= segment.width) return;
-  const int64_t first =
-      place.sample * segment.stride + static_cast<int64_t>(place.position) * segment.width + offset;
-  if (aligned) {
-    const Group values =
-        LoadGroup(segment.gradient, segment.type, first, segment.width - offset, true);
-    for (int i = 0; i < kGroup; ++i) sum->lane[i] += place.coefficient * values.lane[i];
-    return;
-  }
-  for (int i = 0; i < kGroup; ++i) {
-    if (offset + i < 0 || offset + i >= segment.width) continue;
-    sum->lane[i] += place.coefficient * LoadValue(segment.gradient, segment.type, first + i);
-  }
+SATRAP_DEVICE IdPlace PlaceOf(const ScatterArgs& args, uint32_t id) {
+  if (args.places != nullptr) return args.places[id];
+  const uint32_t feature = id / args.samples;
+  return {feature, id - feature * args.samples, 0, 1};
 }
 
-SATRAP_KERNEL void ScatterRowsKernel(ScatterArgs args, Matrix<float> gradients) {
-  const int64_t rows_at_once = static_cast<int64_t>(GridSize().x) * kRowsAtOnce;
-  for (int64_t r = static_cast<int64_t>(BlockIndex().x) * kRowsAtOnce + ThreadIndex().y;
-       r < gradients.rows; r += rows_at_once) {
-    const uint32_t begin = args.starts[r], end = args.starts[r + 1];
-    for (int64_t c = static_cast<int64_t>(ThreadIndex().x) * kGroup; c < gradients.cols;
-         c += static_cast<int64_t>(kGroupsAtOnce) * kGroup) {
-      Group sum = {};
-      for (uint32_t k = begin; k < end; ++k) {
-        const IdPlace place = args.places[args.ids[k]];
-        // The id is skipped rather than multiplied by 0, because its gradient may be infinite.
-        if (place.coefficient == 0) continue;
-        const ScatterFeature& feature = args.features[place.feature];
-        for (int32_t s = feature.first_segment; s < feature.end_segment; ++s) {
-          AddSegment(args.segments[s], place, static_cast<int32_t>(c), args.aligned, &sum);
-        }
+// A gradient in memory, or a null pointer.
+template <typename In>
+struct Addend {
+  const In* values;
+  float coefficient;
+  bool inside;  // StartLoad
+};
+
+template <typename In>
+SATRAP_DEVICE Addend<In> AddendOf(const ScatterArgs& args, const ScatterGroup& group, uint32_t id) {
+  const IdPlace place = PlaceOf(args, id);
+  const ScatterSource& source =
+      args.sources[static_cast<int64_t>(place.feature) * args.num_spans + group.span];
+  // An id without a share is skipped rather than multiplied by 0, because its gradient may be
+  // infinite.
+  if (source.gradient == nullptr || place.coefficient == 0) return {nullptr, 0, false};
+  const int64_t at = static_cast<int64_t>(place.sample) * source.stride +
+                     static_cast<int64_t>(place.position) * source.position_stride + group.offset;
+  return {static_cast<const In*>(source.gradient) + at, place.coefficient,
+          place.sample + kRowsBeforeEnd < args.samples};
+}
+
+// The sum over ids [begin, end) of the list, in their order.
+template <typename In>
+SATRAP_DEVICE Group SumIds(const ScatterArgs& args, const ScatterGroup& group, uint32_t begin,
+                           uint32_t end) {
+  Group sum = {};
+  for (uint32_t first = begin; first < end; first += kLoadsAtOnce) {
+    uint32_t ids[kLoadsAtOnce];
+    for (int i = 0; i < kLoadsAtOnce; ++i) {
+      ids[i] = args.ids[first + i < end ? first + i : end - 1];
+    }
+    Addend<In> addends[kLoadsAtOnce];
+    for (int i = 0; i < kLoadsAtOnce; ++i) addends[i] = AddendOf<In>(args, group, ids[i]);
+    LoadedGroup<In> loaded[kLoadsAtOnce];
+    for (int i = 0; i < kLoadsAtOnce; ++i) {
+      loaded[i] = {};
+      if (addends[i].values != nullptr && first + i < end) {
+        loaded[i] = StartLoad(addends[i].values, group.count, addends[i].inside);
       }
-      StoreGroup(gradients.data + r * gradients.stride + c, sum, gradients.cols - c, args.aligned);
+    }
+    for (int i = 0; i < kLoadsAtOnce; ++i) {
+      if (addends[i].values == nullptr || first + i >= end) continue;
+      const Group values = ValuesOf(loaded[i]);
+      for (int k = 0; k < kGroup; ++k) {
+        sum.lane[k] += addends[i].coefficient * values.lane[k];
+      }
+    }
+  }
+  return sum;
+}
+
+// As above, where the types of the gradients differ.
+struct AnyType {};
+template <>
+SATRAP_DEVICE Group SumIds<AnyType>(const ScatterArgs& args, const ScatterGroup& group,
+                                    uint32_t begin, uint32_t end) {
+  Group sum = {};
+  for (uint32_t k = begin; k < end; ++k) {
+    const IdPlace place = PlaceOf(args, args.ids[k]);
+    const ScatterSource& source =
+        args.sources[static_cast<int64_t>(place.feature) * args.num_spans + group.span];
+    if (source.gradient == nullptr || place.coefficient == 0) continue;
+    const int64_t at = static_cast<int64_t>(place.sample) * source.stride +
+                       static_cast<int64_t>(place.position) * source.position_stride + group.offset;
+    for (int i = 0; i < kGroup; ++i) {
+      if (i >= group.count) continue;
+      sum.lane[i] += place.coefficient * LoadValue(source.gradient, source.type, at + i);
+    }
+  }
+  return sum;
+}
+
+// The row that has the id at `position` of the list.
+SATRAP_DEVICE uint32_t RowAt(const uint32_t* starts, int64_t num_rows, uint32_t position) {
+  int64_t low = 0, high = num_rows;  // starts[low] <= position < starts[high]
+  while (low + 1 < high) {
+    const int64_t middle = (low + high) / 2;
+    if (starts[middle] <= position) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return static_cast<uint32_t>(low);
+}
+
+// Where the sum of piece `piece` is kept, of a row whose ids begin at `begin`. A row's first piece
+// may begin within the same 256 positions of the list as the last piece of another row; so it has
+// an odd number, and all others have even ones.
+SATRAP_DEVICE int64_t SlotOf(uint32_t begin, int64_t piece) {
+  return 2 * (begin / kIdsOfPiece + piece) + (piece == 0 ? 1 : 0);
+}
+
+struct Piece {
+  uint32_t row;  // kNoRow: there is none
+  uint32_t number, begin, end;
+};
+
+// The pieces of large rows are found by the row that has the id at 256 * j, for all j > 0: its
+// first piece if that begins at most 256 ids before, or else, as `later`, the piece that begins
+// within the 256 ids from there on. So each piece is found once: a large row has more than 256 ids.
+SATRAP_DEVICE Piece FindPiece(const ScatterArgs& args, int64_t num_rows, uint32_t j, bool later) {
+  const uint32_t position = j * kPiece;
+  const uint32_t row = RowAt(args.starts, num_rows, position);
+  const uint32_t begin = args.starts[row], end = args.starts[row + 1];
+  if (end - begin <= kPiece) return {kNoRow, 0, 0, 0};
+  if (!later) {
+    if (begin == position || position - begin > kPiece) return {kNoRow, 0, 0, 0};
+    return {row, 0, begin, begin + kPiece};
+  }
+  const uint32_t number = (position - begin + kPiece - 1) / kPiece;
+  const uint32_t first = begin + number * kPiece;
+  if (number == 0 || first >= end || first - position >= kPiece) return {kNoRow, 0, 0, 0};
+  return {row, number, first, end - first < kPiece ? end : first + kPiece};
+}
+
+// A thread's part of a block: the slot for a row, and the first of its groups.
+struct Part {
+  int32_t slot, lane;    // slot: under `slots`, or the thread has nothing to do
+  int32_t slots, width;  // how many threads share a row
+};
+
+SATRAP_DEVICE Part PartOf(const ScatterArgs& args) {
+  const int32_t width = args.num_groups < kSummingThreads ? args.num_groups : kSummingThreads;
+  const auto thread = static_cast<int32_t>(ThreadIndex().x);
+  const int32_t slot = thread / width;
+  return {slot, thread - slot * width, kSummingThreads / width, width};
+}
+
+template <typename In>
+SATRAP_DEVICE void SumPieces(const ScatterArgs& args, Matrix<float> gradients, const Part& part,
+                             int64_t blocks) {
+  const int64_t stride = PieceColumns(gradients.cols);
+  const int64_t count = 2 * ((static_cast<int64_t>(args.num_ids) - 1) / kPiece);
+  for (int64_t unit = BlockIndex().x * part.slots + part.slot; unit < count;
+       unit += blocks * part.slots) {
+    const auto j = static_cast<uint32_t>(unit / 2 + 1);
+    const bool later = unit % 2 != 0;
+    const Piece piece = FindPiece(args, gradients.rows, j, later);
+    if (!later && part.lane == 0) args.large_rows[j] = piece.row;
+    if (piece.row == kNoRow) continue;
+    float* const sums = args.pieces + SlotOf(args.starts[piece.row], piece.number) * stride;
+    for (int32_t g = part.lane; g < args.num_groups; g += part.width) {
+      const ScatterGroup group = args.groups[g];
+      const Group sum = SumIds<In>(args, group, piece.begin, piece.end);
+      StoreGroup(sums + group.column, sum, group.count, group.column % kGroup == 0);
     }
   }
 }
 
-uint32_t BlocksOf(int64_t count, int64_t each) {
+// The ids of a row in the list; none after the last row.
+struct IdRange {
+  uint32_t begin, end;
+};
+SATRAP_DEVICE IdRange RangeOf(const ScatterArgs& args, int64_t num_rows, int64_t row) {
+  if (row >= num_rows) return {0, 0};
+  return {args.starts[row], args.starts[row + 1]};
+}
+
+template <typename In>
+SATRAP_DEVICE void SumRows(const ScatterArgs& args, Matrix<float> gradients, bool aligned,
+                           const Part& part, int64_t piece_blocks) {
+  const int64_t blocks = GridSize().x - piece_blocks;
+  for (int32_t g = part.lane; g < args.num_groups; g += part.width) {
+    const ScatterGroup group = args.groups[g];
+    const bool wide = aligned && group.column % kGroup == 0;
+    int64_t r = (BlockIndex().x - piece_blocks) * part.slots + part.slot, next = r;
+    IdRange ids = RangeOf(args, gradients.rows, r), ids_of_next = ids;
+    for (; r < gradients.rows; r = next, ids = ids_of_next) {
+      // Loaded while this row is summed.
+      next = r + blocks * part.slots;
+      ids_of_next = RangeOf(args, gradients.rows, next);
+      if (ids.end - ids.begin > kPiece) continue;
+      const Group sum = SumIds<In>(args, group, ids.begin, ids.end);
+      StoreGroup(gradients.data + r * gradients.stride + group.column, sum, group.count, wide);
+    }
+  }
+}
+
+// The first `piece_blocks` blocks sum the pieces of large rows, which take longest, and the others
+// sum all other rows.
+template <typename In>
+SATRAP_KERNEL void SumKernel(ScatterArgs args, Matrix<float> gradients, bool aligned,
+                             int64_t piece_blocks) {
+  const Part part = PartOf(args);
+  if (part.slot >= part.slots) return;
+  if (BlockIndex().x < piece_blocks) {
+    SumPieces<In>(args, gradients, part, piece_blocks);
+  } else {
+    SumRows<In>(args, gradients, aligned, part, piece_blocks);
+  }
+}
+
+// Adds up to 256 sums of pieces, `each` pieces apart.
+SATRAP_DEVICE Group SumOfPieces(const float* pieces, int64_t stride, const ScatterGroup& group,
+                                uint32_t begin, int64_t first, int64_t end, int64_t each) {
+  constexpr int kAtOnce = 8;
+  const bool aligned = group.column % kGroup == 0;
+  Group sum = {};
+  for (int64_t piece = first; piece < end; piece += kAtOnce * each) {
+    Group values[kAtOnce];
+    for (int i = 0; i < kAtOnce; ++i) {
+      const int64_t at = piece + i * each < end ? piece + i * each : piece;
+      values[i] =
+          LoadGroup(pieces + SlotOf(begin, at) * stride + group.column, group.count, aligned);
+    }
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (piece + i * each >= end) break;
+      for (int k = 0; k < kGroup; ++k) sum.lane[k] += values[i].lane[k];
+    }
+  }
+  return sum;
+}
+
+// Adds the sums of the pieces of a large row. The sum of 256 pieces takes the place of the first.
+// All threads of the block call it.
+SATRAP_DEVICE void SumLargeRow(const ScatterArgs& args, Matrix<float> gradients, bool aligned,
+                               const Part& part, uint32_t row) {
+  const int64_t stride = PieceColumns(gradients.cols);
+  const uint32_t begin = args.starts[row];
+  const int64_t pieces =
+      (static_cast<int64_t>(args.starts[row + 1]) - begin + kIdsOfPiece - 1) / kIdsOfPiece;
+  int64_t each = 1;
+  for (; pieces > each * kIdsOfPiece; each *= kIdsOfPiece) {
+    const int64_t larger = each * kIdsOfPiece;
+    for (int64_t first = part.slot * larger; part.slot < part.slots && first < pieces;
+         first += part.slots * larger) {
+      const int64_t end = first + larger < pieces ? first + larger : pieces;
+      for (int32_t g = part.lane; g < args.num_groups; g += part.width) {
+        const ScatterGroup group = args.groups[g];
+        const Group sum = SumOfPieces(args.pieces, stride, group, begin, first, end, each);
+        StoreGroup(args.pieces + SlotOf(begin, first) * stride + group.column, sum, group.count,
+                   group.column % kGroup == 0);
+      }
+    }
+    SyncThreads();
+  }
+  if (part.slot != 0) return;
+  for (int32_t g = part.lane; g < args.num_groups; g += part.width) {
+    const ScatterGroup group = args.groups[g];
+    const Group sum = SumOfPieces(args.pieces, stride, group, begin, 0, pieces, each);
+    StoreGroup(gradients.data + row * gradients.stride + group.column, sum, group.count,
+               aligned && group.column % kGroup == 0);
+  }
+}
+
+// A block looks for the large rows of this many steps of FindPiece.
+constexpr int64_t kLargeRowsOfBlock = 8;
+
+SATRAP_KERNEL void SumLargeRowsKernel(ScatterArgs args, Matrix<float> gradients, bool aligned) {
+  const Part part = PartOf(args);
+  const int64_t last = (static_cast<int64_t>(args.num_ids) - 1) / kIdsOfPiece;
+  const int64_t first = 1 + BlockIndex().x * kLargeRowsOfBlock;
+  for (int64_t j = first; j < first + kLargeRowsOfBlock && j <= last; ++j) {
+    const uint32_t row = args.large_rows[j];
+    if (row != kNoRow) SumLargeRow(args, gradients, aligned, part, row);
+  }
+}
+
+int64_t BlocksOf(int64_t count, int64_t each, int64_t most) {
   const int64_t blocks = (count + each - 1) / each;
-  return static_cast<uint32_t>(blocks < kMaxBlocks ? blocks : kMaxBlocks);
+  return blocks < most ? blocks : most;
 }
 
 }  // namespace
@@ -86,17 +318,38 @@ uint32_t BlocksOf(int64_t count, int64_t each) {
 void LocateIds(DeviceStream* stream, const ScatterFeature* features, int num_features,
                int64_t samples, IdPlace* places) {
   if (samples == 0) return;
+  const auto blocks =
+      static_cast<uint32_t>(BlocksOf(samples, kLocatingThreads, kMaxLocatingBlocks));
   for (int first = 0; first < num_features; first += kMaxGridY) {
     const int count = num_features - first < kMaxGridY ? num_features - first : kMaxGridY;
-    Launch<LocateIdsKernel>(stream, {BlocksOf(samples, kThreads), static_cast<uint32_t>(count)},
-                            {kThreads}, 0, features, first, samples, places);
+    Launch<LocateIdsKernel>(stream, {blocks, static_cast<uint32_t>(count)}, {kLocatingThreads}, 0,
+                            features, first, samples, places);
   }
 }
 
 void ScatterRows(DeviceStream* stream, const ScatterArgs& args, Matrix<float> gradients) {
   if (gradients.rows == 0 || gradients.cols == 0) return;
-  Launch<ScatterRowsKernel>(stream, {BlocksOf(gradients.rows, kRowsAtOnce)},
-                            {kGroupsAtOnce, kRowsAtOnce}, 0, args, gradients);
+  const bool aligned = RowsAligned(gradients, kGroup * sizeof(float));
+  const int64_t width = args.num_groups < kSummingThreads ? args.num_groups : kSummingThreads;
+  const int64_t slots = kSummingThreads / width;
+  const int64_t steps = args.num_ids == 0 ? 0 : (args.num_ids - 1) / kIdsOfPiece;
+  const int64_t piece_blocks = BlocksOf(2 * steps, slots, kMaxSummingBlocks);
+  const Dim3 grid = {
+      static_cast<uint32_t>(piece_blocks + BlocksOf(gradients.rows, slots, kMaxSummingBlocks))};
+  const Dim3 block = {static_cast<uint32_t>(kSummingThreads)};
+  if (args.mixed) {
+    Launch<SumKernel<AnyType>>(stream, grid, block, 0, args, gradients, aligned, piece_blocks);
+  } else if (args.type == ElementType::kF32) {
+    Launch<SumKernel<float>>(stream, grid, block, 0, args, gradients, aligned, piece_blocks);
+  } else if (args.type == ElementType::kF16) {
+    Launch<SumKernel<Half>>(stream, grid, block, 0, args, gradients, aligned, piece_blocks);
+  } else {
+    Launch<SumKernel<Bf16>>(stream, grid, block, 0, args, gradients, aligned, piece_blocks);
+  }
+  if (steps == 0) return;
+  const int64_t blocks = (steps + kLargeRowsOfBlock - 1) / kLargeRowsOfBlock;
+  Launch<SumLargeRowsKernel>(stream, {static_cast<uint32_t>(blocks)}, block, 0, args, gradients,
+                             aligned);
 }
 
 }  // namespace satrap

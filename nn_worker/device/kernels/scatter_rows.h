@@ -3,8 +3,9 @@
 // threads add to the same value, and the list of each row's ids gives the order of each sum.
 //
 // The ids of all features of the table are numbered one after another, as in RowInverse
-// (nn_worker/backend/row_exchange_args.h). LocateIds first finds the feature, sample and position
-// of each id. Then ScatterRows adds up the gradients of the ids of each row.
+// (nn_worker/backend/row_exchange_args.h). If every feature has one id in each sample and no
+// weights, the number of an id says where it belongs; otherwise LocateIds first finds its feature,
+// sample and position. Then ScatterRows adds up the gradients of the ids of each row.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_SCATTER_ROWS_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_SCATTER_ROWS_H_
@@ -33,37 +34,65 @@ struct ScatterFeature {
   const uint32_t* offsets;  // [samples + 1]; null: exactly one id a sample
   const float* weights;     // [ids of the feature]; null: all 1
   int64_t first_id;         // the number of its first id
-  int32_t first_segment;    // its segments are [first_segment, end_segment) of the list
-  int32_t end_segment;
-};
-
-// Some columns of the table's rows, and the gradient of the samples' values that were computed from
-// them.
-struct ScatterSegment {
-  int32_t column;
-  int32_t width;
-  const void* gradient;  // [samples, max_length, width]
-  int64_t stride;        // from one sample to the next
-  ElementType type;      // of the gradient
-  int32_t unused;        // 0: lists are compared byte by byte
 };
 
 // Sets places[n] to the place of id n, for all ids.   features: [num_features]
 void LocateIds(DeviceStream* stream, const ScatterFeature* features, int num_features,
                int64_t samples, IdPlace* places);
 
+// The columns of the rows are divided into spans, so that a feature has a gradient for all columns
+// of a span or for none. The next two lists say where.
+
+// Up to 4 columns of a span. The groups of a list have all columns of the rows.
+struct ScatterGroup {
+  int32_t column;
+  int32_t count;  // 1 to 4
+  int32_t span;
+  int32_t offset;  // of the first column in its span
+};
+
+// The gradient that one feature has for the columns of a span.
+struct ScatterSource {
+  const void* gradient;     // [samples, max_length]; where the span begins; null: none
+  int32_t stride;           // values from one sample to the next
+  int32_t position_stride;  // and from one position to the next
+  ElementType type;
+  int32_t unused;  // 0: lists are compared byte by byte
+};
+
+// Rows with more ids than this are summed in pieces.
+inline constexpr int64_t kIdsOfPiece = 256;
+
+// The memory for the sums of pieces, whatever rows the ids belong to: this many rows of sums with
+// PieceColumns(columns) values, and as many numbers of rows.
+constexpr int64_t PieceRows(int64_t num_ids) {
+  return num_ids > kIdsOfPiece ? 2 * (num_ids / kIdsOfPiece) + 2 : 0;
+}
+constexpr int64_t PieceColumns(int64_t cols) { return (cols + 3) / 4 * 4; }
+
 struct ScatterArgs {
   const uint32_t* starts;  // [num_rows + 1], never decreasing
   const uint32_t* ids;     // row r has ids [starts[r], starts[r + 1]) of this list, added in order
-  const IdPlace* places;   // of LocateIds
-  const ScatterFeature* features;
-  const ScatterSegment* segments;
-  bool aligned;  // every column, width and stride is a multiple of 4, every address one of 4 values
+  const IdPlace* places;   // of LocateIds; null: each feature has one id a sample, of weight 1
+  uint32_t samples;
+  uint32_t num_ids;
+  const ScatterGroup* groups;    // [num_groups]
+  const ScatterSource* sources;  // [features, num_spans]
+  int32_t num_groups;
+  int32_t num_spans;
+  ElementType type;      // of all sources; not read if `mixed`
+  bool mixed;            // sources have several types
+  float* pieces;         // [PieceRows(num_ids), PieceColumns(columns)]
+  uint32_t* large_rows;  // [PieceRows(num_ids)]
 };
 
-// gradients[r, c] = the sum of coefficient * gradient, in f32, over the ids of row r and over those
-// segments of their features that contain column c; 0 in columns and rows that no segment reads.
-// One thread sums each group of columns of a row, so a row with very many ids takes long.
+// gradients[r, c] = the sum of coefficient * gradient, in f32, over the ids of row r whose feature
+// has a gradient for column c; 0 in columns and rows that none has.
+//
+// Order: up to 256 ids are summed in the order of the list. More ids are summed in pieces of 256,
+// then the sums of pieces in pieces of 256 sums, and so on. The order depends only on the number of
+// the row's ids. Gradients may begin at any value. Beside them, the kernel also reads up to 7
+// values before and after, within the matrix and the 16 bytes in which it begins, and drops them.
 void ScatterRows(DeviceStream* stream, const ScatterArgs& args, Matrix<float> gradients);
 
 }  // namespace satrap

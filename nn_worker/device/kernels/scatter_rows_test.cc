@@ -1,7 +1,8 @@
 #include "nn_worker/device/kernels/scatter_rows.h"
 
+#include <algorithm>
 #include <cmath>
-#include <limits>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -92,11 +93,62 @@ std::vector<double> Expected(const std::vector<Feature>& features) {
   return sums;
 }
 
+// The groups and sources of segments that split the columns at `bounds`.
+struct Spans {
+  std::vector<ScatterGroup> groups;
+  std::vector<ScatterSource> sources;  // of each feature
+
+  explicit Spans(const std::vector<int32_t>& bounds) : bounds_(bounds) {
+    for (int32_t span = 0; span < count(); ++span) {
+      for (int32_t c = bounds[span]; c < bounds[span + 1]; c += 4) {
+        groups.push_back({c, std::min(4, bounds[span + 1] - c), span, c - bounds[span]});
+      }
+    }
+  }
+  int32_t count() const { return static_cast<int32_t>(bounds_.size()) - 1; }
+  void AddFeature() { sources.resize(sources.size() + count()); }
+  // Of the last feature.
+  void AddSegment(const Segment& segment, ScatterSource source) {
+    for (int32_t span = 0; span < count(); ++span) {
+      if (bounds_[span] != segment.column) continue;
+      source.position_stride = segment.width;
+      sources[sources.size() - count() + span] = source;
+    }
+  }
+
+ private:
+  const std::vector<int32_t> bounds_;
+};
+
+// Puts the lists on the device. `of_row` has the numbers of each row's ids.
+ScatterArgs ArgsOf(TestDevice* device, const std::vector<std::vector<uint32_t>>& of_row,
+                   const Spans& spans, uint32_t samples) {
+  std::vector<uint32_t> starts = {0}, ids;
+  for (const auto& row : of_row) {
+    ids.insert(ids.end(), row.begin(), row.end());
+    starts.push_back(static_cast<uint32_t>(ids.size()));
+  }
+  ScatterArgs args = {};
+  args.starts = device->Put(starts);
+  args.ids = device->Put(ids);
+  args.samples = samples;
+  args.num_ids = static_cast<uint32_t>(ids.size());
+  args.groups = device->Put(spans.groups);
+  args.sources = device->Put(spans.sources);
+  args.num_groups = static_cast<int32_t>(spans.groups.size());
+  args.num_spans = spans.count();
+  const int64_t cols = spans.groups.back().column + spans.groups.back().count;
+  args.pieces = device->Room<float>(PieceRows(args.num_ids) * PieceColumns(cols));
+  args.large_rows = device->Room<uint32_t>(PieceRows(args.num_ids));
+  return args;
+}
+
 // Runs ScatterRows with gaps between the rows of all matrices. Returns the gradients of all rows.
+// With `mixed`, every second segment is F32.
 template <typename In>
-std::vector<float> Scatter(TestDevice* device, const std::vector<Feature>& features, bool aligned) {
+std::vector<float> Scatter(TestDevice* device, const std::vector<Feature>& features, Spans spans,
+                           int64_t gap = kGap, bool mixed = false) {
   std::vector<ScatterFeature> list;
-  std::vector<ScatterSegment> segments;
   std::vector<std::vector<uint32_t>> of_row(kRows);
   uint32_t number = 0;
   for (const Feature& feature : features) {
@@ -106,31 +158,30 @@ std::vector<float> Scatter(TestDevice* device, const std::vector<Feature>& featu
     entry.offsets = device->Put(feature.offsets);
     entry.weights = feature.weighted ? device->Put(feature.weights) : nullptr;
     entry.first_id = number;
-    entry.first_segment = static_cast<int32_t>(segments.size());
+    spans.AddFeature();
     for (size_t i = 0; i < feature.segments.size(); ++i) {
-      const int64_t cols = feature.positions() * feature.segments[i].width, stride = cols + kGap;
-      std::vector<In> spread(kSamples * stride, FromFloat<In>(NAN));
-      for (int64_t k = 0; k < kSamples * cols; ++k) {
-        spread[k / cols * stride + k % cols] = FromFloat<In>(feature.gradients[i][k]);
-      }
-      segments.push_back({feature.segments[i].column, feature.segments[i].width,
-                          device->Put(spread), stride, ElementTypeOf<In>(), 0});
+      const int64_t cols = feature.positions() * feature.segments[i].width, stride = cols + gap;
+      const auto source = [&](auto zero) {
+        using T = decltype(zero);
+        std::vector<T> spread(kSamples * stride, FromFloat<T>(NAN));
+        for (int64_t k = 0; k < kSamples * cols; ++k) {
+          spread[k / cols * stride + k % cols] = FromFloat<T>(feature.gradients[i][k]);
+        }
+        return ScatterSource{device->Put(spread), static_cast<int32_t>(stride), 0,
+                             ElementTypeOf<T>(), 0};
+      };
+      spans.AddSegment(feature.segments[i], mixed && i % 2 == 0 ? source(0.0f) : source(In{}));
     }
-    entry.end_segment = static_cast<int32_t>(segments.size());
     list.push_back(entry);
     for (const uint32_t row : feature.ids) of_row[row].push_back(number++);
   }
-  std::vector<uint32_t> starts = {0}, ids;
-  for (const auto& row : of_row) {
-    ids.insert(ids.end(), row.begin(), row.end());
-    starts.push_back(static_cast<uint32_t>(ids.size()));
-  }
+  ScatterArgs args = ArgsOf(device, of_row, spans, kSamples);
+  args.type = ElementTypeOf<In>();
+  args.mixed = mixed;
   IdPlace* const places = device->Room<IdPlace>(number);
-  const ScatterFeature* const of_device = device->Put(list);
-  LocateIds(device->stream(), of_device, static_cast<int>(list.size()), kSamples, places);
-  const ScatterArgs args = {device->Put(starts), device->Put(ids),      places,
-                            of_device,           device->Put(segments), aligned};
-  const int64_t stride = kRowValues + kGap;
+  LocateIds(device->stream(), device->Put(list), static_cast<int>(list.size()), kSamples, places);
+  args.places = places;
+  const int64_t stride = kRowValues + gap;
   float* const out = device->Room<float>(kRows * stride);
   ScatterRows(device->stream(), args, Matrix<float>{out, kRows, kRowValues, stride});
   std::vector<float> values;
@@ -154,46 +205,127 @@ void ExpectSums(const std::vector<Feature>& features, const std::vector<float>& 
 // The segments leave out columns 16 to 19 of the aligned tables, and columns 1 and 19 of the
 // others.
 const std::vector<Segment> kAligned = {{0, 4}, {4, 12}}, kRagged = {{0, 1}, {2, 17}};
+const std::vector<int32_t> kAlignedBounds = {0, 4, 16, 20}, kRaggedBounds = {0, 1, 2, 19, 20};
 
 TEST_P(KernelTest, GradientsAreSummedByRow) {
   for (const bool aligned : {false, true}) {
     const std::vector<Feature> features = Features(aligned ? kAligned : kRagged);
-    ExpectSums(features, Scatter<float>(&device_, features, aligned), 1e-4);
-    ExpectSums(features, Scatter<Half>(&device_, features, aligned), 0.1);
-    ExpectSums(features, Scatter<Bf16>(&device_, features, aligned), 1);
+    const Spans spans(aligned ? kAlignedBounds : kRaggedBounds);
+    ExpectSums(features, Scatter<float>(&device_, features, spans), 1e-4);
+    ExpectSums(features, Scatter<Half>(&device_, features, spans), 0.1);
+    ExpectSums(features, Scatter<Bf16>(&device_, features, spans), 1);
+    ExpectSums(features, Scatter<Bf16>(&device_, features, spans, kGap, /*mixed=*/true), 1);
   }
 }
 
 TEST_P(KernelTest, RowSumsHaveTheSameBitsInEveryOrderAndWithOrWithoutWideAccesses) {
   const std::vector<Feature> features = Features(kAligned);
   TestDevice forward;
-  const auto expected = Scatter<float>(&forward, features, true);
-  EXPECT_EQ(Scatter<float>(&device_, features, true), expected);
-  EXPECT_EQ(Scatter<float>(&device_, features, false), expected);
+  const auto expected = Scatter<float>(&forward, features, Spans(kAlignedBounds));
+  EXPECT_EQ(Scatter<float>(&device_, features, Spans(kAlignedBounds)), expected);
+  EXPECT_EQ(Scatter<float>(&device_, features, Spans(kAlignedBounds), kGap + 1), expected);
+}
+
+// Sums as scatter_rows.h says: pieces of 256, then pieces of 256 sums, and so on.
+float SumInPieces(std::vector<float> values) {
+  while (values.size() > 256) {
+    std::vector<float> sums;
+    for (size_t i = 0; i < values.size(); ++i) {
+      if (i % 256 == 0) sums.push_back(0);
+      sums.back() += values[i];
+    }
+    values = std::move(sums);
+  }
+  float sum = 0;
+  for (const float value : values) sum += value;
+  return sum;
+}
+
+// Every feature has one id in each sample. Rows get as many ids as `counts` says, each taken in
+// turn from all of them, and a last row gets those that are left. The columns are one segment of
+// `width`, and one of a single value.
+template <typename In>
+void ExpectSumsOfCounts(TestDevice* device, std::vector<uint32_t> counts, int32_t width) {
+  constexpr uint32_t kFields = 3;
+  uint32_t num_ids = 0;
+  for (const uint32_t count : counts) num_ids += count;
+  counts.push_back((kFields - num_ids % kFields) % kFields);
+  num_ids += counts.back();
+  const uint32_t samples = num_ids / kFields;
+  // The ids of the rows follow each other in steps of a prime number.
+  std::vector<std::vector<uint32_t>> of_row(counts.size());
+  uint64_t next = 0;
+  for (size_t r = 0; r < counts.size(); ++r) {
+    for (uint32_t i = 0; i < counts[r]; ++i) {
+      of_row[r].push_back(static_cast<uint32_t>(next % num_ids));
+      next += 2654435761;
+    }
+    std::sort(of_row[r].begin(), of_row[r].end());
+  }
+  Spans spans({0, width, width + 1});
+  std::vector<std::vector<In>> gradients;  // of each feature: its values, and those of the column
+  for (uint32_t f = 0; f < kFields; ++f) {
+    spans.AddFeature();
+    for (const int32_t cols : {width, 1}) {
+      std::vector<In>& values = gradients.emplace_back();
+      for (const float value : RandomValues(static_cast<int64_t>(samples) * cols, f * 2 + cols)) {
+        values.push_back(FromFloat<In>(value));
+      }
+      spans.AddSegment({cols == 1 && gradients.size() % 2 == 0 ? width : 0, cols},
+                       {device->Put(values), cols, 0, ElementTypeOf<In>(), 0});
+    }
+  }
+  ScatterArgs args = ArgsOf(device, of_row, spans, samples);
+  args.type = ElementTypeOf<In>();
+  const auto rows = static_cast<int64_t>(counts.size());
+  float* const out = device->Room<float>(rows * (width + 1));
+  ScatterRows(device->stream(), args, MatrixOf(out, rows, width + 1));
+  const auto got = device->Get(out, rows * (width + 1));
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int32_t c = 0; c <= width; ++c) {
+      std::vector<float> terms;
+      for (const uint32_t id : of_row[r]) {
+        const uint32_t f = id / samples, s = id % samples;
+        terms.push_back(
+            ToFloat(c < width ? gradients[2 * f][s * width + c] : gradients[2 * f + 1][s]));
+      }
+      ASSERT_EQ(got[r * (width + 1) + c], SumInPieces(terms)) << r << " " << c << " of " << width;
+    }
+  }
+}
+
+TEST_P(KernelTest, OneIdOfEachFeatureNeedsNoPlaces) {
+  for (const int32_t width : {1, 4, 10, 16, 17, 64, 128, 1100}) {
+    const std::vector<uint32_t> counts = {1, 0, 5, 2, 4, 0, 0, 17, 1};
+    ExpectSumsOfCounts<float>(&device_, counts, width);
+    ExpectSumsOfCounts<Half>(&device_, counts, width);
+    ExpectSumsOfCounts<Bf16>(&device_, counts, width);
+  }
+}
+
+TEST_P(KernelTest, ARowWithManyIdsIsSummedInPieces) {
+  ExpectSumsOfCounts<float>(&device_, {256, 257, 0, 1, 511, 512, 513, 2, 255, 1100, 256}, 16);
+  ExpectSumsOfCounts<Bf16>(&device_, {0, 257, 257, 257, 600, 256, 3}, 10);
+  ExpectSumsOfCounts<Half>(&device_, {258}, 4);
+  ExpectSumsOfCounts<float>(&device_, {255}, 4);
+  // So many that the sums of pieces are summed in pieces, too.
+  ExpectSumsOfCounts<float>(&device_, {700, 256 * 256 + 1, 300, 1, 256 * 256, 256 * 515, 0}, 1);
 }
 
 // There are more rows than the largest grid handles at once, with one id each.
 TEST_P(KernelTest, ManyRowsAreAllWritten) {
-  constexpr int64_t kMany = 4096 * 32 + 1000;
-  std::vector<uint32_t> starts, ids;
-  for (uint32_t i = 0; i < kMany; ++i) {
-    starts.push_back(i);
-    ids.push_back(i);
-  }
-  starts.push_back(kMany);
-  ScatterFeature feature = {};
-  feature.end_segment = 1;
-  const auto gradient = RandomValues(kMany, 3);
-  const ScatterFeature* const features = device_.Put(std::vector<ScatterFeature>{feature});
-  IdPlace* const places = device_.Room<IdPlace>(kMany);
-  LocateIds(device_.stream(), features, 1, kMany, places);
-  const auto* const segments = device_.Put(
-      std::vector<ScatterSegment>{{0, 1, device_.Put(gradient), 1, ElementType::kF32, 0}});
-  float* const out = device_.Room<float>(kMany);
-  ScatterRows(device_.stream(),
-              ScatterArgs{device_.Put(starts), device_.Put(ids), places, features, segments, false},
-              MatrixOf(out, kMany, 1));
-  EXPECT_EQ(device_.Get(out, kMany), gradient);
+  constexpr uint32_t kMany = 4096 * 256 / 8;
+  constexpr int32_t kWidth = 32;
+  std::vector<std::vector<uint32_t>> of_row;
+  for (uint32_t i = 0; i < kMany + 100; ++i) of_row.push_back({i});
+  Spans spans({0, kWidth});
+  spans.AddFeature();
+  const auto gradient = RandomValues((kMany + 100) * kWidth, 3);
+  spans.AddSegment({0, kWidth}, {device_.Put(gradient), kWidth, 0, ElementType::kF32, 0});
+  float* const out = device_.Room<float>((kMany + 100) * kWidth);
+  ScatterRows(device_.stream(), ArgsOf(&device_, of_row, spans, kMany + 100),
+              MatrixOf(out, kMany + 100, kWidth));
+  EXPECT_EQ(device_.Get(out, (kMany + 100) * kWidth), gradient);
 }
 
 }  // namespace
