@@ -144,6 +144,14 @@ train_job() {
     --set 'tables[name=features].segments[name=embedding].dim=10'
 }
 
+# The program prints a source, which thus has a file without the times.
+time_algorithms() {
+  rm -f "$folder/algorithms.txt"
+  part algorithms 60 bash -c \
+    './satrap exec nn_worker/backend/benchmark/algorithm_table_cuda --seconds=30 2>>"$0"' \
+    "$folder/algorithm_times.txt"
+}
+
 # Without graphs, so that each operation is seen by itself. The benchmark's own times have the gaps
 # between operations in them. ncu's are those of the kernels alone, but not every machine permits them.
 profile_steps() {
@@ -292,7 +300,7 @@ for name in "${all_parts[@]}"; do
     steps) measure_steps BF16 2 131072 ;;
     kernels) part kernels 90 ./satrap exec nn_worker/backend/benchmark/kernel_benchmark_cuda ;;
     job) train_job bf16 ;;
-    algorithms) part algorithms 40 ./satrap exec nn_worker/backend/benchmark/algorithm_table ;;
+    algorithms) time_algorithms ;;
     profile) profile_steps ;;
     sanitize) sanitize ;;
     rest) measure_rest ;;

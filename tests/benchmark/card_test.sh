@@ -36,7 +36,7 @@ rate=50000000
 : >"$seen"
 figures="\"samples_per_second\": $rate" ./line "$@"
 EOS
-fake nn_worker/backend/benchmark/algorithm_table <<<'echo "algorithm 7"'
+fake nn_worker/backend/benchmark/algorithm_table_cuda <<<'echo "algorithm 7"; echo "7 us" >&2'
 fake nn_worker/backend/benchmark/kernel_benchmark_cuda <<'EOS'
 [[ " $* " != *" --small "* ]] || exit 0
 kernel() {
@@ -113,7 +113,8 @@ in_order good 'cublaslt_plan_test +passed' 'step_deepfm_131072_BF16 +passed' \
 says good 'racecheck +passed'
 grep -q 'runs: .*bench deepfm .*--precision=bf16 .*nn_worker.device=CUDA' \
   "$TEST_TMPDIR/good/job_bf16.txt" || fail "the job was not run"
-grep -q 'algorithm 7' "$TEST_TMPDIR/good/algorithms.txt" || fail "the algorithms have no file"
+[[ "$(<"$TEST_TMPDIR/good/algorithms.txt")" == "algorithm 7" &&
+  "$(<"$TEST_TMPDIR/good/algorithm_times.txt")" == "7 us" ]] || fail "the algorithms have no files"
 # What PyTorch compiles before it is measured: every configuration once.
 compiled="$TEST_TMPDIR/count.good.compiled"
 [[ "$(sort -u "$compiled" | wc -l)" -eq 18 ]] || fail "compiles $(sort "$compiled")"
