@@ -129,7 +129,7 @@ class PaddedNetwork {
       Count(ViewOf(array, values_.averages->averages()), &padding);
     }
     for (const Tensor& copy : values_.copies) Count(copy, &padding);
-    // Their views have the padding that no cut holds.
+    // Adagrad's sums begin at a constant, in their padding, too.
     std::vector<KeptArray> states;
     training_->AppendState(&states);
     for (const KeptArray& state : states) {
