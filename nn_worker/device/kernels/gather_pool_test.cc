@@ -197,22 +197,28 @@ TEST_P(KernelTest, ADivisorOfZeroGivesZerosEvenIfTheSumIsNotFinite) {
   EXPECT_EQ(device_.Get(out, 2), (std::vector<float>{0, 0}));
 }
 
-// There are more samples than the largest grid handles at once; each sample has its own row.
+// So many features leave each few blocks, which handle more samples than they have threads. Each
+// sample has its own row.
 TEST_P(KernelTest, ManySamplesTakeOneRowEach) {
-  constexpr int64_t kMany = 8192 * 4 * 4 + 1000;
-  const auto rows = RandomValues(kMany * 129, 5);
+  constexpr int64_t kFeatures = 2048, kMany = 2100;
+  const auto rows = RandomValues(kMany * 3, 5);
   GatherFeature feature = {};
   feature.table = device_.Put(rows);
-  feature.table_stride = 129;
+  feature.table_stride = 3;
   feature.table_rows = kMany;
   feature.scale = 1;
   feature.max_length = 1;
-  float* const out = device_.Room<float>(kMany);
+  float* const out = device_.Room<float>(kFeatures * kMany);
   Lists lists;
-  lists.Add(feature, {{128, 1, out, 1, ElementType::kF32, 0}});
+  for (int64_t f = 0; f < kFeatures; ++f) {
+    lists.Add(feature,
+              {{static_cast<int32_t>(f % 3), 1, out + f * kMany, 1, ElementType::kF32, 0}});
+  }
   lists.Run(&device_, kMany);
-  const auto got = device_.Get(out, kMany);
-  for (int64_t i = 0; i < kMany; ++i) ASSERT_EQ(got[i], rows[i * 129 + 128]) << i;
+  const auto got = device_.Get(out, kFeatures * kMany);
+  for (int64_t i = 0; i < kFeatures * kMany; ++i) {
+    ASSERT_EQ(got[i], rows[i % kMany * 3 + i / kMany % 3]) << i;
+  }
 }
 
 // A table as it may arrive: without gaps, at an address that is a multiple of no more than a value,
