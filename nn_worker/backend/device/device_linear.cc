@@ -130,8 +130,8 @@ void DeviceLinear::Linear(const Tensor& x, const Tensor& w, const Tensor& bias,
     return OneOutputForward(transfers_.stream(), ConstValuesOf(x), ConstValuesOf(w), BiasOf(bias),
                             activation, ValuesOf(y));
   }
-  products_->Linear(transfers_.stream(), ConstValuesOf(x), ConstValuesOf(w),
-                    BiasOf(bias), activation, ValuesOf(y));
+  products_->Linear(transfers_.stream(), ConstValuesOf(x), ConstValuesOf(w), BiasOf(bias),
+                    activation, ValuesOf(y));
 }
 
 void DeviceLinear::LinearGrad(const LinearGradArgs& args) {
@@ -241,8 +241,8 @@ absl::Status DeviceLinear::ReserveScratch(const PlannedLinear& layer) {
   const bool trains = !args.dy.empty();
   int64_t floats = Is16Bit(args.y) ? n * out : 0;
   if (trains) {
-    floats = std::max({floats, ColumnSumPartials(n, out),
-                       out == 1 ? OneOutputPartials(n, args.x.cols) : 0});
+    floats = std::max(
+        {floats, ColumnSumPartials(n, out), out == 1 ? OneOutputPartials(n, args.x.cols) : 0});
   }
   return transfers_.ReserveScratch(
       std::max(floats * static_cast<int64_t>(sizeof(float)),
