@@ -183,8 +183,8 @@ class OneAlgorithm {
                                                  : absl::InternalError(text);
   }
 
-  // The status for the library's answer to a request that it may refuse. With an epilogue, "invalid
-  // value" counts as a refusal: the library may return it for types that the epilogue does not take.
+  // The status for the library's answer to a request that it may refuse. With an epilogue,
+  // "invalid value" is a refusal: the library may return it for types that the epilogue lacks.
   absl::Status Answer(cublasStatus_t status, const char* what) const {
     return AsStatus(
         status == CUBLAS_STATUS_INVALID_VALUE && spec_.epilogue != ProductEpilogue::kNone
@@ -300,7 +300,7 @@ absl::Status OneAlgorithm::ChooseAlgorithm(int alternative) {
   for (const cublasLtMatmulAlgo_t& algorithm : offered) {
     configs.push_back(ConfigOf(lt_, algorithm));
   }
-  // If none of these supports a small product, one that is offered for the smallest may support all.
+  // If none supports a small product, one that is offered for the smallest may support all.
   if (status.ok()) AskFor(batches.back(), preference, &offered).IgnoreError();
   lt_.DestroyPreference(preference);
   RETURN_IF_ERROR(status);
