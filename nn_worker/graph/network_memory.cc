@@ -31,9 +31,9 @@ int64_t PaddedColumns(const Graph& graph, int tensor, const Backend& backend) {
 absl::StatusOr<Tensor> AllocateTensorOf(const Graph& graph, int tensor, int64_t max_samples,
                                         Backend* backend) {
   const GraphTensor& of = graph.tensors[tensor];
-  ASSIGN_OR_RETURN(const Tensor block,
-                   AllocateBlock(of.dtype, max_samples, PaddedColumns(graph, tensor, *backend),
-                                 backend));
+  ASSIGN_OR_RETURN(
+      const Tensor block,
+      AllocateBlock(of.dtype, max_samples, PaddedColumns(graph, tensor, *backend), backend));
   return block.Padded(max_samples, ShapeSize(of.shape));
 }
 

@@ -12,10 +12,10 @@
 // their copies. A value within a concatenation has none, because its neighbour follows, and nor has
 // the gradient of a graph input, because it is scanned together with others.
 //
-// Padding begins as 0 and stays 0 in values and parameters, because only products write there, and
-// they multiply padding by padding. In gradients it becomes NaN if a gradient or value beside it is
-// infinite or NaN; then the same row or column of a gradient of parameters, without the padding, is
-// not finite either, so the step does not apply. Whoever assigns the gradient next writes zeros.
+// Padding begins as 0 and stays 0 in parameters and their copies. That of values and gradients, to
+// which only products write, becomes NaN where a value or gradient beside it is infinite or NaN.
+// Then the gradient of some parameter, without its padding, is not finite either, so the step does
+// not apply. The next product that assigns the values or gradients writes zeros.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_
 #define SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_
@@ -61,7 +61,7 @@ struct FlatLayout {
 FlatLayout LayoutParameters(const Graph& graph, const Backend* backend);
 FlatLayout LayoutStates(const Graph& graph);
 
-// A view of `array`, (rows, cols) with its padding, within its flat buffer, which itself is one row.
+// A view of `array`, (rows, cols) with its padding, within its flat buffer, which is one row.
 Tensor ViewOf(const FlatArray& array, const Tensor& buffer);
 
 // Returns a tensor for each array of `layout`. If the array is a factor of products, or a bias that

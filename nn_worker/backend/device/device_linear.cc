@@ -70,8 +70,8 @@ absl::optional<ProductSpec> SpecOf(const Tensor& a, const Tensor& b, const Tenso
   return spec;
 }
 
-// The columns of a forward product, and of a weight gradient. Padding that some tensor lacks is
-// left out.
+// The columns of a forward product, and those of a weight gradient, with the padding that all of
+// their tensors have.
 int64_t ForwardCols(const LinearSpec& spec) {
   const int64_t cols = std::min(spec.args.w.padded_cols(), spec.args.y.padded_cols());
   return spec.bias.empty() ? cols : std::min(cols, spec.bias.padded_cols());
