@@ -1,5 +1,5 @@
-// Matrix products by the kernel of kernels/matrix_product.h, on any device. Plan() always returns
-// null.
+// Matrix products by the kernel of kernels/matrix_product.h, and by those of kernels/one_output.h
+// for layers of one output, on any device. Plan() always returns null.
 
 #ifndef SATRAP_NN_WORKER_PRODUCTS_KERNEL_PRODUCTS_H_
 #define SATRAP_NN_WORKER_PRODUCTS_KERNEL_PRODUCTS_H_

@@ -126,7 +126,8 @@ class Runner {
     return absl::OkStatus();
   }
 
-  // Measures the product ceiling, and then the products of the layers on their own.
+  // Measures the product ceiling, and then the products of the layers on their own, and kernels of
+  // their backward pass.
   absl::Status MeasureProducts(NnWorkerConfig::Precision precision) {
     ASSIGN_OR_RETURN(const auto products, NewProducts(precision));
     ASSIGN_OR_RETURN(const BenchmarkRow ceiling, products->Square(scale_.square));
@@ -139,6 +140,17 @@ class Runner {
         row.ceiling = product_rate_;
         Give(row);
       }
+    }
+    if (precision == NnWorkerConfig::TF32) return absl::OkStatus();  // they are no products
+    if (IsWanted("ReluAndBiasGradient", "n x 400")) {
+      ASSIGN_OR_RETURN(BenchmarkRow row, products->ReluAndBiasGradient(scale_.batch, 400));
+      row.ceiling = copy_rate_;
+      Give(row);
+    }
+    if (IsWanted("OneOutputGradients", "400 x 1")) {
+      ASSIGN_OR_RETURN(BenchmarkRow row, products->OneOutputGradients(scale_.batch, 400));
+      row.ceiling = copy_rate_;
+      Give(row);
     }
     return absl::OkStatus();
   }

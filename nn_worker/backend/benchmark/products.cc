@@ -9,8 +9,11 @@
 #include "common/numeric/random.h"
 #include "nn_worker/backend/tensor.h"
 #include "nn_worker/device/kernels/add_pieces.h"
+#include "nn_worker/device/kernels/column_sum.h"
 #include "nn_worker/device/kernels/matrix_product.h"
+#include "nn_worker/device/kernels/one_output.h"
 #include "nn_worker/device/kernels/values.h"
+#include "nn_worker/operation/operation_kinds.h"
 
 namespace satrap {
 namespace {
@@ -184,8 +187,8 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::Square(int64_t size) {
   return row;
 }
 
-absl::StatusOr<BenchmarkRow> ProductBenchmark::OfLayer(LinearProduct product, int64_t samples,
-                                                       int64_t in, int64_t out) {
+absl::StatusOr<ProductBenchmark::Factors> ProductBenchmark::NewFactors(int64_t samples, int64_t in,
+                                                                       int64_t out) {
   Factors factors;
   factors.samples = samples;
   factors.in = in;
@@ -202,6 +205,12 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::OfLayer(LinearProduct product, in
   ASSIGN_OR_RETURN(factors.z, AllocateRandom(samples * factors.z_stride * value_bytes, f32));
   ASSIGN_OR_RETURN(factors.w, AllocateRandom(in * factors.w_stride * value_bytes, f32));
   ASSIGN_OR_RETURN(factors.dw, AllocateRandom(in * out * DTypeBytes(DType::kF32), /*f32=*/true));
+  return factors;
+}
+
+absl::StatusOr<BenchmarkRow> ProductBenchmark::OfLayer(LinearProduct product, int64_t samples,
+                                                       int64_t in, int64_t out) {
+  ASSIGN_OR_RETURN(Factors factors, NewFactors(samples, in, out));
   if (product == LinearProduct::kWeightGradient) {
     factors.piece = samples;
     const ProductSpec spec = factors.Spec(product, PrecisionOf(precision_));
@@ -212,6 +221,59 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::OfLayer(LinearProduct product, in
                          1, Products::WeightGradientWorkspace(samples, in, out, factors.piece))));
   }
   return Run(product, &factors);
+}
+
+absl::StatusOr<BenchmarkRow> ProductBenchmark::ReluAndBiasGradient(int64_t samples, int64_t cols) {
+  // Both matrices have the shape of the layer's outputs.
+  ASSIGN_OR_RETURN(const Factors factors, NewFactors(samples, cols, cols));
+  const auto floats = static_cast<int64_t>(sizeof(float));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> partials,
+                   on_.device->Allocate(ColumnSumPartials(samples, cols) * floats));
+  BenchmarkRow row;
+  row.operation = "ReluAndBiasGradient";
+  row.what = absl::StrCat("n x ", cols, ", in place");
+  row.precision = NnWorkerConfig::Precision_Name(precision_);
+  row.bytes = 3 * samples * cols * DTypeBytes(factors.dtype) + cols * floats;
+  ASSIGN_OR_RETURN(row.timing, Time([&] {
+                     ActivateGradColumnSum(stream_.get(), Activation::kRelu, factors.Z(),
+                                           factors.X(), factors.X(),
+                                           static_cast<float*>(partials->data()),
+                                           static_cast<float*>(factors.dw->data()));
+                   }));
+  return row;
+}
+
+absl::StatusOr<BenchmarkRow> ProductBenchmark::OneOutputGradients(int64_t samples, int64_t in) {
+  ASSIGN_OR_RETURN(const Factors below, NewFactors(samples, in, in));
+  ASSIGN_OR_RETURN(const Factors factors, NewFactors(samples, in, 1));
+  const auto floats = static_cast<int64_t>(sizeof(float));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> partials,
+                   on_.device->Allocate(OneOutputPartials(samples, in) * floats));
+  // The gradient of a logit is F32 in every precision.
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> dz,
+                   AllocateRandom(samples * PaddedStride(DType::kF32, 1) * floats, /*f32=*/true));
+  ASSIGN_OR_RETURN(const std::unique_ptr<Memory> sums, on_.device->Allocate((in + 1) * floats));
+  OneOutputGradient gradient;
+  gradient.x = factors.X();
+  gradient.w = factors.W();
+  gradient.dz = {dz->data(), samples, 1, PaddedStride(DType::kF32, 1), ElementType::kF32};
+  gradient.dx = below.X();
+  gradient.relu_of_x = true;
+  gradient.dw = factors.Dw();
+  gradient.db = static_cast<float*>(sums->data());
+  gradient.input_bias_gradient = gradient.db + 1;
+  BenchmarkRow row;
+  row.operation = "OneOutputGradients";
+  row.what = absl::StrCat(in, " x 1, ReLU and bias of the layer below");
+  row.precision = NnWorkerConfig::Precision_Name(precision_);
+  const int64_t value_bytes = DTypeBytes(factors.dtype);
+  row.bytes =
+      2 * samples * in * value_bytes + samples * floats + in * value_bytes + (2 * in + 1) * floats;
+  ASSIGN_OR_RETURN(row.timing, Time([&] {
+                     OneOutputBackward(stream_.get(), gradient,
+                                       static_cast<float*>(partials->data()));
+                   }));
+  return row;
 }
 
 absl::StatusOr<BenchmarkRow> ProductBenchmark::Run(LinearProduct product, Factors* factors) {

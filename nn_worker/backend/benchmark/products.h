@@ -1,5 +1,6 @@
 // Measures, on a device without a Backend, the ceilings by which kernel_benchmark judges kernels,
-// and the three products of linear layers by themselves.
+// the three products of linear layers by themselves, and kernels that only a layer's backward pass
+// launches.
 //
 //   copy ceiling      a copy of device memory to device memory; each byte counts twice, when it is
 //                     read and when it is written
@@ -43,6 +44,12 @@ class ProductBenchmark {
   // One of the products of a layer with weights (in, out), for `samples` samples.
   absl::StatusOr<BenchmarkRow> OfLayer(LinearProduct product, int64_t samples, int64_t in,
                                        int64_t out);
+  // The gradient of a ReLU, in place, and the gradient of the layer's bias, for outputs (samples,
+  // cols). Reads y and dy, writes dy and the sums.
+  absl::StatusOr<BenchmarkRow> ReluAndBiasGradient(int64_t samples, int64_t cols);
+  // The backward pass of a layer (in, 1), with the gradients of the ReLU and of the bias of the
+  // layer below. Reads x, w and dz, writes dx and the gradients of the parameters.
+  absl::StatusOr<BenchmarkRow> OneOutputGradients(int64_t samples, int64_t in);
 
  private:
   struct Factors;
@@ -51,6 +58,8 @@ class ProductBenchmark {
                    const TimingOptions& timing)
       : precision_(precision), timing_(timing), on_(std::move(device)) {}
   absl::StatusOr<BenchmarkRow> Run(LinearProduct product, Factors* factors);
+  // Tensors with random values, as those of a layer in the benchmark's precision.
+  absl::StatusOr<Factors> NewFactors(int64_t samples, int64_t in, int64_t out);
   absl::StatusOr<std::unique_ptr<Memory>> AllocateRandom(int64_t bytes, bool f32);
   absl::StatusOr<Timing> Time(absl::FunctionRef<void()> enqueue);
   absl::Status Await();

@@ -126,10 +126,6 @@ void CheckShapes(const LinearGradArgs& args) {
 void DeviceLinear::Linear(const Tensor& x, const Tensor& w, const Tensor& bias,
                           Activation activation, const Tensor& y) {
   CHECK(x.rows == y.rows && x.cols == w.rows && w.cols == y.cols);
-  if (w.cols == 1) {
-    return OneOutputForward(transfers_.stream(), ConstValuesOf(x), ConstValuesOf(w), BiasOf(bias),
-                            activation, ValuesOf(y));
-  }
   products_->Linear(transfers_.stream(), ConstValuesOf(x), ConstValuesOf(w), BiasOf(bias),
                     activation, ValuesOf(y));
 }

@@ -2,13 +2,14 @@
 
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/activation_function.h"
+#include "nn_worker/device/kernels/column_access.h"
 #include "nn_worker/device/kernels/column_tiles.h"
 
 namespace satrap {
 namespace {
 
-constexpr int kAddCols = 8;     // 32 bytes of sums
-constexpr int kAddAtOnce = 8;   // pieces that a thread loads before it adds the first
+constexpr int kAddCols = 8;    // 32 bytes of sums
+constexpr int kAddAtOnce = 8;  // pieces that a thread loads before it adds the first
 
 struct ColumnSumArgs {
   ConstValues y, dy;
@@ -124,21 +125,22 @@ SATRAP_KERNEL void AddPartialsKernel(const float* partials, int64_t parts, int64
                                      SumTargets targets) {
   SHARED_ARRAY(float, shared, [kPartialLanes][kAddCols]);
   const int tx = static_cast<int>(ThreadIndex().x), ty = static_cast<int>(ThreadIndex().y);
+  const int lanes = static_cast<int>(BlockSize().y);  // a power of 2
   const int64_t c = static_cast<int64_t>(BlockIndex().x) * kAddCols + tx;
   float* const target = TargetOf(targets, c);
   const int64_t end = target == nullptr ? 0 : parts;
   float sum = 0;
-  for (int64_t first = ty; first < end; first += kAddAtOnce * kPartialLanes) {
+  for (int64_t first = ty; first < end; first += kAddAtOnce * lanes) {
     float values[kAddAtOnce];
     for (int k = 0; k < kAddAtOnce; ++k) {
-      const int64_t part = first + k * kPartialLanes;
+      const int64_t part = first + k * lanes;
       values[k] = part < end ? partials[part * stride + c] : 0;
     }
     for (int k = 0; k < kAddAtOnce; ++k) sum += values[k];
   }
   shared[ty][tx] = sum;
   SyncThreads();
-  for (int height = kPartialLanes / 2; height > 0; height /= 2) {
+  for (int height = lanes / 2; height > 0; height /= 2) {
     if (ty < height) shared[ty][tx] += shared[ty + height][tx];
     SyncThreads();
   }
@@ -175,7 +177,9 @@ void AddPartials(DeviceStream* stream, const float* partials, int64_t parts, int
   }
   if (!wanted) return;
   const auto blocks = static_cast<uint32_t>((cols + kAddCols - 1) / kAddCols);
-  Launch<AddPartialsKernel>(stream, {blocks}, {kAddCols, kPartialLanes}, 0, partials, parts, stride,
+  uint32_t lanes = 1;
+  while (lanes < kPartialLanes && lanes < parts) lanes *= 2;
+  Launch<AddPartialsKernel>(stream, {blocks}, {kAddCols, lanes}, 0, partials, parts, stride,
                             targets);
 }
 
@@ -183,9 +187,8 @@ void ColumnSum(DeviceStream* stream, ConstValues x, float* partials, float* sums
   if (x.cols == 0) return;
   const ColumnSumArgs args = {{}, x, {}, ColumnTiles(x.cols), Activation::kLinear, 0, partials};
   if (x.rows > 0) {
-    WithType(x.type, [&](auto access) {
-      LaunchTiles<decltype(access), SumOfValues>(stream, args);
-    });
+    WithType(x.type,
+             [&](auto access) { LaunchTiles<decltype(access), SumOfValues>(stream, args); });
   }
   AddToSums(stream, args, sums);
 }

@@ -3,8 +3,8 @@
 // Order. ColumnTiles says how a matrix is divided: a block sums up the rows of one piece for the
 // columns of one tile. A column's rows in a piece belong to `lanes` lanes in turn. A lane adds its
 // rows in order, and the sums of the lanes are added by a tree. The sums of the pieces are added by
-// kPartialLanes lanes in the same way. All sums are f32. So the bits depend only on the values and
-// on the shape, not on types or alignment.
+// at most kPartialLanes lanes in the same way. All sums are f32. So the bits depend only on the
+// values and on the shape, not on types or alignment.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_SUM_H_
@@ -20,10 +20,10 @@ namespace satrap {
 // How a matrix is divided among the blocks and threads that sum up its columns. A block has `lanes`
 // rows of `across` threads, and each thread sums up kOctet columns.
 struct ColumnTiles {
-  static constexpr int32_t kThreads = 256;     // of a block, at most
-  static constexpr int32_t kOctet = 8;         // 16 bytes of 16-bit values
-  static constexpr int32_t kMostAcross = 64;   // threads
-  static constexpr int32_t kRowsOfLane = 16;   // of a piece
+  static constexpr int32_t kThreads = 256;    // of a block, at most
+  static constexpr int32_t kOctet = 8;        // 16 bytes of 16-bit values
+  static constexpr int32_t kMostAcross = 64;  // threads
+  static constexpr int32_t kRowsOfLane = 16;  // of a piece
 
   int64_t cols = 0;
   int64_t tiles = 1;
@@ -41,7 +41,7 @@ struct ColumnTiles {
   constexpr int64_t Pieces(int64_t rows) const { return (rows + piece_rows() - 1) / piece_rows(); }
 };
 
-// The number of lanes that add up the sums of pieces.
+// The number of lanes that add up the sums of pieces, where there are so many.
 inline constexpr int kPartialLanes = 128;
 
 // The number of values of `partials` that the functions below need.

@@ -13,10 +13,10 @@ namespace satrap {
 namespace {
 
 constexpr ElementType kTypes[] = {ElementType::kF32, ElementType::kF16, ElementType::kBF16};
-constexpr Activation kActivations[] = {Activation::kLinear, Activation::kRelu,
-                                       Activation::kSigmoid, Activation::kTanh};
+constexpr Activation kActivations[] = {Activation::kLinear, Activation::kRelu, Activation::kSigmoid,
+                                       Activation::kTanh};
 // Widths around those of octets and tiles, and numbers of rows around those of pieces.
-constexpr int64_t kWidths[] = {1, 7, 8, 13, 40, 400, 429, 1030};
+constexpr int64_t kWidths[] = {1, 7, 13, 400, 429, 1030};
 
 std::vector<float> Sums(TestDevice* device, const ConstValues& x) {
   float* const partials = device->Room<float>(ColumnSumPartials(x.rows, x.cols));
@@ -40,8 +40,8 @@ TEST_P(KernelTest, ColumnsAreSummedAsALoopDoes) {
   for (const ElementType type : kTypes) {
     for (const int64_t cols : kWidths) {
       const int64_t piece = ColumnTiles(cols).piece_rows();
-      for (const int64_t rows : {int64_t{0}, int64_t{1}, int64_t{70}, piece + 1}) {
-        if (rows * cols > 100000) continue;
+      for (const int64_t rows : {int64_t{0}, int64_t{37}, piece + 1}) {
+        if (rows * cols > 40000) continue;
         for (const bool aligned : {true, false}) {
           const Values x = PutRandom(&device_, type, rows, cols, 3, aligned);
           const auto got = Sums(&device_, x);
@@ -71,7 +71,7 @@ TEST_P(KernelTest, ColumnSumsHaveTheSameBitsInEveryOrderAndAlignment) {
 // Many more pieces than kPartialLanes. With a stride of 0, all rows are the same value in memory.
 TEST(ColumnSumTest, ThereMayBeMorePiecesThanLanesThatAddThem) {
   TestDevice device;
-  const int64_t rows = 1100 * ColumnTiles(1).piece_rows() + 3;
+  const int64_t rows = 150 * ColumnTiles(1).piece_rows() + 3;
   const float* const x = device.Put(std::vector<float>{0.5f});
   EXPECT_EQ(Sums(&device, Matrix<const float>{x, rows, 1, 0})[0], 0.5f * static_cast<float>(rows));
 }
@@ -96,9 +96,9 @@ TEST_P(KernelTest, GradientsOfActivationsAndTheirSumsAreThoseOfTwoPasses) {
   for (const Activation activation : kActivations) {
     for (const ElementType type : kTypes) {
       for (const ElementType y_type : {type, ElementType::kF32}) {
-        for (const int64_t cols : {1, 13, 400, 429}) {
+        for (const int64_t cols : {13, 429}) {
           for (const bool aligned : {true, false}) {
-            const int64_t rows = cols < 400 ? 300 : 90;
+            const int64_t rows = cols < 400 ? 70 : 90;
             const Values y = PutRandom(&device_, y_type, rows, cols, 5, aligned);
             const Values dy = PutRandom(&device_, type, rows, cols, 6, aligned);
             const Values dx = PutRandom(&device_, type, rows, cols, 7, aligned);

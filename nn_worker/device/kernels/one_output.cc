@@ -2,7 +2,10 @@
 
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/activation_function.h"
+#include "nn_worker/device/kernels/column_access.h"
 #include "nn_worker/device/kernels/column_tiles.h"
+#include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/value_access.h"
 #include "nn_worker/device/kernels/warp_sum.h"
 
 namespace satrap {
@@ -41,9 +44,9 @@ SATRAP_DEVICE void LoadWeights(const ConstValues& w, int64_t first, Group* weigh
   }
 }
 
-// Adds the products of a lane's columns among `count` columns from `begin` on to `sum`. The loads of
-// kAtOnce octets are under way before the first one is used; where there are fewer, the last one of
-// the row is loaded once more and left out.
+// Adds the products of a lane's columns among `count` columns from `begin` on to `sum`. The loads
+// of kAtOnce octets are under way before the first one is used. Where there are fewer, the last one
+// of the row is loaded once more and left out.
 template <typename Access>
 SATRAP_DEVICE float SumColumns(const ConstValues& x, bool aligned, int64_t row, int64_t begin,
                                int count, int lane, const Group* weights, float sum) {
@@ -51,8 +54,7 @@ SATRAP_DEVICE float SumColumns(const ConstValues& x, bool aligned, int64_t row, 
   const auto load = [&](int octet, bool whole) {
     Octet<Access> values;
     for (int r = 0; r < kRuns; ++r) {
-      values.run[r] =
-          Access::Load(x, row, begin + octet * kOctet + r * Access::kLanes, whole);
+      values.run[r] = Access::Load(x, row, begin + octet * kOctet + r * Access::kLanes, whole);
     }
     return values;
   };
@@ -76,8 +78,9 @@ SATRAP_DEVICE float SumColumns(const ConstValues& x, bool aligned, int64_t row, 
       sum = octet + k * kLanesOfSample < whole ? with : sum;
     }
   }
-  octet = lane < whole ? lane + (whole - lane + kLanesOfSample - 1) / kLanesOfSample * kLanesOfSample
-                       : lane;
+  octet = lane < whole
+              ? lane + (whole - lane + kLanesOfSample - 1) / kLanesOfSample * kLanesOfSample
+              : lane;
   // The octet that ends with the row, or all octets of rows that are not aligned.
   for (; octet * kOctet < count; octet += kLanesOfSample) {
     sum = add(octet, load(octet, /*whole=*/false));
@@ -217,7 +220,8 @@ void OneOutputForward(DeviceStream* stream, ConstValues x, ConstValues w, ConstV
                       Activation activation, Values y) {
   if (y.rows == 0) return;
   const int64_t needed = (x.rows + kSamplesAtOnce - 1) / kSamplesAtOnce;
-  const auto blocks = static_cast<uint32_t>(needed < kMostForwardBlocks ? needed : kMostForwardBlocks);
+  const auto blocks =
+      static_cast<uint32_t>(needed < kMostForwardBlocks ? needed : kMostForwardBlocks);
   WithType(x.type, [&](auto access) {
     using Access = decltype(access);
     const ForwardArgs args = {x, w, bias, y, activation, RunsAligned(x, Access::kLanes) ? 1 : 0};
@@ -227,7 +231,7 @@ void OneOutputForward(DeviceStream* stream, ConstValues x, ConstValues w, ConstV
 
 void OneOutputBackward(DeviceStream* stream, const OneOutputGradient& gradient, float* partials) {
   const OneOutputGradient& g = gradient;
-  const int64_t n = g.dz.rows, in = g.w.rows;
+  const int64_t n = g.dz.rows, in = g.dw.data != nullptr ? g.dw.rows : g.w.rows;
   const ColumnTiles tiles(in);
   if (n > 0) {
     const bool reads_x = g.dw.data != nullptr || g.relu_of_x;
@@ -237,8 +241,9 @@ void OneOutputBackward(DeviceStream* stream, const OneOutputGradient& gradient, 
     });
   }
   const int64_t input_cols = g.input_bias_gradient == nullptr ? 0 : in;
-  AddPartials(stream, partials, tiles.Pieces(n), 2 * in + 1,
-              {{{g.dw.data, in, g.dw.stride}, {g.db, 1, 1}, {g.input_bias_gradient, input_cols, 1}}});
+  AddPartials(
+      stream, partials, tiles.Pieces(n), 2 * in + 1,
+      {{{g.dw.data, in, g.dw.stride}, {g.db, 1, 1}, {g.input_bias_gradient, input_cols, 1}}});
 }
 
 }  // namespace satrap

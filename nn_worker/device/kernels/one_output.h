@@ -29,16 +29,16 @@ void OneOutputForward(DeviceStream* stream, ConstValues x, ConstValues w, ConstV
 
 // What OneOutputBackward computes, in one pass over x. A result is left out if it has no data.
 struct OneOutputGradient {
-  ConstValues x;            // (n, in); need not have data if neither dw nor relu_of_x is wanted
-  ConstValues w;            // (in, 1)
-  ConstValues dz;           // (n, 1), the gradient before the layer's activation
-  Values dx;                // (n, in): dx = dz w^T
-  bool add = false;         // dx += dz w^T instead
+  ConstValues x;     // (n, in); need not have data if neither dw nor relu_of_x is wanted
+  ConstValues w;     // (in, 1); need not have data if dx is not wanted
+  ConstValues dz;    // (n, 1), the gradient before the layer's activation
+  Values dx;         // (n, in): dx = dz w^T
+  bool add = false;  // dx += dz w^T instead
   // x is the output of a ReLU, and dx gets the gradient of the ReLU's input: after everything is
   // added, 0 where x is not positive.
   bool relu_of_x = false;
-  Matrix<float> dw = {};    // (in, 1), any stride: dw = x^T dz
-  float* db = nullptr;      // [1]: the sum of dz
+  Matrix<float> dw = {};  // (in, 1), any stride: dw = x^T dz
+  float* db = nullptr;    // [1]: the sum of dz
   // [in]: the sums of the columns of dx as it was rounded, which are the gradient of the bias of
   // the layer that made x; the bits are those of ColumnSum. REQUIRES: dx
   float* input_bias_gradient = nullptr;
@@ -49,7 +49,7 @@ inline int64_t OneOutputPartials(int64_t n, int64_t in) {
   return ColumnTiles(in).Pieces(n) * (2 * in + 1);
 }
 
-//   partials: [OneOutputPartials(n, in)], overwritten
+//   partials: [OneOutputPartials(n, in)], overwritten; null if only dx is wanted
 void OneOutputBackward(DeviceStream* stream, const OneOutputGradient& gradient, float* partials);
 
 }  // namespace satrap

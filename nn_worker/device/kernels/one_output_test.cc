@@ -35,15 +35,17 @@ TEST_P(KernelTest, OneOutputIsThatOfALoop) {
   for (const ElementType type : kTypes) {
     for (const ElementType w_type : {type, ElementType::kF32}) {
       for (const int64_t in : kWidths) {
+        if (w_type != type && in != 13 && in != 429) continue;
         for (const bool aligned : {true, false}) {
-          const int64_t n = 37;
+          const int64_t n = 35;
           const Values x = PutRandom(&device_, type, n, in, 1, aligned);
           const Values w = PutRandom(&device_, w_type, in, 1, 2, aligned);
           const Values bias = PutRandom(&device_, w_type, 1, 1, 3, aligned);
           const auto got = Forward(&device_, x, w, bias, Activation::kRelu, type, aligned);
-          const auto of_x = GetValues(&device_, x), of_w = GetValues(&device_, w);
+          const auto of_x = GetValues(&device_, x), of_w = GetValues(&device_, w),
+                     of_bias = GetValues(&device_, bias);
           for (int64_t i = 0; i < n; ++i) {
-            double sum = GetValues(&device_, bias)[0];
+            double sum = of_bias[0];
             for (int64_t c = 0; c < in; ++c) sum += of_x[i * in + c] * of_w[c];
             ASSERT_NEAR(got[i], std::fmax(0, sum), Tolerance(type, in)) << in << " " << aligned;
           }
@@ -59,8 +61,7 @@ TEST_P(KernelTest, OneOutputNeedsNoBiasAndNoSamples) {
   EXPECT_EQ(Forward(&device_, x, w, {}, Activation::kLinear, ElementType::kF32, true),
             (std::vector<float>{12, 26}));
   const Values none = PutRandom(&device_, ElementType::kF32, 0, 2, 1, true);
-  EXPECT_TRUE(
-      Forward(&device_, none, w, {}, Activation::kLinear, ElementType::kF32, true).empty());
+  EXPECT_TRUE(Forward(&device_, none, w, {}, Activation::kLinear, ElementType::kF32, true).empty());
 }
 
 // Blocks that take several rounds of samples.
@@ -164,10 +165,10 @@ void ExpectLoop(TestDevice* device, const BackwardCase& of) {
 }
 
 TEST_P(KernelTest, GradientsOfOneOutputAreThoseOfALoop) {
-  for (const int64_t in : {0, 1, 7, 13, 400, 429, 600}) {
+  for (const int64_t in : {0, 1, 7, 13, 429, 600}) {
     for (const ElementType type : kTypes) {
       for (const bool aligned : {true, false}) {
-        const int64_t n = in < 400 ? 300 : 90;
+        const int64_t n = in < 400 ? 30 : 70;
         ExpectLoop(&device_, {type, type, ElementType::kF32, type, n, in, aligned, false, true});
         ExpectLoop(&device_, {type, type, type, type, n, in, aligned, true, false});
       }
@@ -179,8 +180,8 @@ TEST_P(KernelTest, GradientsOfOneOutputTakeAnyTypes) {
   for (const ElementType x : kTypes) {
     for (const ElementType dx : kTypes) {
       for (const bool aligned : {true, false}) {
-        ExpectLoop(&device_, {x, ElementType::kF32, ElementType::kBF16, dx, 50, 45, aligned, true,
-                              true});
+        ExpectLoop(&device_,
+                   {x, ElementType::kF32, ElementType::kBF16, dx, 50, 45, aligned, true, true});
       }
     }
   }
@@ -204,6 +205,7 @@ TEST_P(KernelTest, GradientsOfOneOutputAreThoseOfSeparatePasses) {
   ColumnSum(device_.stream(), last, device_.Room<float>(ColumnSumPartials(of.n, of.in)), sums);
   EXPECT_EQ(device_.Get(sums, of.in), expected.input_bias);
   dw.gradient.dx = {};
+  dw.gradient.w = {};
   dw.gradient.relu_of_x = false;
   dw.gradient.input_bias_gradient = nullptr;
   const BackwardResult of_dw = dw.Run();
@@ -213,8 +215,15 @@ TEST_P(KernelTest, GradientsOfOneOutputAreThoseOfSeparatePasses) {
 
 TEST_P(KernelTest, GradientsOfOneOutputHaveTheSameBitsInEveryOrderAndAlignment) {
   TestDevice forward;
-  BackwardCase of = {ElementType::kF16, ElementType::kF32, ElementType::kF32, ElementType::kF16,
-                     700, 40, true, false, true};
+  BackwardCase of = {ElementType::kF16,
+                     ElementType::kF32,
+                     ElementType::kF32,
+                     ElementType::kF16,
+                     700,
+                     40,
+                     true,
+                     false,
+                     true};
   const BackwardResult expected = Backward(&forward, of).Run();
   for (const bool aligned : {true, false}) {
     of.aligned = aligned;
