@@ -39,14 +39,14 @@ ColumnMajor ToColumnMajor(const ProductSpec& spec, int64_t samples) {
 }
 
 int64_t WeightGradientPiece(const ProductSpec& spec) {
-  const bool narrow = spec.precision == ProductPrecision::kBf16 ||
-                      spec.precision == ProductPrecision::kF16;
+  const bool narrow =
+      spec.precision == ProductPrecision::kBf16 || spec.precision == ProductPrecision::kF16;
   const int64_t tiles = Ceiling(spec.rows, kTileRows) * Ceiling(spec.cols, kTileCols);
   const int64_t wanted = (narrow ? 1 : 2) * kTiles / tiles;
   const int64_t pieces = std::min({wanted, kMostPieces, spec.samples() / kLeastPiece});
   if (pieces <= 1) return spec.samples();
-  // Rounded down: what is left of a full part is short. It is a product of its own, in one sequence,
-  // so it takes as long as all other pieces together if it is as long as one of them.
+  // Rounded down: what is left of a full part is short. It is a product of its own, in one
+  // sequence, so it takes as long as all other pieces together if it is as long as one of them.
   return spec.samples() / pieces / kPieceStep * kPieceStep;
 }
 

@@ -58,12 +58,12 @@ struct ProductSpec {
   }
 };
 
-// The number of samples in a piece of the weight gradient `spec`, whatever spec.piece is. It follows
-// from the shape and the precision, and so from the samples that a layer is prepared for:
+// The number of samples in a piece of the weight gradient `spec`, whatever spec.piece is. It
+// follows from the shape and the precision, and so from the samples that a layer is prepared for:
 //   * as many pieces as give a card of some 130 multiprocessors about one tile each (two in F32 and
 //     TF32, whose tiles are smaller), because a library computes each tile of c in one sequence
-//   * at most kMostPieces pieces of at least kLeastPiece samples, and a short one for those that are
-//     left
+//   * at most kMostPieces pieces of at least kLeastPiece samples, and a short one for those that
+//     are left
 // With one piece the result is spec.samples(). REQUIRES: ForLibrary(spec) and spec.transpose_a
 inline constexpr int64_t kMostPieces = 32;
 inline constexpr int64_t kLeastPiece = 256;

@@ -34,8 +34,8 @@ class LinearLayer final : public BackendLayer {
     weight_gradient_ = binding.gradients[0];
     if (config_.bias()) {
       // Scores are F32 in every precision, and so is their bias.
-      const bool rounded = has_copy && !binding.copies[1].empty() &&
-                           binding.copies[1].dtype == binding.ys[0].dtype;
+      const bool rounded =
+          has_copy && !binding.copies[1].empty() && binding.copies[1].dtype == binding.ys[0].dtype;
       bias_ = rounded ? binding.copies[1] : binding.parameters[1];
       bias_gradient_ = binding.gradients[1];
     }

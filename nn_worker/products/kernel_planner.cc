@@ -99,8 +99,8 @@ class KernelPlanner final : public ProductPlanner {
   int64_t workspace_bytes() const override { return kWorkspaceBytes; }
   absl::StatusOr<std::unique_ptr<ProductPlan>> Prepare(const ProductSpec& spec) override {
     CHECK(ForLibrary(spec)) << spec.rows << " x " << spec.cols << " of " << spec.terms << " terms";
-    CHECK(spec.piece == 0 || (spec.transpose_a && spec.f32_output &&
-                              spec.epilogue == ProductEpilogue::kNone));
+    CHECK(spec.piece == 0 ||
+          (spec.transpose_a && spec.f32_output && spec.epilogue == ProductEpilogue::kNone));
     if (refusal_ != nullptr) {
       absl::Status refused = refusal_(spec);
       if (!refused.ok()) return refused;

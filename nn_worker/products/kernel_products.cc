@@ -1,6 +1,7 @@
 #include "nn_worker/products/kernel_products.h"
 
 #include "nn_worker/device/kernels/matrix_product.h"
+#include "nn_worker/device/kernels/one_output.h"
 
 namespace satrap {
 namespace {
@@ -9,6 +10,7 @@ class KernelProducts final : public Products {
  public:
   void Linear(DeviceStream* stream, ConstValues x, ConstValues w, ConstValues bias,
               Activation activation, Values y) override {
+    if (w.cols == 1) return OneOutputForward(stream, x, w, bias, activation, y);
     MatrixProduct product = {FactorOf(x), FactorOf(w), y, x.cols};
     product.bias = bias;
     product.activation = activation;
@@ -16,6 +18,14 @@ class KernelProducts final : public Products {
   }
   void InputGradient(DeviceStream* stream, ConstValues dz, ConstValues w, Values dx,
                      bool add) override {
+    if (w.cols == 1) {
+      OneOutputGradient gradient;
+      gradient.w = w;
+      gradient.dz = dz;
+      gradient.dx = dx;
+      gradient.add = add;
+      return OneOutputBackward(stream, gradient, /*partials=*/nullptr);
+    }
     MatrixProduct product = {FactorOf(dz), Transposed(w), dx, dz.cols};
     product.add = add;
     Multiply(stream, product);
@@ -24,6 +34,13 @@ class KernelProducts final : public Products {
   // whole card.
   void WeightGradient(DeviceStream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,
                       int64_t piece, void* workspace) override {
+    if (dw.cols == 1) {
+      OneOutputGradient gradient;
+      gradient.x = x;
+      gradient.dz = dz;
+      gradient.dw = dw;
+      return OneOutputBackward(stream, gradient, static_cast<float*>(workspace));
+    }
     MultiplyInPieces(stream, {Transposed(x), FactorOf(dz), dw, x.rows},
                      static_cast<float*>(workspace), piece);
   }

@@ -22,6 +22,7 @@
 #include "nn_worker/device/device_stream.h"
 #include "nn_worker/device/kernels/matrix.h"
 #include "nn_worker/device/kernels/matrix_product.h"
+#include "nn_worker/device/kernels/one_output.h"
 #include "nn_worker/device/kernels/values.h"
 #include "nn_worker/device/product_plan.h"
 #include "nn_worker/operation/operation_kinds.h"
@@ -39,14 +40,17 @@ class Products {
   // dx = dz w^T; with `add`, dx += dz w^T.   dz: (n, out)  dx: (n, in)
   virtual void InputGradient(DeviceStream* stream, ConstValues dz, ConstValues w, Values dx,
                              bool add) = 0;
-  // dw = x^T dz, as the sum over pieces of `piece` samples, which are added in order.
+  // dw = x^T dz, as the sum over pieces of `piece` samples, which are added in order. A layer of one
+  // output has the pieces of OneOutputBackward instead.
   //   dw: (in, out) without gaps   piece: >= 1
   //   workspace: WeightGradientWorkspace bytes of device memory, aligned to 64, overwritten
   virtual void WeightGradient(DeviceStream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,
                               int64_t piece, void* workspace) = 0;
-  // The bytes for n samples. 0 if there is only one piece.
+  // The bytes for n samples.
   static int64_t WeightGradientWorkspace(int64_t n, int64_t in, int64_t out, int64_t piece) {
-    return ProductPartials(in, out, n, piece) * static_cast<int64_t>(sizeof(float));
+    const int64_t partials =
+        out == 1 ? OneOutputPartials(n, in) : ProductPartials(in, out, n, piece);
+    return partials * static_cast<int64_t>(sizeof(float));
   }
 
   virtual bool has_library() const = 0;

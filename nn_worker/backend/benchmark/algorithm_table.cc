@@ -39,8 +39,8 @@ struct LayerShape {
   int64_t in, out;
 };
 // DeepFM with 429 inputs, then the layers of DLRM's bottom and top MLP.
-constexpr LayerShape kLayers[] = {{432, 400},   {400, 400},  {1024, 1024}, {368, 1024}, {1024, 512},
-                                  {512, 256},   {256, 64},   {64, 16},     {16, 512}};
+constexpr LayerShape kLayers[] = {{432, 400}, {400, 400}, {1024, 1024}, {368, 1024}, {1024, 512},
+                                  {512, 256}, {256, 64},  {64, 16},     {16, 512}};
 constexpr int64_t kSamples[] = {131072, 65536, 8192};
 constexpr ProductPrecision kPrecisions[] = {ProductPrecision::kBf16, ProductPrecision::kTf32,
                                             ProductPrecision::kF32, ProductPrecision::kF16};
@@ -145,8 +145,7 @@ class AlgorithmTimer {
                                             int64_t samples, const LayerShape& layer) {
     const ProductSpec spec = SpecOf(product, precision, samples, layer);
     ASSIGN_OR_RETURN(const std::vector<PlannedAlgorithm> all, planner_->PrepareAll(spec));
-    MeasuredAlgorithm fastest = {place(),  precision, product, samples,
-                                 layer.in, layer.out, {}};
+    MeasuredAlgorithm fastest = {place(), precision, product, samples, layer.in, layer.out, {}};
     double first = 0, best = std::numeric_limits<double>::infinity();
     for (const PlannedAlgorithm& planned : all) {
       ASSIGN_OR_RETURN(const double seconds, Time(planned.plan.get(), samples, best));
@@ -156,9 +155,8 @@ class AlgorithmTimer {
       fastest.algorithm = planned.algorithm;
     }
     std::fprintf(stderr, "%s  %d pieces, first of %d %.1f us, fastest %.1f us, %.0f TFLOP/s\n",
-                 SourceOf(fastest).substr(0, 60).c_str(),
-                 static_cast<int>(spec.pieces(samples)), static_cast<int>(all.size()),
-                 first * 1e6, best * 1e6,
+                 SourceOf(fastest).substr(0, 60).c_str(), static_cast<int>(spec.pieces(samples)),
+                 static_cast<int>(all.size()), first * 1e6, best * 1e6,
                  2e-12 * static_cast<double>(samples * layer.in * layer.out) / best);
     return fastest;
   }
@@ -168,8 +166,7 @@ class AlgorithmTimer {
     std::unique_ptr<Memory> memory;
     char* data() const {
       auto* const begin = static_cast<char*>(memory->data());
-      const auto misaligned =
-          static_cast<int64_t>(reinterpret_cast<uintptr_t>(begin) % kAlignment);
+      const auto misaligned = static_cast<int64_t>(reinterpret_cast<uintptr_t>(begin) % kAlignment);
       return begin + (misaligned == 0 ? 0 : kAlignment - misaligned);
     }
   };
@@ -183,8 +180,7 @@ class AlgorithmTimer {
   // faster, if factors are all alike.
   absl::Status FillFactors() {
     constexpr int64_t kPattern = int64_t{1} << 20;
-    ASSIGN_OR_RETURN(const std::unique_ptr<Memory> pattern,
-                     device_->AllocatePinned(kPattern * 2));
+    ASSIGN_OR_RETURN(const std::unique_ptr<Memory> pattern, device_->AllocatePinned(kPattern * 2));
     auto* const values = static_cast<uint16_t*>(pattern->data());
     for (int64_t i = 0; i < kPattern; ++i) {
       values[i] = Bf16FromF32(UniformFloat(RandomBits(3, static_cast<uint64_t>(i))) - 0.5f);
@@ -225,8 +221,7 @@ class AlgorithmTimer {
 
 absl::Status PrintTable(const TableFlags& flags) {
   const auto end = Clock::now() + std::chrono::seconds(flags.seconds);
-  ASSIGN_OR_RETURN(const std::unique_ptr<AlgorithmTimer> timer,
-                   AlgorithmTimer::Create(flags.card));
+  ASSIGN_OR_RETURN(const std::unique_ptr<AlgorithmTimer> timer, AlgorithmTimer::Create(flags.card));
   std::fputs(SourceBegin(timer->place(), timer->card()).c_str(), stdout);
   int left_out = 0;
   for (const ProductPrecision precision : kPrecisions) {

@@ -293,14 +293,13 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::Run(LinearProduct product, Factor
     row.made_by = "library";
     const ProductSpec spec = factors->Spec(product, PrecisionOf(precision_));
     const int64_t pieces = spec.pieces(factors->samples);
-    ASSIGN_OR_RETURN(row.timing, Time([&] {
-                       plan->Run(stream_.get(), factors->samples, factors->Buffers(product),
-                                 workspace);
-                       if (pieces == 1) return;
-                       AddPieces(stream_.get(),
-                                 static_cast<const float*>(factors->partials->data()), pieces,
-                                 factors->Dw());
-                     }));
+    ASSIGN_OR_RETURN(
+        row.timing, Time([&] {
+          plan->Run(stream_.get(), factors->samples, factors->Buffers(product), workspace);
+          if (pieces == 1) return;
+          AddPieces(stream_.get(), static_cast<const float*>(factors->partials->data()), pieces,
+                    factors->Dw());
+        }));
     return row;
   }
   // There is no library, or it refuses this product, so our own kernel computes it, as in a

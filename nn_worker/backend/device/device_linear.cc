@@ -126,12 +126,8 @@ void CheckShapes(const LinearGradArgs& args) {
 void DeviceLinear::Linear(const Tensor& x, const Tensor& w, const Tensor& bias,
                           Activation activation, const Tensor& y) {
   CHECK(x.rows == y.rows && x.cols == w.rows && w.cols == y.cols);
-  if (w.cols == 1) {
-    return OneOutputForward(transfers_.stream(), ConstValuesOf(x), ConstValuesOf(w), BiasOf(bias),
-                            activation, ValuesOf(y));
-  }
-  products_->Linear(transfers_.stream(), ConstValuesOf(x), ConstValuesOf(w),
-                    BiasOf(bias), activation, ValuesOf(y));
+  products_->Linear(transfers_.stream(), ConstValuesOf(x), ConstValuesOf(w), BiasOf(bias),
+                    activation, ValuesOf(y));
 }
 
 void DeviceLinear::LinearGrad(const LinearGradArgs& args) {
@@ -241,8 +237,8 @@ absl::Status DeviceLinear::ReserveScratch(const PlannedLinear& layer) {
   const bool trains = !args.dy.empty();
   int64_t floats = Is16Bit(args.y) ? n * out : 0;
   if (trains) {
-    floats = std::max({floats, ColumnSumPartials(n, out),
-                       out == 1 ? OneOutputPartials(n, args.x.cols) : 0});
+    floats = std::max(
+        {floats, ColumnSumPartials(n, out), out == 1 ? OneOutputPartials(n, args.x.cols) : 0});
   }
   return transfers_.ReserveScratch(
       std::max(floats * static_cast<int64_t>(sizeof(float)),

@@ -12,9 +12,9 @@
 //
 // The library may grant or refuse each of these requests separately. Our own kernel grants none of
 // them. A plan works for all numbers of samples. The gradients of the activation and of the bias
-// are made by our own kernel in one pass: within a product they take a library longer. Layers of one
-// output have kernels of their own, whose backward pass also makes those gradients for the layer
-// before, where LinearSpec.input_relu allows it.
+// are made by our own kernel in one pass: within a product they take a library longer. Layers of
+// one output have kernels of their own, whose backward pass also makes those gradients for the
+// layer before, where LinearSpec.input_relu allows it.
 //
 // Plans multiply and write padding (tensor.h) in every dimension where all tensors have it. Our own
 // kernels leave it out. Whichever of them write a gradient, its padding is 0 unless a value beside

@@ -239,13 +239,12 @@ TEST(DeviceLinearTest, AWeightGradientIsTheSumOfItsPiecesInOrder) {
     auto layer = backend->PrepareLinear(spec);
     CHECK_OK(layer.status());
     EXPECT_EQ(log.prepared.back().piece, kLeastPiece);
-    for (const int64_t samples : {kManySamples, int64_t{700}, kLeastPiece + 1, kLeastPiece,
-                                  int64_t{40}, int64_t{1}}) {
+    for (const int64_t samples :
+         {kManySamples, int64_t{700}, kLeastPiece + 1, kLeastPiece, int64_t{40}, int64_t{1}}) {
       std::vector<float> want(24 * 16, 0);
       for (int64_t begin = 0; begin < samples; begin += kLeastPiece) {
-        const std::vector<float> piece =
-            WeightGradientOf(backend.get(), nullptr, spec.args, begin,
-                             std::min(kLeastPiece, samples - begin));
+        const std::vector<float> piece = WeightGradientOf(backend.get(), nullptr, spec.args, begin,
+                                                          std::min(kLeastPiece, samples - begin));
         for (size_t i = 0; i < want.size(); ++i) want[i] += piece[i];
       }
       EXPECT_EQ(WeightGradientOf(backend.get(), layer->get(), spec.args, 0, samples), want)

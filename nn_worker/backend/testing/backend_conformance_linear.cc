@@ -117,7 +117,8 @@ TEST_P(LinearConformance, ALayerMayHaveNoInputGradientAndNoneAtAll) {
 // A backend may apply the ReLU of one layer to the gradient within the backward pass of the next
 // layer. If `add` is set, other readers of the same values have added their gradients before.
 TEST_P(LinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
-  for (const auto& [in, hidden, out] : {std::tuple(24, 40, 16), {9, 130, 8}, {16, 32, 3}, {16, 40, 1}}) {
+  for (const auto& [in, hidden, out] :
+       {std::tuple(24, 40, 16), {9, 130, 8}, {16, 32, 3}, {16, 40, 1}}) {
     constexpr int64_t kMost = 70;
     LinearSpec first = NewLinear(kMost, in, hidden, Activation::kRelu);
     LinearSpec second = NewLinear(kMost, hidden, out, Activation::kLinear);
@@ -403,8 +404,8 @@ TEST_P(HalfLinearConformance, PreparedLayersAreTheReferences) {
 
 TEST_P(HalfLinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
   constexpr int64_t kSamples = 50, kIn = 24, kHidden = 40;
-  for (const auto& [dtype, out] : {std::pair(DType::kF16, 16), {DType::kBF16, 16},
-                                   {DType::kF16, 1}, {DType::kBF16, 1}}) {
+  for (const auto& [dtype, out] :
+       {std::pair(DType::kF16, 16), {DType::kBF16, 16}, {DType::kF16, 1}, {DType::kBF16, 1}}) {
     const Twin x = RandomTwin(dtype, kSamples, kIn, 1), w1 = RandomTwin(dtype, kIn, kHidden, 2);
     const Twin w2 = RandomTwin(dtype, kHidden, out, 3), dy = RandomTwin(dtype, kSamples, out, 4);
     const Tensor hidden = New(kSamples, kHidden, 0, dtype), y = New(kSamples, out, 0, dtype);
@@ -414,7 +415,7 @@ TEST_P(HalfLinearConformance, TheLastReaderOfAReluMayTakeItsGradientAlong) {
     first.args = {x.half,  w1.half, Activation::kRelu, hidden,
                   dhidden, {},      New(kIn, kHidden), New(1, kHidden)};
     second.args = {hidden,  w2.half,          Activation::kLinear, y,
-                   dy.half, {dhidden, false}, New(kHidden, out),  Tensor()};
+                   dy.half, {dhidden, false}, New(kHidden, out),   Tensor()};
     auto before = backend_->PrepareLinear(first);
     CHECK_OK(before.status());
     second.input_relu = before->get();

@@ -15,8 +15,7 @@ LayerProduct ProductOf(const ProductSpec& spec) {
   return spec.transpose_b ? LayerProduct::kInputGradient : LayerProduct::kForward;
 }
 
-bool Matches(const MeasuredAlgorithm& entry, const AlgorithmPlace& place,
-             const ProductSpec& spec) {
+bool Matches(const MeasuredAlgorithm& entry, const AlgorithmPlace& place, const ProductSpec& spec) {
   const LayerProduct product = ProductOf(spec);
   // The dimensions of the weights: those of the spec's b in a forward product, of c in a weight
   // gradient; b transposed in an input gradient.
@@ -68,23 +67,16 @@ int PreferredAlgorithm(absl::Span<const AlgorithmConfig> offered,
   return found == offered.end() ? 0 : static_cast<int>(found - offered.begin());
 }
 
+// The lines of an unnamed namespace are put together here, because the build looks for such lines
+// (bazel/unit.bzl).
 std::string SourceBegin(const AlgorithmPlace& place, const std::string& card) {
-  return absl::StrCat(R"(// The output of algorithm_table_cuda (nn_worker/backend/benchmark).
-
-#include "nn_worker/device/cuda/algorithm_table.h"
-
-namespace satrap {
-namespace {
-
-using L = LayerProduct;
-using P = ProductPrecision;
-
-// )", card, R"(
-constexpr AlgorithmPlace kCard = {)", place.library, ", ", place.capability, ", ",
-                      place.multiprocessors, R"(};
-
-constexpr MeasuredAlgorithm kMeasured[] = {
-)");
+  return absl::StrCat(
+      "// The output of algorithm_table_cuda (nn_worker/backend/benchmark).\n\n"
+      "#include \"nn_worker/device/cuda/algorithm_table.h\"\n\n"
+      "namespace satrap {\nnamespace {\n\n"
+      "using L = LayerProduct;\nusing P = ProductPrecision;\n\n// ",
+      card, "\nconstexpr AlgorithmPlace kCard = {", place.library, ", ", place.capability, ", ",
+      place.multiprocessors, "};\n\nconstexpr MeasuredAlgorithm kMeasured[] = {\n");
 }
 
 std::string SourceOf(const MeasuredAlgorithm& entry) {
@@ -94,14 +86,9 @@ std::string SourceOf(const MeasuredAlgorithm& entry) {
 }
 
 std::string SourceEnd() {
-  return R"(};
-
-}  // namespace
-
-absl::Span<const MeasuredAlgorithm> MeasuredAlgorithms() { return kMeasured; }
-
-}  // namespace satrap
-)";
+  return "};\n\n}  // namespace\n\n"
+         "absl::Span<const MeasuredAlgorithm> MeasuredAlgorithms() { return kMeasured; }\n\n"
+         "}  // namespace satrap\n";
 }
 
 }  // namespace satrap

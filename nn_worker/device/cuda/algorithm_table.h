@@ -47,11 +47,11 @@ struct MeasuredAlgorithm {
 // Nothing is known of other cards and other versions.
 absl::Span<const MeasuredAlgorithm> MeasuredAlgorithms();
 
-// The entry for the product of `spec`, whatever its epilogue, its type of result and its pieces: the
-// library does not offer the algorithm where it does not support these. If the product was measured
-// for other numbers of samples only, it is the entry of the nearest of them by ratio, or of the
-// smaller one if two are as near. Null if there is none, or a matrix of the spec is not aligned to
-// 16 bytes.
+// The entry for the product of `spec`, whatever its epilogue, its type of result and its pieces:
+// the library does not offer the algorithm where it does not support these. If the product was
+// measured for other numbers of samples only, it is the entry of the nearest of them by ratio, or
+// of the smaller one if two are as near. Null if there is none, or a matrix of the spec is not
+// aligned to 16 bytes.
 const MeasuredAlgorithm* FindAlgorithm(absl::Span<const MeasuredAlgorithm> table,
                                        const AlgorithmPlace& place, const ProductSpec& spec);
 

@@ -94,31 +94,19 @@ TEST(AlgorithmTableTest, AnAlgorithmThatIsNotOfferedIsNotTaken) {
 }
 
 TEST(AlgorithmTableTest, ATableIsPrintedAsItsSource) {
-  EXPECT_EQ(SourceBegin(kPlace, "card 0 (NVIDIA H200)") + SourceOf(Entry(8192, kSecond)) +
-                SourceEnd(),
-            R"(// The output of algorithm_table_cuda (nn_worker/backend/benchmark).
-
-#include "nn_worker/device/cuda/algorithm_table.h"
-
-namespace satrap {
-namespace {
-
-using L = LayerProduct;
-using P = ProductPrecision;
-
-// card 0 (NVIDIA H200)
-constexpr AlgorithmPlace kCard = {130100, 90, 132};
-
-constexpr MeasuredAlgorithm kMeasured[] = {
-    {kCard, P::kBf16, L::kForward, 8192, 432, 400, {66, 2, 1, 0, 0, 0, 0, 0, 0}},
-};
-
-}  // namespace
-
-absl::Span<const MeasuredAlgorithm> MeasuredAlgorithms() { return kMeasured; }
-
-}  // namespace satrap
-)");
+  EXPECT_EQ(
+      SourceBegin(kPlace, "card 0 (NVIDIA H200)") + SourceOf(Entry(8192, kSecond)) + SourceEnd(),
+      "// The output of algorithm_table_cuda (nn_worker/backend/benchmark).\n\n"
+      "#include \"nn_worker/device/cuda/algorithm_table.h\"\n\n"
+      "namespace satrap {\nnamespace {\n\n"
+      "using L = LayerProduct;\nusing P = ProductPrecision;\n\n"
+      "// card 0 (NVIDIA H200)\n"
+      "constexpr AlgorithmPlace kCard = {130100, 90, 132};\n\n"
+      "constexpr MeasuredAlgorithm kMeasured[] = {\n"
+      "    {kCard, P::kBf16, L::kForward, 8192, 432, 400, {66, 2, 1, 0, 0, 0, 0, 0, 0}},\n"
+      "};\n\n}  // namespace\n\n"
+      "absl::Span<const MeasuredAlgorithm> MeasuredAlgorithms() { return kMeasured; }\n\n"
+      "}  // namespace satrap\n");
 }
 
 }  // namespace

@@ -110,21 +110,14 @@ AlgorithmConfig ConfigOf(const CublasLt& lt, const cublasLtMatmulAlgo_t& algorit
   };
   AlgorithmConfig config = {};
   for (size_t i = 0; i < config.size(); ++i) {
+    // The last two are numbers of 16 bits, of which the other half stays 0.
     const bool narrow = kAttributes[i] == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID ||
                         kAttributes[i] == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
-    uint16_t narrow_value = 0;
-    uint32_t value = 0;
+    int32_t value = 0;
     size_t written = 0;
-    if (narrow) {
-      if (lt.GetConfig(&algorithm, kAttributes[i], &narrow_value, sizeof(narrow_value),
-                       &written) == CUBLAS_STATUS_SUCCESS) {
-        value = narrow_value;
-      }
-    } else if (lt.GetConfig(&algorithm, kAttributes[i], &value, sizeof(value), &written) !=
-               CUBLAS_STATUS_SUCCESS) {
-      value = 0;
-    }
-    config[i] = static_cast<int32_t>(value);
+    const cublasStatus_t status = lt.GetConfig(&algorithm, kAttributes[i], &value,
+                                               narrow ? sizeof(uint16_t) : sizeof(value), &written);
+    if (status == CUBLAS_STATUS_SUCCESS) config[i] = value;
   }
   return config;
 }
@@ -143,8 +136,7 @@ struct ProductBatch {
   int64_t count, samples;
 };
 
-// Products of one algorithm: of a spec without pieces, or of the whole pieces of a spec that has
-// them.
+// Products by one algorithm: of a spec without pieces, or the whole pieces of one that has them.
 class OneAlgorithm {
  public:
   OneAlgorithm(const PlanContext& context, const ProductSpec& spec)
@@ -172,7 +164,7 @@ class OneAlgorithm {
   absl::Status AskFor(const ProductBatch& batch, cublasLtMatmulPreference_t preference,
                       std::vector<cublasLtMatmulAlgo_t>* offered);
   cublasStatus_t SetPreferences(cublasLtMatmulPreference_t preference);
-  // NOT_FOUND if `algorithm` does not support all products.
+  // NOT_FOUND if `algorithm` does not support all numbers of samples, for which it is used.
   absl::Status CheckAlgorithm(const cublasLtMatmulAlgo_t& algorithm);
   // The products for which an algorithm is checked, the largest first.
   std::vector<ProductBatch> CheckedBatches() const;
@@ -191,9 +183,8 @@ class OneAlgorithm {
                                                  : absl::InternalError(text);
   }
 
-  // Returns the status for the library's answer to a request that it may refuse. With an epilogue,
-  // "invalid value" counts as a refusal, because the library may return it for a combination of
-  // types and epilogue that it does not support.
+  // The status for the library's answer to a request that it may refuse. With an epilogue,
+  // "invalid value" is a refusal: the library may return it for types that the epilogue lacks.
   absl::Status Answer(cublasStatus_t status, const char* what) const {
     return AsStatus(
         status == CUBLAS_STATUS_INVALID_VALUE && spec_.epilogue != ProductEpilogue::kNone
@@ -227,7 +218,7 @@ absl::Status OneAlgorithm::DescribeOperation() {
                            "its first factor"));
   RETURN_IF_ERROR(AsStatus(SetOperation(CUBLASLT_MATMUL_DESC_TRANSB, operation_of(product.b)),
                            "its second factor"));
-  // The library takes a bias to have the type of the result, as it has.
+  // The library takes a bias to have the type of the result, as ours has.
   return AsStatus(SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(spec_.epilogue)),
                   "its epilogue");
 }
@@ -244,12 +235,12 @@ absl::Status OneAlgorithm::DescribeMatrices() {
                            "result"));
   if (spec_.piece == 0) return absl::OkStatus();
   // From one piece to the next.
-  for (const auto& [layout, values] : {std::pair(a_, spec_.piece * spec_.b_stride),
-                                       std::pair(b_, spec_.piece * spec_.a_stride),
-                                       std::pair(c_, spec_.rows * spec_.c_stride)}) {
-    RETURN_IF_ERROR(AsStatus(lt_.SetLayout(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                                           &values, sizeof(values)),
-                             "its pieces"));
+  for (const auto& [layout, values] :
+       {std::pair(a_, spec_.piece * spec_.b_stride), std::pair(b_, spec_.piece * spec_.a_stride),
+        std::pair(c_, spec_.rows * spec_.c_stride)}) {
+    RETURN_IF_ERROR(AsStatus(
+        lt_.SetLayout(layout, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &values, sizeof(values)),
+        "its pieces"));
   }
   return absl::OkStatus();
 }
@@ -282,10 +273,9 @@ absl::Status OneAlgorithm::AskFor(const ProductBatch& batch, cublasLtMatmulPrefe
   RETURN_IF_ERROR(AsStatus(SetBatch(batch), "its size"));
   cublasLtMatmulHeuristicResult_t answers[kMostAlgorithms];
   int found = 0;
-  const absl::Status answer =
-      Answer(lt_.Heuristic(context_.handle, operation_, a_, b_, c_, c_, preference,
-                           kMostAlgorithms, answers, &found),
-             "asking for an algorithm");
+  const absl::Status answer = Answer(lt_.Heuristic(context_.handle, operation_, a_, b_, c_, c_,
+                                                   preference, kMostAlgorithms, answers, &found),
+                                     "asking for an algorithm");
   if (absl::IsNotFound(answer)) return absl::OkStatus();
   RETURN_IF_ERROR(answer);
   for (int i = 0; i < found; ++i) {
@@ -310,8 +300,7 @@ absl::Status OneAlgorithm::ChooseAlgorithm(int alternative) {
   for (const cublasLtMatmulAlgo_t& algorithm : offered) {
     configs.push_back(ConfigOf(lt_, algorithm));
   }
-  // If nothing that is offered for the largest product supports a small one, something that is
-  // offered for the smallest may support both. It does not matter if nothing is.
+  // If none supports a small product, one that is offered for the smallest may support all.
   if (status.ok()) AskFor(batches.back(), preference, &offered).IgnoreError();
   lt_.DestroyPreference(preference);
   RETURN_IF_ERROR(status);
@@ -322,9 +311,8 @@ absl::Status OneAlgorithm::ChooseAlgorithm(int alternative) {
   int accepted = -1;
   ASSIGN_OR_RETURN(const int taken, FirstAccepted(static_cast<int>(offered.size()), [&](int i) {
                      RETURN_IF_ERROR(CheckAlgorithm(offered[i]));
-                     return ++accepted < alternative
-                                ? absl::NotFoundError("an earlier alternative")
-                                : absl::OkStatus();
+                     return ++accepted < alternative ? absl::NotFoundError("an earlier alternative")
+                                                     : absl::OkStatus();
                    }));
   algorithm_ = offered[taken];
   return absl::OkStatus();
@@ -335,8 +323,6 @@ std::vector<ProductBatch> OneAlgorithm::CheckedBatches() const {
   return {{1, spec_.samples()}, {1, spec_.samples() / 2 + 1}, {1, 1}};
 }
 
-// One algorithm is used for all numbers of samples, so an algorithm that supports only the largest
-// is rejected.
 absl::Status OneAlgorithm::CheckAlgorithm(const cublasLtMatmulAlgo_t& algorithm) {
   for (const ProductBatch& batch : CheckedBatches()) {
     RETURN_IF_ERROR(AsStatus(SetBatch(batch), "fewer samples"));
@@ -458,8 +444,7 @@ class Planner final : public CublasLtPlanner {
   }
 
  private:
-  absl::StatusOr<std::unique_ptr<CublasLtPlan>> PlanWith(const ProductSpec& spec,
-                                                         int alternative) {
+  absl::StatusOr<std::unique_ptr<CublasLtPlan>> PlanWith(const ProductSpec& spec, int alternative) {
     CHECK(ForLibrary(spec)) << spec.rows << " x " << spec.cols << " of " << spec.terms << " terms";
     CHECK(spec.piece == 0 || (spec.transpose_a && spec.f32_output && spec.piece < spec.terms &&
                               spec.epilogue == ProductEpilogue::kNone));

@@ -1,15 +1,15 @@
 // The plans of cuBLASLt (product_plan.h). Preparing a plan may take milliseconds and host memory;
 // running it only enqueues it and allocates nothing.
 //
-// A plan uses one algorithm: the one that was measured to be the fastest (algorithm_table.h), if the
-// library's heuristic offers it, and otherwise the first that the heuristic offers. Nothing is timed
-// in a run, so all runs and ranks with the same card and library choose the same algorithm. The
-// algorithm is used for all numbers of samples. It adds in one pass (no reduction across blocks), so
-// the same arguments give the same bits. A row of a result may depend on how many rows there are, if
-// the library's kernel treats the last rows differently.
+// A plan uses one algorithm: the one that was measured to be the fastest (algorithm_table.h), if
+// the library's heuristic offers it, and otherwise the first that the heuristic offers. Nothing is
+// timed in a run, so all runs and ranks with the same card and library choose the same algorithm.
+// The algorithm is used for all numbers of samples. It adds in one pass (no reduction across
+// blocks), so the same arguments give the same bits. A row of a result may depend on how many rows
+// there are, if the library's kernel treats the last rows differently.
 //
-// A plan of pieces has two algorithms: one for all whole pieces, in one batched product, and one for
-// a last piece with fewer samples.
+// A plan of pieces has two algorithms: one for all whole pieces, in one batched product, and one
+// for a last piece with fewer samples.
 //
 // The algorithm is not asked for a name, as oneDNN's implementations are (onednn_choice.h): an
 // algorithm of cuBLASLt has only a number. And cuBLASLt has no slow reference for what it lacks: it

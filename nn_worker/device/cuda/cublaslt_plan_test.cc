@@ -317,8 +317,9 @@ TEST_P(CublasLtPlanTest, AMeasuredAlgorithmIsTakenFirst) {
   spec.piece = 1024;
   auto all = planner_->PrepareAll(spec);
   ASSERT_TRUE(all.ok()) << all.status();
-  const MeasuredAlgorithm entry = {planner_->place(), GetParam(), LayerProduct::kWeightGradient,
-                                   8192, 400, 400, all->back().algorithm};
+  const MeasuredAlgorithm entry = {
+      planner_->place(),    GetParam(), LayerProduct::kWeightGradient, 8192, 400, 400,
+      all->back().algorithm};
   const std::vector<MeasuredAlgorithm> table = {entry};
   auto planner = NewCublasLtPlanner(0, kCublasLtLibrary, table);
   ASSERT_TRUE(planner.ok()) << planner.status();

@@ -85,7 +85,8 @@ SATRAP_KERNEL void ProductKernel(MatrixProduct product, int64_t piece_terms, flo
             partials[(piece * c.rows + row) * c.cols + col] = sums[i][j];
             continue;
           }
-          const float biased = sums[i][j] + (product.bias.data == nullptr ? 0 : LoadValue(product.bias, 0, col));
+          const float biased =
+              sums[i][j] + (product.bias.data == nullptr ? 0 : LoadValue(product.bias, 0, col));
           PutValue(c, row, col, Activated(product.activation, biased), product.add);
         }
       }
