@@ -320,7 +320,10 @@ absl::Status Profile(const Configuration& configuration, const Flags& flags) {
     RETURN_IF_ERROR(made.device->BeginTrace());
     RETURN_IF_ERROR(made.step->Run());
     ASSIGN_OR_RETURN(const std::vector<TracedOperation> traced, made.device->EndTrace());
-    // The same in each step.
+    if (i > 0 && traced.size() != times.size()) {
+      return absl::InternalError(absl::StrCat("step ", i, " has ", traced.size(),
+                                              " operations, the first has ", times.size()));
+    }
     times.resize(traced.size());
     for (size_t t = 0; t < traced.size(); ++t) {
       if (i == 0) operations.push_back({ShortName(traced[t].name), 0});

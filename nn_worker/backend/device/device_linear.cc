@@ -216,6 +216,8 @@ absl::Status DeviceLinear::PlanWeightGradient(PlannedLinear* layer) {
   product->transpose_a = true;
   if (!products_->has_library() || !ForLibrary(*product)) return absl::OkStatus();
   layer->piece = WeightGradientPiece(*product);
+  // The same plan writes pieces, which have no gaps, and the only product of few samples.
+  if (args.dw.stride != product->cols) layer->piece = product->samples();
   if (layer->piece < product->samples()) {
     product->piece = layer->piece;
     product->c_stride = product->cols;

@@ -296,14 +296,14 @@ absl::Status OneAlgorithm::ChooseAlgorithm(int alternative) {
   std::vector<cublasLtMatmulAlgo_t> offered;
   const std::vector<ProductBatch> batches = CheckedBatches();
   if (status.ok()) status = AskFor(batches.front(), preference, &offered);
-  std::vector<AlgorithmConfig> configs;
-  for (const cublasLtMatmulAlgo_t& algorithm : offered) {
-    configs.push_back(ConfigOf(lt_, algorithm));
-  }
   // If none supports a small product, one that is offered for the smallest may support all.
   if (status.ok()) AskFor(batches.back(), preference, &offered).IgnoreError();
   lt_.DestroyPreference(preference);
   RETURN_IF_ERROR(status);
+  std::vector<AlgorithmConfig> configs;
+  for (const cublasLtMatmulAlgo_t& algorithm : offered) {
+    configs.push_back(ConfigOf(lt_, algorithm));
+  }
   const int preferred =
       PreferredAlgorithm(configs, FindAlgorithm(context_.table, context_.place, spec_));
   if (offered.empty()) return absl::NotFoundError("cuBLASLt has no algorithm for this product");
@@ -327,9 +327,14 @@ absl::Status OneAlgorithm::CheckAlgorithm(const cublasLtMatmulAlgo_t& algorithm)
   for (const ProductBatch& batch : CheckedBatches()) {
     RETURN_IF_ERROR(AsStatus(SetBatch(batch), "fewer samples"));
     cublasLtMatmulHeuristicResult_t checked;
-    RETURN_IF_ERROR(
-        Answer(lt_.Check(context_.handle, operation_, a_, b_, c_, c_, &algorithm, &checked),
-               "fewer samples"));
+    const cublasStatus_t status =
+        lt_.Check(context_.handle, operation_, a_, b_, c_, c_, &algorithm, &checked);
+    // By its documentation the check answers so for an algorithm that does not match the layouts or
+    // the card.
+    if (status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_ARCH_MISMATCH) {
+      return absl::NotFoundError("cuBLASLt: the algorithm does not fit the product");
+    }
+    RETURN_IF_ERROR(AsStatus(status, "fewer samples"));
     if (checked.workspaceSize > static_cast<size_t>(kWorkspaceBytes)) {
       return absl::NotFoundError("cuBLASLt needs more workspace than there is");
     }
