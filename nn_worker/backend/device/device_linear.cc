@@ -332,8 +332,10 @@ void DeviceLinear::OneOutputGrad(const LinearGradArgs& args, const PlannedLinear
   gradient.x = ConstValuesOf(args.x);
   gradient.w = ConstValuesOf(args.w);
   gradient.dz = ConstValuesOf(args.dy);
-  if (args.dx.wanted()) gradient.dx = ValuesOf(args.dx.tensor);
-  gradient.add = args.dx.add;
+  if (args.dx.wanted()) {
+    gradient.dx = ValuesOf(args.dx.tensor);
+    gradient.add = args.dx.add;
+  }
   gradient.dw = F32Matrix(args.dw);
   if (!args.db.empty()) gradient.db = F32Data(args.db);
   if (input_relu != nullptr) {

@@ -419,6 +419,32 @@ TEST(DeviceLinearTest, ALayerWhoseInputNeedsNoGradientTakesAnyNumberOfSamples) {
   }
 }
 
+// As the graph asks for a layer whose input has no gradient, though others add to it.
+TEST(DeviceLinearTest, ALayerOfOneOutputAddsToNoGradientThatIsNotWanted) {
+  const auto backend = NewHostDeviceBackend({});
+  std::vector<std::vector<float>> gradients;
+  for (const bool add : {false, true}) {
+    LinearSpec spec;
+    spec.args = {New(backend.get(), DType::kF32, kMost, kIn),
+                 New(backend.get(), DType::kF32, kIn, 1),
+                 Activation::kLinear,
+                 New(backend.get(), DType::kF32, kMost, 1),
+                 New(backend.get(), DType::kF32, kMost, 1),
+                 {{}, add},
+                 AllocateTensor(backend.get(), DType::kF32, kIn, 1).value(),
+                 Tensor()};
+    Randomise(backend.get(), spec.args.x, 1);
+    Randomise(backend.get(), spec.args.w, 2);
+    Randomise(backend.get(), spec.args.dy, 3);
+    auto layer = backend->PrepareLinear(spec);
+    CHECK_OK(layer.status());
+    backend->LinearBackward(layer->get(), spec.args);
+    gradients.push_back(ValuesOf(backend.get(), spec.args.dw));
+    backend->Sync();
+  }
+  EXPECT_EQ(gradients[1], gradients[0]);
+}
+
 TEST(DeviceLinearDeathTest, APlanIsForTheTensorsItWasPreparedWith) {
   const auto backend = NewPlannedHostBackend({});
   Tower tower(backend.get(), DType::kF32);

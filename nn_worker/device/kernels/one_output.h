@@ -33,7 +33,7 @@ struct OneOutputGradient {
   ConstValues w;     // (in, 1); need not have data if dx is not wanted
   ConstValues dz;    // (n, 1), the gradient before the layer's activation
   Values dx;         // (n, in): dx = dz w^T
-  bool add = false;  // dx += dz w^T instead
+  bool add = false;  // dx += dz w^T instead. REQUIRES: dx
   // x is the output of a ReLU, and dx gets the gradient of the ReLU's input: after everything is
   // added, 0 where x is not positive.
   bool relu_of_x = false;
