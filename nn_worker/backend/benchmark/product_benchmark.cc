@@ -18,9 +18,9 @@
 #include "common/json/json.h"
 #include "common/numeric/random.h"
 #include "common/testing/measure.h"
+#include "nn_worker/backend/cpu/cpu_amx_bf16.h"
 #include "nn_worker/backend/cpu/cpu_avx512_bf16.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
-#include "nn_worker/backend/cpu/cpu_bf16_matrix.h"
 #include "nn_worker/backend/cpu/cpu_half_backend.h"
 #include "nn_worker/backend/cpu/host_tensor.h"
 #include "nn_worker/backend/tensor_copy.h"
@@ -94,8 +94,7 @@ void RunAll(int threads, int64_t in, int64_t out) {
     Run(name, DType::kBF16, NewCpuHalfBackend(threads, products).get(), threads, in, out);
   };
   if (CpuAvx512Bf16::IsSupported()) run_bf16("BF16 by AVX512_BF16", HalfProducts::kAvx512Bf16);
-  // Without AMX oneDNN's BF16 products take minutes.
-  if (CpuBf16Matrix::IsFast()) run_bf16("BF16 by oneDNN", HalfProducts::kOneDnnBf16);
+  if (CpuAmxBf16::IsSupported()) run_bf16("BF16 by AMX", HalfProducts::kAmxBf16);
   run_bf16("BF16 widened to F32", HalfProducts::kF32);
 }
 
