@@ -1,9 +1,12 @@
 #include "nn_worker/backend/cpu/cpu_half_backend.h"
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "common/base/check.h"
 #include "common/numeric/vectorize.h"
 #include "nn_worker/backend/cpu/cpu_amx_bf16.h"
@@ -11,6 +14,7 @@
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/cpu/cpu_bf16_products.h"
 #include "nn_worker/backend/cpu/cpu_half_exchange.h"
+#include "nn_worker/backend/cpu/cpu_half_fm.h"
 #include "nn_worker/backend/cpu/cpu_half_operation.h"
 #include "nn_worker/backend/cpu/cpu_kernels.h"
 #include "nn_worker/backend/cpu/cpu_row_exchange.h"
@@ -101,6 +105,25 @@ SATRAP_VECTORIZE_SAME_BITS void ReluGradRow(const uint16_t* y, const uint16_t* d
   }
 }
 
+// How many values are NaN or of a magnitude above `limit`, whose bits are `limit_bits`. A magnitude
+// of a BF16 is above an f32 if its bits are above the upper half of the other's.
+SATRAP_VECTORIZE_SAME_BITS int64_t Bf16BeyondRow(const uint16_t* x, uint32_t limit_bits,
+                                                 int64_t cols) {
+  const auto most = static_cast<uint16_t>(limit_bits >> 16);
+  int64_t count = 0;
+  // Sums of 16 bits, as many in a vector as values, for as many values as cannot overflow them.
+  constexpr int64_t kAtATime = 65535;
+  for (int64_t begin = 0; begin < cols; begin += kAtATime) {
+    const int64_t end = std::min(cols, begin + kAtATime);
+    uint16_t found = 0;
+    for (int64_t c = begin; c < end; ++c) {
+      found = static_cast<uint16_t>(found + ((x[c] & 0x7fff) > most ? 1 : 0));
+    }
+    count += found;
+  }
+  return count;
+}
+
 // dx = dy where y is positive, else 0, for rows [begin, end) of 16-bit tensors of one dtype.
 void HalfReluGradRows(const Tensor& y, const Tensor& dy, const Tensor& dx, int64_t begin,
                       int64_t end) {
@@ -176,10 +199,20 @@ class CpuHalfBackend final : public HostBackend {
     InBlocks(&Backend::RowSumGrad, In{dy}, Grads{dxs});
   }
   void Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
+    if (cpu::TakesHalfFm(xs, {}) && s.dtype != DType::kF16 && y.dtype != DType::kF16) {
+      return ForBlocks(y.rows, [&](int64_t begin, int64_t end) {
+        cpu::FmHalfRows(xs, s, y, begin, end);
+      });
+    }
     InBlocks(&Backend::Fm, Ins{xs}, Out{s}, Out{y});
   }
   void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
               absl::Span<const GradientTarget> dxs) override {
+    if (cpu::TakesHalfFm(xs, dxs) && s.dtype != DType::kF16 && dy.dtype != DType::kF16) {
+      return ForBlocks(dy.rows, [&](int64_t begin, int64_t end) {
+        cpu::FmGradHalfRows(xs, s, dy, dxs, begin, end);
+      });
+    }
     InBlocks(&Backend::FmGrad, Ins{xs}, In{s}, In{dy}, Grads{dxs});
   }
   void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) override {
@@ -232,6 +265,7 @@ class CpuHalfBackend final : public HostBackend {
   bool ScattersByRow() const override { return inner_->ScattersByRow(); }
 
   void CountBeyond(Tensor x, float limit, Tensor count) override {
+    if (x.dtype == DType::kBF16) return CountBf16Beyond(x, limit, count);
     Whole(&Backend::CountBeyond, In{x}, limit, count);
   }
 
@@ -254,10 +288,18 @@ class CpuHalfBackend final : public HostBackend {
  private:
   void LinearGradOfOneUnit(const LinearGradArgs& args);
   void HalfReluGrad(const Tensor& y, const Tensor& dy, const Tensor& dx);
+  void CountBf16Beyond(const Tensor& x, float limit, const Tensor& count);
   // Whether products_ multiplies x by w. `result` may be empty.
   bool MultipliesBf16(const Tensor& x, const Tensor& w, const Tensor& result) const {
     return products_ != nullptr && x.dtype == DType::kBF16 && w.dtype == DType::kBF16 &&
            result.dtype != DType::kF16;
+  }
+
+  // Calls body(begin, end) for blocks of rows.
+  void ForBlocks(int64_t rows, absl::FunctionRef<void(int64_t, int64_t)> body) {
+    pool_.Run((rows + kBlockRows - 1) / kBlockRows, [&](int64_t part, int) {
+      body(part * kBlockRows, std::min(rows, (part + 1) * kBlockRows));
+    });
   }
 
   // What a thread of the pool needs to compute a block.
@@ -302,10 +344,23 @@ class CpuHalfBackend final : public HostBackend {
   std::vector<std::unique_ptr<Worker>> workers_;  // by thread of the pool
 };
 
-void CpuHalfBackend::HalfReluGrad(const Tensor& y, const Tensor& dy, const Tensor& dx) {
-  pool_.Run((y.rows + kBlockRows - 1) / kBlockRows, [&](int64_t part, int) {
-    HalfReluGradRows(y, dy, dx, part * kBlockRows, std::min(y.rows, (part + 1) * kBlockRows));
+void CpuHalfBackend::CountBf16Beyond(const Tensor& x, float limit, const Tensor& count) {
+  uint32_t limit_bits;
+  std::memcpy(&limit_bits, &limit, sizeof(limit_bits));
+  constexpr int64_t kRows = 16 * kBlockRows;
+  std::vector<int64_t> found((x.rows + kRows - 1) / kRows, 0);
+  pool_.Run(static_cast<int64_t>(found.size()), [&](int64_t part, int) {
+    const int64_t end = std::min(x.rows, (part + 1) * kRows);
+    for (int64_t i = part * kRows; i < end; ++i) {
+      found[part] += Bf16BeyondRow(HalvesOf(x, i, x.cols).data(), limit_bits, x.cols);
+    }
   });
+  *DoublesOf(count) +=
+      static_cast<double>(std::accumulate(found.begin(), found.end(), int64_t{0}));
+}
+
+void CpuHalfBackend::HalfReluGrad(const Tensor& y, const Tensor& dy, const Tensor& dx) {
+  ForBlocks(y.rows, [&](int64_t begin, int64_t end) { HalfReluGradRows(y, dy, dx, begin, end); });
 }
 
 void CpuHalfBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) {
