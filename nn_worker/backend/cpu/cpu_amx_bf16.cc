@@ -21,7 +21,7 @@
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
 // Marks functions that use AMX or AVX512_BF16. They run only where IsSupported().
-#define SATRAP_AMX                                                                           \
+#define SATRAP_AMX                                                                          \
   __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"), \
                  optimize("O3")))
 
@@ -172,8 +172,7 @@ SATRAP_AMX void StoreBlock(const float* sums, const Target& target, int64_t at, 
     bias[0] = _mm512_maskz_loadu_ps(masks[0], target.bias + at);
     bias[1] = _mm512_maskz_loadu_ps(masks[1], target.bias + at + kTileRows);
   }
-  const __m512 least =
-      _mm512_set1_ps(target.relu ? 0.0f : -std::numeric_limits<float>::infinity());
+  const __m512 least = _mm512_set1_ps(target.relu ? 0.0f : -std::numeric_limits<float>::infinity());
   const int64_t row_bytes = target.row_bytes;
   char* row = target.data + at * (kIsBf16 ? 2 : 4);
   for (int64_t r = 0; r < rows; ++r, row += row_bytes, sums += kBlock) {
@@ -210,8 +209,8 @@ void Store(const float* sums, const Target& target, int64_t at, int64_t rows) {
 
 // words[r] = the values at [2 r] and [2 r + 1] of 16 columns, for `count` rows of which the first
 // begins at `rows`; 0 for the others.
-SATRAP_AMX inline void PairRows(const uint16_t* rows, int64_t stride, int64_t count,
-                                __mmask16 mask, __m512i words[kTileRows]) {
+SATRAP_AMX inline void PairRows(const uint16_t* rows, int64_t stride, int64_t count, __mmask16 mask,
+                                __m512i words[kTileRows]) {
 #pragma GCC unroll 16
   for (int r = 0; r < kTileRows; ++r) {
     words[r] = _mm512_setzero_si512();
@@ -352,8 +351,12 @@ Left LeftOf(const Tensor& a, int64_t row, int64_t rows, Scratch* scratch) {
       CopyTail(from + whole * kStep, a.stride, rows, rest, kTileRowBytes, tail);
     }
     const int64_t row_bytes = a.stride * 2;
-    return {reinterpret_cast<const char*>(from), row_bytes, kTileRowBytes, kTileRows * row_bytes,
-            whole, rest > 0 ? tail : nullptr};
+    return {reinterpret_cast<const char*>(from),
+            row_bytes,
+            kTileRowBytes,
+            kTileRows * row_bytes,
+            whole,
+            rest > 0 ? tail : nullptr};
   }
   const int64_t steps = Ceil(a.cols, kStep);
   const int64_t row_bytes = std::max<int64_t>(1, steps) * kTileRowBytes;
@@ -413,8 +416,7 @@ void MultiplySamples(const WeightPart& part, int64_t first, int64_t count, Scrat
   right.data = scratch->right.Get<char>(std::max<int64_t>(1, right.num_bytes()));
   const int64_t steps = right.steps;
   const int64_t blocks = Ceil(part.dw.rows, kBlock);
-  char* const left = scratch->left.Get<char>(
-      std::max<int64_t>(1, 2 * blocks * steps * kTileBytes));
+  char* const left = scratch->left.Get<char>(std::max<int64_t>(1, 2 * blocks * steps * kTileBytes));
   float* sample_sums = nullptr;
   if (part.db != nullptr) {
     sample_sums = scratch->column_sums.Get<float>(Ceil(right.cols, kTileRows) * kTileRows);
@@ -437,8 +439,12 @@ void MultiplySamples(const WeightPart& part, int64_t first, int64_t count, Scrat
   for (int64_t c = 0; c < right.cols; c += kBlock) {
     const char* const columns = right.data + c / kTileRows * right.column_bytes;
     for (int64_t block = 0; block < blocks; ++block) {
-      const Left rows = {left + 2 * block * steps * kTileBytes, kTileRowBytes, kTileBytes,
-                         steps * kTileBytes, steps, nullptr};
+      const Left rows = {left + 2 * block * steps * kTileBytes,
+                         kTileRowBytes,
+                         kTileBytes,
+                         steps * kTileBytes,
+                         steps,
+                         nullptr};
       MultiplyBlock(rows, columns, right.column_bytes, right.cols - c > kTileRows, sums);
       Target target = whole;
       target.data += block * kBlock * target.row_bytes;

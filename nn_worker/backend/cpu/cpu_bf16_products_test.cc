@@ -88,8 +88,7 @@ class CpuBf16ProductsTest : public testing::TestWithParam<Way> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Ways, CpuBf16ProductsTest,
-                         testing::Values(WayOf<CpuAmxBf16>("Amx"),
-                                         WayOf<CpuAvx512Bf16>("Avx512")),
+                         testing::Values(WayOf<CpuAmxBf16>("Amx"), WayOf<CpuAvx512Bf16>("Avx512")),
                          [](const auto& info) { return info.param.name; });
 
 TEST_P(CpuBf16ProductsTest, ProductsAreThoseOfPlainLoops) {
@@ -101,10 +100,10 @@ TEST_P(CpuBf16ProductsTest, ProductsAreThoseOfPlainLoops) {
     std::vector<float> bias(out);
     for (int64_t c = 0; c < out; ++c) bias[c] = static_cast<float>(c % 5) - 2;
     products->Product(x.tensor(), w.tensor(), TensorF32(bias.data(), 1, out), /*relu=*/true,
-                     y.tensor());
+                      y.tensor());
     std::vector<float> wide(n * out);
     products->Product(x.tensor(), w.tensor(), Tensor(), /*relu=*/false,
-                     TensorF32(wide.data(), n, out));
+                      TensorF32(wide.data(), n, out));
     for (int64_t i = 0; i < n; ++i) {
       for (int64_t c = 0; c < out; ++c) {
         double sum = 0;
@@ -159,7 +158,7 @@ TEST_P(CpuBf16ProductsTest, WeightGradientsAreThoseOfPlainLoops) {
       // Not 0 at the beginning, to check that they are overwritten.
       std::vector<float> dw(in * out, 7), db(out, 7), alone(in * out, 7);
       products->WeightGradient(x.tensor(), dz.tensor(), TensorF32(dw.data(), in, out),
-                              TensorF32(db.data(), 1, out));
+                               TensorF32(db.data(), 1, out));
       products->WeightGradient(x.tensor(), dz.tensor(), TensorF32(alone.data(), in, out), Tensor());
       EXPECT_EQ(dw, alone);
       for (int64_t c = 0; c < out; ++c) {
@@ -188,7 +187,7 @@ TEST_P(CpuBf16ProductsTest, ResultsAreRoundedAsConversionsAre) {
   Matrix x(1, 1, 1), w(1, cols, 2), y(1, cols, 3, /*gap=*/0);
   x.Set(0, 0, 0);
   products->Product(x.tensor(), w.tensor(), TensorF32(bias.data(), 1, cols), /*relu=*/false,
-                   y.tensor());
+                    y.tensor());
   for (int64_t c = 0; c < cols; ++c) EXPECT_EQ(y.bits()[c], Bf16FromF32(bias[c])) << c;
 }
 

@@ -200,9 +200,8 @@ class CpuHalfBackend final : public HostBackend {
   }
   void Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
     if (cpu::TakesHalfFm(xs, {}) && s.dtype != DType::kF16 && y.dtype != DType::kF16) {
-      return ForBlocks(y.rows, [&](int64_t begin, int64_t end) {
-        cpu::FmHalfRows(xs, s, y, begin, end);
-      });
+      return ForBlocks(y.rows,
+                       [&](int64_t begin, int64_t end) { cpu::FmHalfRows(xs, s, y, begin, end); });
     }
     InBlocks(&Backend::Fm, Ins{xs}, Out{s}, Out{y});
   }
@@ -355,8 +354,7 @@ void CpuHalfBackend::CountBf16Beyond(const Tensor& x, float limit, const Tensor&
       found[part] += Bf16BeyondRow(HalvesOf(x, i, x.cols).data(), limit_bits, x.cols);
     }
   });
-  *DoublesOf(count) +=
-      static_cast<double>(std::accumulate(found.begin(), found.end(), int64_t{0}));
+  *DoublesOf(count) += static_cast<double>(std::accumulate(found.begin(), found.end(), int64_t{0}));
 }
 
 void CpuHalfBackend::HalfReluGrad(const Tensor& y, const Tensor& dy, const Tensor& dx) {
@@ -381,8 +379,8 @@ void CpuHalfBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activati
 // which does not round: it is computed slice by slice, while a slice is in the cache.
 void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
   const bool rounds = Is16Bit(args.dy);
-  const bool by_bf16 = args.dy.dtype == DType::kBF16 &&
-                       MultipliesBf16(args.x, args.w, args.dx.tensor);
+  const bool by_bf16 =
+      args.dy.dtype == DType::kBF16 && MultipliesBf16(args.x, args.w, args.dx.tensor);
   const bool relu_by_slices =
       by_bf16 && args.activation == Activation::kRelu && args.y.dtype == DType::kBF16;
   if (rounds && args.activation != Activation::kLinear && !relu_by_slices) {

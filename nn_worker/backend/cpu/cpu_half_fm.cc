@@ -14,12 +14,16 @@ namespace {
 
 // As in cpu_kernels.cc: value i is added to lane i % kLanes, and the lanes are added pairwise.
 constexpr int64_t kLanes = 16;
+// The number of columns whose sums stay in registers. The compiler makes one vector of them.
+constexpr int64_t kColumns = 8;
 
 uint16_t* HalvesOfRow(const Tensor& tensor, int64_t row) {
   return reinterpret_cast<uint16_t*>(BytesOf(tensor, row));
 }
 
-inline float Wide(uint16_t half) {
+// Inlined by force: the compiler would not inline it into functions with other options, which then
+// would not be vectorised.
+__attribute__((always_inline)) inline float Wide(uint16_t half) {
   const uint32_t bits = uint32_t{half} << 16;
   float value;
   std::memcpy(&value, &bits, sizeof(value));
@@ -27,7 +31,7 @@ inline float Wide(uint16_t half) {
 }
 
 // As Bf16FromF32, in a form that the compiler vectorises.
-inline uint16_t Narrow(float value) {
+__attribute__((always_inline)) inline uint16_t Narrow(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
   const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
@@ -43,17 +47,17 @@ float Value(const Tensor& tensor, int64_t row) {
 SATRAP_VECTORIZE_FUSED void SumRows(const uint16_t* const* xs, int64_t count, float* __restrict s,
                                     float* __restrict squares, int64_t d) {
   int64_t c = 0;
-  for (; c + kLanes <= d; c += kLanes) {
-    float sum[kLanes] = {}, square[kLanes] = {};
+  for (; c + kColumns <= d; c += kColumns) {
+    float sum[kColumns] = {}, square[kColumns] = {};
     for (int64_t f = 0; f < count; ++f) {
       const uint16_t* const x = xs[f] + c;
-      for (int64_t k = 0; k < kLanes; ++k) {
+      for (int64_t k = 0; k < kColumns; ++k) {
         const float value = Wide(x[k]);
         sum[k] += value;
         square[k] += value * value;
       }
     }
-    for (int64_t k = 0; k < kLanes; ++k) {
+    for (int64_t k = 0; k < kColumns; ++k) {
       s[c + k] = sum[k];
       squares[c + k] = square[k];
     }
