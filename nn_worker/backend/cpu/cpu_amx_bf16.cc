@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "nn_worker/backend/cpu/cpu_amx_pack.h"
 #include "nn_worker/backend/cpu/cpu_avx512_bf16.h"
 #include "nn_worker/backend/cpu/cpu_matrix.h"
 #include "nn_worker/backend/cpu/host_tensor.h"
@@ -20,41 +21,27 @@
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
 
-// Marks functions that use AMX or AVX512_BF16. They run only where IsSupported().
-#define SATRAP_AMX                                                                          \
-  __attribute__((target("amx-tile,amx-bf16,avx512f,avx512bw,avx512vl,avx512dq,avx512bf16"), \
-                 optimize("O3")))
-
 namespace satrap {
 namespace {
 
-// A tile has 16 rows of 64 bytes: of a left factor 16 rows of 32 values; of a right factor 16 rows
-// of 16 words, each a pair of values that follow one another down a column; of sums 16 x 16.
-constexpr int64_t kTileRows = 16;
-constexpr int64_t kTileRowBytes = 64;
-constexpr int64_t kTileBytes = kTileRows * kTileRowBytes;
-// The number of products that a sum takes up in one instruction.
-constexpr int64_t kStep = 32;
-// The sums that are computed at a time: two tiles by two. Two tiles of each factor are then loaded
-// for four instructions.
-constexpr int64_t kBlock = 2 * kTileRows;
+using amx::Ceil;
+using amx::FirstLanes;
+using amx::HalvesOf;
+using amx::kBlock;
+using amx::kTileBytes;
+using amx::kTileRowBytes;
+using amx::kTileRows;
+using amx::Left;
+using amx::LeftOf;
+using amx::PackLeft;
+using amx::PackRows;
+using amx::PackTransposed;
+using amx::Right;
+
 // The number of rows in a slice of y or dx: small enough that threads share a part of some thousand
 // samples evenly.
 constexpr int64_t kSliceRows = 8 * kBlock;
 constexpr int64_t kLineBytes = 64;
-
-int64_t Ceil(int64_t count, int64_t by) { return (count + by - 1) / by; }
-
-const uint16_t* HalvesOf(const Tensor& tensor, int64_t row) {
-  return reinterpret_cast<const uint16_t*>(BytesOf(tensor, row));
-}
-
-SATRAP_AMX inline __mmask16 FirstLanes(int64_t count) {
-  return static_cast<__mmask16>((1u << std::clamp<int64_t>(count, 0, 16)) - 1);
-}
-SATRAP_AMX inline __mmask32 FirstHalves(int64_t count) {
-  return static_cast<__mmask32>((uint64_t{1} << std::clamp<int64_t>(count, 0, 32)) - 1);
-}
 
 // Tells the CPU that all tiles have their full size. Done for each slice, because the setting
 // belongs to a thread; reset after it, so that a switch of threads need not save the tiles.
@@ -77,29 +64,6 @@ class TileSetting {
   SATRAP_AMX ~TileSetting() { _tile_release(); }
   TileSetting(const TileSetting&) = delete;
   TileSetting& operator=(const TileSetting&) = delete;
-};
-
-// Rows of a left factor, two tiles high.
-struct Left {
-  const char* data;
-  int64_t row_bytes, step_bytes;
-  int64_t second_bytes;  // from the first tile to the second
-  int64_t steps;
-  // One more step, of rows of kTileRowBytes one after another; may be null.
-  const char* tail;
-};
-
-// A right factor: the tiles of 16 columns one after another, those of its next 16 columns after
-// them.
-struct Right {
-  Right(int64_t depth, int64_t cols)
-      : depth(depth), cols(cols), steps(Ceil(depth, kStep)), column_bytes(steps * kTileBytes) {}
-  int64_t num_bytes() const { return Ceil(cols, kTileRows) * column_bytes; }
-
-  int64_t depth, cols;
-  int64_t steps;
-  int64_t column_bytes;  // of the tiles of 16 columns
-  char* data = nullptr;
 };
 
 // Where sums go.
@@ -207,166 +171,10 @@ void Store(const float* sums, const Target& target, int64_t at, int64_t rows) {
   StoreBlock<false, false>(sums, target, at, rows);
 }
 
-// words[r] = the values at [2 r] and [2 r + 1] of 16 columns, for `count` rows of which the first
-// begins at `rows`; 0 for the others.
-SATRAP_AMX inline void PairRows(const uint16_t* rows, int64_t stride, int64_t count, __mmask16 mask,
-                                __m512i words[kTileRows]) {
-#pragma GCC unroll 16
-  for (int r = 0; r < kTileRows; ++r) {
-    words[r] = _mm512_setzero_si512();
-    if (2 * r < count) {
-      words[r] = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, rows + 2 * r * stride));
-    }
-    if (2 * r + 1 < count) {
-      const __m256i upper = _mm256_maskz_loadu_epi16(mask, rows + (2 * r + 1) * stride);
-      words[r] = _mm512_or_si512(words[r], _mm512_slli_epi32(_mm512_cvtepu16_epi32(upper), 16));
-    }
-  }
-}
-
-// Transposes 16 x 16 words.
-SATRAP_AMX inline void Transpose(__m512i words[kTileRows]) {
-  __m512i other[kTileRows];
-#pragma GCC unroll 8
-  for (int r = 0; r < kTileRows; r += 2) {
-    other[r] = _mm512_unpacklo_epi32(words[r], words[r + 1]);
-    other[r + 1] = _mm512_unpackhi_epi32(words[r], words[r + 1]);
-  }
-#pragma GCC unroll 4
-  for (int r = 0; r < kTileRows; r += 4) {
-    words[r] = _mm512_unpacklo_epi64(other[r], other[r + 2]);
-    words[r + 1] = _mm512_unpackhi_epi64(other[r], other[r + 2]);
-    words[r + 2] = _mm512_unpacklo_epi64(other[r + 1], other[r + 3]);
-    words[r + 3] = _mm512_unpackhi_epi64(other[r + 1], other[r + 3]);
-  }
-  // Now word 4 l + w of words[4 g + c] belongs to row 4 l + c and column 4 g + w.
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    other[c] = _mm512_shuffle_i32x4(words[c], words[4 + c], 0x88);
-    other[4 + c] = _mm512_shuffle_i32x4(words[c], words[4 + c], 0xdd);
-    other[8 + c] = _mm512_shuffle_i32x4(words[8 + c], words[12 + c], 0x88);
-    other[12 + c] = _mm512_shuffle_i32x4(words[8 + c], words[12 + c], 0xdd);
-  }
-#pragma GCC unroll 4
-  for (int c = 0; c < 4; ++c) {
-    words[c] = _mm512_shuffle_i32x4(other[c], other[8 + c], 0x88);
-    words[8 + c] = _mm512_shuffle_i32x4(other[c], other[8 + c], 0xdd);
-    words[4 + c] = _mm512_shuffle_i32x4(other[4 + c], other[12 + c], 0x88);
-    words[12 + c] = _mm512_shuffle_i32x4(other[4 + c], other[12 + c], 0xdd);
-  }
-}
-
-SATRAP_AMX inline void StoreTile(const __m512i words[kTileRows], char* tile) {
-#pragma GCC unroll 16
-  for (int r = 0; r < kTileRows; ++r) _mm512_store_si512(tile + r * kTileRowBytes, words[r]);
-}
-
-// Fetches 16 columns, from column `at` on, of the kStep rows after those at `rows`.
-inline void PrefetchRows(const uint16_t* rows, int64_t stride, int64_t at) {
-  for (int64_t r = kStep; r < 2 * kStep; ++r) __builtin_prefetch(rows + r * stride + at);
-}
-
-// Packs step `step` of the right factor from rows of `matrix`, for sums that run down its columns.
-// Adds the sums of the columns to `sums`, a multiple of 16 values, unless that is null.
-SATRAP_AMX void PackRows(const Tensor& matrix, int64_t first_row, const Right& right, int64_t step,
-                         float* sums) {
-  const uint16_t* const rows = HalvesOf(matrix, first_row + step * kStep);
-  const int64_t count = std::min(kStep, right.depth - step * kStep);
-  const __m512i ones = _mm512_set1_epi32(0x3f803f80);
-  char* tile = right.data + step * kTileBytes;
-  for (int64_t c = 0; c < right.cols; c += kTileRows, tile += right.column_bytes) {
-    PrefetchRows(rows, matrix.stride, c);
-    __m512i words[kTileRows];
-    PairRows(rows + c, matrix.stride, count, FirstLanes(right.cols - c), words);
-    StoreTile(words, tile);
-    if (sums == nullptr) continue;
-    __m512 sum = _mm512_loadu_ps(sums + c);
-#pragma GCC unroll 16
-    for (int r = 0; r < kTileRows; ++r) {
-      sum = _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(words[r]),
-                             reinterpret_cast<__m512bh>(ones));
-    }
-    _mm512_storeu_ps(sums + c, sum);
-  }
-}
-
-// Packs 16 columns, from column `at` on, of the right factor that is the transposed `matrix`.
-SATRAP_AMX void PackTransposed(const Tensor& matrix, const Right& right, int64_t at) {
-  char* tile = right.data + at / kTileRows * right.column_bytes;
-  for (int64_t k = 0; k < right.depth; k += kStep, tile += kTileBytes) {
-    const __mmask32 mask = FirstHalves(right.depth - k);
-    __m512i words[kTileRows];
-#pragma GCC unroll 16
-    for (int r = 0; r < kTileRows; ++r) {
-      words[r] = at + r < right.cols ? _mm512_maskz_loadu_epi16(mask, HalvesOf(matrix, at + r) + k)
-                                     : _mm512_setzero_si512();
-    }
-    Transpose(words);
-    StoreTile(words, tile);
-  }
-}
-
-// Packs step `step` of a left factor, the transposed columns [begin, begin + cols) of `count` rows
-// of `matrix`. Its tiles of 16 columns follow one another, `steps` of them; those of the next 16
-// columns follow them.
-SATRAP_AMX void PackLeft(const Tensor& matrix, int64_t first_row, int64_t count, int64_t begin,
-                         int64_t cols, int64_t step, int64_t steps, char* packed) {
-  const uint16_t* const rows = HalvesOf(matrix, first_row + step * kStep) + begin;
-  char* tile = packed + step * kTileBytes;
-  for (int64_t c = 0; c < cols; c += kTileRows, tile += steps * kTileBytes) {
-    PrefetchRows(rows, matrix.stride, c);
-    __m512i words[kTileRows];
-    PairRows(rows + c, matrix.stride, count - step * kStep, FirstLanes(cols - c), words);
-    Transpose(words);
-    StoreTile(words, tile);
-  }
-}
-
-// Copies `rows` rows of up to 32 values each to 32 rows of 64 bytes that are 0 otherwise.
-SATRAP_AMX void CopyTail(const uint16_t* from, int64_t stride, int64_t rows, int64_t cols,
-                         int64_t row_bytes, char* to) {
-  const __mmask32 mask = FirstHalves(cols);
-  for (int64_t r = 0; r < kBlock; ++r, to += row_bytes) {
-    const __m512i values =
-        r < rows ? _mm512_maskz_loadu_epi16(mask, from + r * stride) : _mm512_setzero_si512();
-    _mm512_storeu_si512(to, values);
-  }
-}
-
 // The memory of a thread. Of the fields that are not always needed, only the capacity stays.
 struct Scratch {
   AlignedScratch sums, rows, left, right, column_sums;
 };
-
-// 32 rows of `a` from `row` on, of which `rows` exist. What a tile would read beyond the rows or
-// columns of `a` comes from a copy that is padded by zeros, because the memory there may hold a
-// NaN.
-Left LeftOf(const Tensor& a, int64_t row, int64_t rows, Scratch* scratch) {
-  const int64_t whole = a.cols / kStep;
-  const int64_t rest = a.cols % kStep;
-  const uint16_t* const from = HalvesOf(a, row);
-  if (rows == kBlock) {
-    char* const tail = scratch->rows.Get<char>(2 * kTileBytes);
-    if (rest > 0) {
-      CopyTail(from + whole * kStep, a.stride, rows, rest, kTileRowBytes, tail);
-    }
-    const int64_t row_bytes = a.stride * 2;
-    return {reinterpret_cast<const char*>(from),
-            row_bytes,
-            kTileRowBytes,
-            kTileRows * row_bytes,
-            whole,
-            rest > 0 ? tail : nullptr};
-  }
-  const int64_t steps = Ceil(a.cols, kStep);
-  const int64_t row_bytes = std::max<int64_t>(1, steps) * kTileRowBytes;
-  char* const copy = scratch->rows.Get<char>(kBlock * row_bytes);
-  for (int64_t k = 0; k < steps; ++k) {
-    CopyTail(from + k * kStep, a.stride, rows, a.cols - k * kStep, row_bytes,
-             copy + k * kTileRowBytes);
-  }
-  return {copy, row_bytes, kTileRowBytes, kTileRows * row_bytes, steps, nullptr};
-}
 
 // Fetches `count` rows of `bytes` bytes into the L2 cache, to be read or, with `kWrite`, written.
 template <int kWrite>
@@ -387,7 +195,7 @@ void MultiplySlice(const Tensor& a, int64_t begin, int64_t end, const Right& rig
   target.data += begin * target.row_bytes;
   for (int64_t row = begin; row < end; row += kBlock, target.data += kBlock * target.row_bytes) {
     const int64_t rows = std::min(kBlock, end - row);
-    const Left left = LeftOf(a, row, rows, scratch);
+    const Left left = LeftOf(a, row, rows, &scratch->rows);
     for (int64_t block = 0; block < blocks; ++block) {
       const int64_t next = std::min(row + kBlock + kBlock * block / blocks, a.rows);
       const int64_t later = std::min(row + kBlock + kBlock * (block + 1) / blocks, a.rows);
