@@ -278,7 +278,8 @@ TEST(CpuAmxBf16Test, LargeWeightGradientsAreSummedInParts) {
   }
   float dw = 0, db = 0;
   products.WeightGradient(x.tensor(), dz.tensor(), TensorF32(&dw, 1, 1), TensorF32(&db, 1, 1));
-  EXPECT_EQ(dw, 0x1p24f + 0.5f * static_cast<float>(kPart / kSum));
+  constexpr int64_t kSums = kPart / kSum;
+  EXPECT_EQ(dw, 0x1p24f + 0.5f * static_cast<float>(kSums));
   EXPECT_EQ(db, dw);
 }
 
