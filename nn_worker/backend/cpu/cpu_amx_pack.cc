@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "nn_worker/backend/cpu/host_tensor.h"
+
 // g++ 12 warns about values that its own intrinsics leave undefined on purpose.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #pragma GCC diagnostic ignored "-Wuninitialized"
@@ -86,6 +88,10 @@ SATRAP_AMX void CopyTail(const uint16_t* from, int64_t stride, int64_t rows, int
 }
 
 }  // namespace
+
+const uint16_t* HalvesOf(const Tensor& tensor, int64_t row) {
+  return reinterpret_cast<const uint16_t*>(BytesOf(tensor, row));
+}
 
 SATRAP_AMX void PackRows(const Tensor& matrix, int64_t first_row, const Right& right, int64_t step,
                          float* sums) {

@@ -11,7 +11,6 @@
 #include <cstdint>
 
 #include "nn_worker/backend/cpu/cpu_matrix.h"
-#include "nn_worker/backend/cpu/host_tensor.h"
 #include "nn_worker/backend/tensor.h"
 
 // Marks functions that use AMX or AVX512_BF16. They run only where CpuAmxBf16::IsSupported().
@@ -34,9 +33,8 @@ constexpr int64_t kBlock = 2 * kTileRows;
 
 inline int64_t Ceil(int64_t count, int64_t by) { return (count + by - 1) / by; }
 
-inline const uint16_t* HalvesOf(const Tensor& tensor, int64_t row) {
-  return reinterpret_cast<const uint16_t*>(BytesOf(tensor, row));
-}
+// The values of a row of a BF16 tensor.
+const uint16_t* HalvesOf(const Tensor& tensor, int64_t row);
 
 // A mask of the first `count` of 16 lanes; of none, if `count` is negative.
 SATRAP_AMX inline __mmask16 FirstLanes(int64_t count) {

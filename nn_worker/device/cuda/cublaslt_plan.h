@@ -7,9 +7,9 @@
 // the same bits. A row of a result may depend on how many rows there are, if the library's kernel
 // treats the last rows differently.
 //
-// The algorithm is not asked for a name: an algorithm of cuBLASLt has only a number. And cuBLASLt has
-// no slow reference for what it lacks: it then offers no algorithm, which is NOT_FOUND, and our own
-// kernels take over.
+// The algorithm is not asked for a name: an algorithm of cuBLASLt has only a number. And cuBLASLt
+// has no slow reference for what it lacks: it then offers no algorithm, which is NOT_FOUND, and our
+// own kernels take over.
 //
 // Thread-compatible: a plan runs once at a time, and a planner prepares one plan at a time.
 
