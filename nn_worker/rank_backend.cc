@@ -45,12 +45,14 @@ absl::StatusOr<JobBackend> MakeDeviceBackend(const RoleRuntime& runtime,
 void LogProducts(const RoleRuntime& runtime) {
   const NnWorkerConfig& config = runtime.job().nn_worker();
   if (config.device() != NnWorkerConfig::CPU || DTypeOf(config.precision()) == DType::kF32) return;
-  const HalfProducts products =
-      config.precision() == NnWorkerConfig::BF16 ? FastestHalfProducts() : HalfProducts::kF32;
-  switch (products) {
-    case HalfProducts::kOneDnnBf16:
-      return runtime.logger().Info(
-          "multiplies BF16 values with AMX, where oneDNN has a fast way; each choice follows");
+  const HalfProductsChoice choice =
+      config.precision() == NnWorkerConfig::BF16 ? FastestHalfProducts() : HalfProductsChoice();
+  if (!choice.because.empty()) {
+    runtime.logger().Warning("multiplies BF16 values without AMX", {{"because", choice.because}});
+  }
+  switch (choice.products) {
+    case HalfProducts::kAmxBf16:
+      return runtime.logger().Info("multiplies BF16 values with AMX");
     case HalfProducts::kAvx512Bf16:
       return runtime.logger().Info("multiplies BF16 values with AVX512_BF16");
     case HalfProducts::kF32:
@@ -65,12 +67,7 @@ absl::StatusOr<JobBackend> MakeRankBackend(const RoleRuntime& runtime, const Dev
   const JobConfig& job = runtime.job();
   JobBackend on_cpu;
   if (job.nn_worker().device() == NnWorkerConfig::CPU) {
-    OneDnnHooks hooks;
-    hooks.on_choice = [&logger = runtime.logger()](const ProductChoice& choice) {
-      logger.Info("multiplies BF16 values",
-                  {{"product", choice.product}, {"by", choice.by}, {"because", choice.because}});
-    };
-    on_cpu.backend = NewCpuJobBackend(job.nn_worker(), pool, hooks);
+    on_cpu.backend = NewCpuJobBackend(job.nn_worker(), pool);
     return on_cpu;
   }
   absl::StatusOr<JobBackend> made = MakeDeviceBackend(runtime, devices, card);

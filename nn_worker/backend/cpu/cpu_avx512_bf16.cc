@@ -364,19 +364,22 @@ void MultiplyColumns(const Tensor& x, const Panels& panels, const uint32_t* pack
 struct CpuAvx512Bf16::Rep {
   explicit Rep(ForkJoinPool* pool) : pool(pool), scratch(pool->num_threads()) {}
 
-  // Multiplies `a` by the packed factor, in slices of rows.
-  void Multiply(const Tensor& a, const Panels& panels, const Target& target);
+  // Multiplies `a` by the packed factor, in slices of rows, after before(begin, end) of each.
+  void Multiply(const Tensor& a, const Panels& panels, const Target& target,
+                absl::FunctionRef<void(int64_t, int64_t)> before);
 
   ForkJoinPool* const pool;
   AlignedScratch packed;
   std::vector<AlignedScratch> scratch;  // by thread
 };
 
-void CpuAvx512Bf16::Rep::Multiply(const Tensor& a, const Panels& panels, const Target& target) {
+void CpuAvx512Bf16::Rep::Multiply(const Tensor& a, const Panels& panels, const Target& target,
+                                  absl::FunctionRef<void(int64_t, int64_t)> before) {
   const uint32_t* const words = packed.Get<uint32_t>(panels.num_words());
   pool->Run((a.rows + kSliceRows - 1) / kSliceRows, [&](int64_t slice, int thread) {
     const int64_t begin = slice * kSliceRows;
     const int64_t rows = std::min(kSliceRows, a.rows - begin);
+    before(begin, begin + rows);
     const Left left = {reinterpret_cast<const char*>(HalvesOf(a, begin)), a.stride * 2, 4,
                        a.cols / 2, a.cols % 2 != 0};
     Target part = target;
@@ -427,16 +430,22 @@ void CpuAvx512Bf16::Product(const Tensor& x, const Tensor& w, const Tensor& bias
   Target target = TargetOf(y, /*add=*/false);
   target.relu = relu;
   target.bias = bias.empty() ? nullptr : FloatsOf(bias);
-  rep_->Multiply(x, panels, target);
+  rep_->Multiply(x, panels, target, [](int64_t, int64_t) {});
 }
 
-void CpuAvx512Bf16::InputGradient(const Tensor& dz, const Tensor& w, const GradientTarget& dx) {
+void CpuAvx512Bf16::InputGradient(const Tensor& dz, const Tensor& w, const GradientTarget& dx,
+                                  absl::FunctionRef<void(int64_t, int64_t)> before) {
+  if (!dx.wanted()) {
+    return rep_->pool->Run((dz.rows + kSliceRows - 1) / kSliceRows, [&](int64_t slice, int) {
+      before(slice * kSliceRows, std::min(dz.rows, (slice + 1) * kSliceRows));
+    });
+  }
   CHECK(dz.rows == dx.tensor.rows && dx.tensor.cols == w.rows && dz.cols == w.cols);
   const Panels panels(dz.cols, dx.tensor.cols);
   uint32_t* const words = rep_->packed.Get<uint32_t>(panels.num_words());
   rep_->pool->Run(panels.count(),
                   [&](int64_t panel, int) { PackColumns(w, panels, panel, words); });
-  rep_->Multiply(dz, panels, TargetOf(dx.tensor, dx.add));
+  rep_->Multiply(dz, panels, TargetOf(dx.tensor, dx.add), before);
 }
 
 void CpuAvx512Bf16::WeightGradient(const Tensor& x, const Tensor& dz, const Tensor& dw,

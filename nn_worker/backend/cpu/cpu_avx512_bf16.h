@@ -21,12 +21,14 @@
 #include <cstdint>
 #include <memory>
 
+#include "absl/functional/function_ref.h"
 #include "common/thread/fork_join_pool.h"
+#include "nn_worker/backend/cpu/cpu_bf16_products.h"
 #include "nn_worker/backend/tensor.h"
 
 namespace satrap {
 
-class CpuAvx512Bf16 {
+class CpuAvx512Bf16 final : public CpuBf16Products {
  public:
   // The number of samples that WeightGradient adds up before it adds their sum to the result.
   static constexpr int64_t kSumSamples = 1024;
@@ -36,18 +38,14 @@ class CpuAvx512Bf16 {
 
   // `pool` is not owned. REQUIRES: IsSupported()
   explicit CpuAvx512Bf16(ForkJoinPool* pool);
-  ~CpuAvx512Bf16();
+  ~CpuAvx512Bf16() override;
 
-  // In the functions below x, w and dz are BF16, y and dx are BF16 or F32, all of any stride; dw
-  // and db are F32 without gaps. Any size may be 0.
-  //
-  // y = x w + bias; with `relu` negative values become 0.
-  // x: (n, in)   w: (in, out)   bias: F32 (1, out), or empty   y: (n, out)
-  void Product(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu, const Tensor& y);
-  // dx = dz w^T, or dx += dz w^T.   dz: (n, out)   dx: (n, in), wanted
-  void InputGradient(const Tensor& dz, const Tensor& w, const GradientTarget& dx);
-  // dw = x^T dz, and db = the sums of the columns of dz.   db: (1, out), or empty
-  void WeightGradient(const Tensor& x, const Tensor& dz, const Tensor& dw, const Tensor& db);
+  void Product(const Tensor& x, const Tensor& w, const Tensor& bias, bool relu,
+               const Tensor& y) override;
+  void InputGradient(const Tensor& dz, const Tensor& w, const GradientTarget& dx,
+                     absl::FunctionRef<void(int64_t, int64_t)> before) override;
+  void WeightGradient(const Tensor& x, const Tensor& dz, const Tensor& dw,
+                      const Tensor& db) override;
 
  private:
   struct Rep;

@@ -1,15 +1,20 @@
 #include "nn_worker/backend/cpu/cpu_half_backend.h"
 
 #include <algorithm>
+#include <cstring>
+#include <numeric>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "common/base/check.h"
 #include "common/numeric/vectorize.h"
+#include "nn_worker/backend/cpu/cpu_amx_bf16.h"
 #include "nn_worker/backend/cpu/cpu_avx512_bf16.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
-#include "nn_worker/backend/cpu/cpu_bf16_matrix.h"
+#include "nn_worker/backend/cpu/cpu_bf16_products.h"
 #include "nn_worker/backend/cpu/cpu_half_exchange.h"
+#include "nn_worker/backend/cpu/cpu_half_fm.h"
 #include "nn_worker/backend/cpu/cpu_half_operation.h"
 #include "nn_worker/backend/cpu/cpu_kernels.h"
 #include "nn_worker/backend/cpu/cpu_row_exchange.h"
@@ -100,25 +105,57 @@ SATRAP_VECTORIZE_SAME_BITS void ReluGradRow(const uint16_t* y, const uint16_t* d
   }
 }
 
+// How many values are NaN or of a magnitude above `limit`, whose bits are `limit_bits`. A magnitude
+// of a BF16 is above an f32 if its bits are above the upper half of the other's.
+SATRAP_VECTORIZE_SAME_BITS int64_t Bf16BeyondRow(const uint16_t* x, uint32_t limit_bits,
+                                                 int64_t cols) {
+  const auto most = static_cast<uint16_t>(limit_bits >> 16);
+  int64_t count = 0;
+  // Sums of 16 bits, as many in a vector as values, for as many values as cannot overflow them.
+  constexpr int64_t kAtATime = 65535;
+  for (int64_t begin = 0; begin < cols; begin += kAtATime) {
+    const int64_t end = std::min(cols, begin + kAtATime);
+    uint16_t found = 0;
+    for (int64_t c = begin; c < end; ++c) {
+      found = static_cast<uint16_t>(found + ((x[c] & 0x7fff) > most ? 1 : 0));
+    }
+    count += found;
+  }
+  return count;
+}
+
+// dx = dy where y is positive, else 0, for rows [begin, end) of 16-bit tensors of one dtype.
+void HalfReluGradRows(const Tensor& y, const Tensor& dy, const Tensor& dx, int64_t begin,
+                      int64_t end) {
+  const uint16_t infinity = y.dtype == DType::kF16 ? 0x7c00 : 0x7f80;
+  for (int64_t i = begin; i < end; ++i) {
+    ReluGradRow(HalvesOf(y, i, y.cols).data(), HalvesOf(dy, i, y.cols).data(), infinity, y.cols,
+                HalvesOf(dx, i, y.cols).data());
+  }
+}
+
+std::unique_ptr<CpuBf16Products> NewBf16Products(HalfProducts products, ForkJoinPool* pool) {
+  switch (products) {
+    case HalfProducts::kF32:
+      return nullptr;
+    case HalfProducts::kAvx512Bf16:
+      return std::make_unique<CpuAvx512Bf16>(pool);
+    case HalfProducts::kAmxBf16:
+      return std::make_unique<CpuAmxBf16>(pool);
+  }
+  return nullptr;
+}
+
 class CpuHalfBackend final : public HostBackend {
  public:
   // `owned` may be null.
-  CpuHalfBackend(std::unique_ptr<ForkJoinPool> owned, ForkJoinPool* pool, HalfProducts products,
-                 OneDnnHooks hooks)
+  CpuHalfBackend(std::unique_ptr<ForkJoinPool> owned, ForkJoinPool* pool, HalfProducts products)
       : owned_pool_(std::move(owned)),
         pool_(*pool),
         inner_(NewCpuBackend(pool)),
+        products_(NewBf16Products(products, pool)),
         memory_{pool, {}} {
     for (int i = 0; i < pool->num_threads(); ++i) workers_.push_back(std::make_unique<Worker>());
-    const bool may_need_avx512 =
-        products == HalfProducts::kOneDnnBf16 && CpuAvx512Bf16::IsSupported();
-    if (products == HalfProducts::kAvx512Bf16 || may_need_avx512) {
-      avx512_ = std::make_unique<CpuAvx512Bf16>(pool);
-    }
-    if (products == HalfProducts::kOneDnnBf16) {
-      const char* const next = may_need_avx512 ? "AVX512_BF16" : "F32";
-      onednn_ = std::make_unique<CpuBf16Matrix>(pool, WithNextWay(std::move(hooks), next));
-    }
   }
 
   absl::StatusOr<void*> Allocate(int64_t bytes) override { return inner_->Allocate(bytes); }
@@ -162,10 +199,19 @@ class CpuHalfBackend final : public HostBackend {
     InBlocks(&Backend::RowSumGrad, In{dy}, Grads{dxs});
   }
   void Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) override {
+    if (cpu::TakesHalfFm(xs, {}) && s.dtype != DType::kF16 && y.dtype != DType::kF16) {
+      return ForBlocks(y.rows,
+                       [&](int64_t begin, int64_t end) { cpu::FmHalfRows(xs, s, y, begin, end); });
+    }
     InBlocks(&Backend::Fm, Ins{xs}, Out{s}, Out{y});
   }
   void FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,
               absl::Span<const GradientTarget> dxs) override {
+    if (cpu::TakesHalfFm(xs, dxs) && s.dtype != DType::kF16 && dy.dtype != DType::kF16) {
+      return ForBlocks(dy.rows, [&](int64_t begin, int64_t end) {
+        cpu::FmGradHalfRows(xs, s, dy, dxs, begin, end);
+      });
+    }
     InBlocks(&Backend::FmGrad, Ins{xs}, In{s}, In{dy}, Grads{dxs});
   }
   void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) override {
@@ -218,6 +264,7 @@ class CpuHalfBackend final : public HostBackend {
   bool ScattersByRow() const override { return inner_->ScattersByRow(); }
 
   void CountBeyond(Tensor x, float limit, Tensor count) override {
+    if (x.dtype == DType::kBF16) return CountBf16Beyond(x, limit, count);
     Whole(&Backend::CountBeyond, In{x}, limit, count);
   }
 
@@ -238,28 +285,20 @@ class CpuHalfBackend final : public HostBackend {
   }
 
  private:
-  // Computes a linear layer by oneDNN. Returns false and changes nothing if oneDNN refuses a
-  // product.
-  bool LinearOneDnn(const Tensor& x, const Tensor& w, const Tensor& bias, Activation activation,
-                    const Tensor& y);
-  bool LinearGradOneDnn(const LinearGradArgs& args);
   void LinearGradOfOneUnit(const LinearGradArgs& args);
   void HalfReluGrad(const Tensor& y, const Tensor& dy, const Tensor& dx);
-  static bool AreBf16(const Tensor& x, const Tensor& w) {
-    return x.dtype == DType::kBF16 && w.dtype == DType::kBF16;
+  void CountBf16Beyond(const Tensor& x, float limit, const Tensor& count);
+  // Whether products_ multiplies x by w. `result` may be empty.
+  bool MultipliesBf16(const Tensor& x, const Tensor& w, const Tensor& result) const {
+    return products_ != nullptr && x.dtype == DType::kBF16 && w.dtype == DType::kBF16 &&
+           result.dtype != DType::kF16;
   }
-  // For a product that oneDNN does not compute: whether AVX512_BF16 computes it. `result` may be
-  // empty.
-  bool Avx512Multiplies(const Tensor& x, const Tensor& w, const Tensor& result) const {
-    // If oneDNN is in use, plain loops compute the products that it is not asked for, such as those
-    // with one output.
-    const bool plain = onednn_ != nullptr && !AsksOneDnn(x, w);
-    return avx512_ != nullptr && !plain && AreBf16(x, w) && result.dtype != DType::kF16;
-  }
-  // Whether oneDNN is asked for a product with `w`. Products with one output are computed by plain
-  // loops instead.
-  bool AsksOneDnn(const Tensor& x, const Tensor& w) const {
-    return onednn_ != nullptr && AreBf16(x, w) && w.rows > 0 && w.cols > 1;
+
+  // Calls body(begin, end) for blocks of rows.
+  void ForBlocks(int64_t rows, absl::FunctionRef<void(int64_t, int64_t)> body) {
+    pool_.Run((rows + kBlockRows - 1) / kBlockRows, [&](int64_t part, int) {
+      body(part * kBlockRows, std::min(rows, (part + 1) * kBlockRows));
+    });
   }
 
   // What a thread of the pool needs to compute a block.
@@ -299,46 +338,36 @@ class CpuHalfBackend final : public HostBackend {
   const std::unique_ptr<ForkJoinPool> owned_pool_;
   ForkJoinPool& pool_;
   const std::unique_ptr<Backend> inner_;
-  // If both are null, all products are computed in f32. If both are set, AVX512_BF16 computes the
-  // products that oneDNN refuses.
-  std::unique_ptr<CpuAvx512Bf16> avx512_;
-  std::unique_ptr<CpuBf16Matrix> onednn_;
+  const std::unique_ptr<CpuBf16Products> products_;  // null: all products are computed in f32
   HalfMemory memory_;
   std::vector<std::unique_ptr<Worker>> workers_;  // by thread of the pool
 };
 
-void CpuHalfBackend::HalfReluGrad(const Tensor& y, const Tensor& dy, const Tensor& dx) {
-  const uint16_t infinity = y.dtype == DType::kF16 ? 0x7c00 : 0x7f80;
-  pool_.Run((y.rows + kBlockRows - 1) / kBlockRows, [&](int64_t part, int) {
-    const int64_t end = std::min(y.rows, (part + 1) * kBlockRows);
-    for (int64_t i = part * kBlockRows; i < end; ++i) {
-      ReluGradRow(HalvesOf(y, i, y.cols).data(), HalvesOf(dy, i, y.cols).data(), infinity, y.cols,
-                  HalvesOf(dx, i, y.cols).data());
+void CpuHalfBackend::CountBf16Beyond(const Tensor& x, float limit, const Tensor& count) {
+  uint32_t limit_bits;
+  std::memcpy(&limit_bits, &limit, sizeof(limit_bits));
+  constexpr int64_t kRows = 16 * kBlockRows;
+  std::vector<int64_t> found((x.rows + kRows - 1) / kRows, 0);
+  pool_.Run(static_cast<int64_t>(found.size()), [&](int64_t part, int) {
+    const int64_t end = std::min(x.rows, (part + 1) * kRows);
+    for (int64_t i = part * kRows; i < end; ++i) {
+      found[part] += Bf16BeyondRow(HalvesOf(x, i, x.cols).data(), limit_bits, x.cols);
     }
   });
+  *DoublesOf(count) += static_cast<double>(std::accumulate(found.begin(), found.end(), int64_t{0}));
 }
 
-bool CpuHalfBackend::LinearOneDnn(const Tensor& x, const Tensor& w, const Tensor& bias,
-                                  Activation activation, const Tensor& y) {
-  HalfOperation operation(&memory_);
-  const Tensor product = operation.Scratch(y.rows, y.cols);
-  if (!onednn_->TakesProduct(x, w, product)) return false;
-  onednn_->Product(x, w, product);
-  if (!bias.empty()) inner_->AddBias(product, bias, product);
-  inner_->Activate(activation, product, operation.Write(y));
-  return true;
+void CpuHalfBackend::HalfReluGrad(const Tensor& y, const Tensor& dy, const Tensor& dx) {
+  ForBlocks(y.rows, [&](int64_t begin, int64_t end) { HalfReluGradRows(y, dy, dx, begin, end); });
 }
 
 void CpuHalfBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) {
-  if (AsksOneDnn(x, w)) {
-    if (LinearOneDnn(x, w, bias, activation, y)) return;
-  }
   HalfOperation operation(&memory_);
-  if (Avx512Multiplies(x, w, y)) {
+  if (MultipliesBf16(x, w, y)) {
     const bool relu = activation == Activation::kRelu;
-    if (relu || activation == Activation::kLinear) return avx512_->Product(x, w, bias, relu, y);
+    if (relu || activation == Activation::kLinear) return products_->Product(x, w, bias, relu, y);
     const Tensor product = operation.Scratch(y.rows, y.cols);
-    avx512_->Product(x, w, bias, /*relu=*/false, product);
+    products_->Product(x, w, bias, /*relu=*/false, product);
     inner_->Activate(activation, product, operation.Write(y));
   } else {
     inner_->Linear(operation.Read(x), operation.Read(w), bias, activation, operation.Write(y));
@@ -346,18 +375,24 @@ void CpuHalfBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activati
 }
 
 // The gradient before the activation is rounded to 16 bits before it is multiplied, as on hardware
-// that stores it in 16 bits. Therefore a separate operation computes it.
+// that stores it in 16 bits. Therefore a separate operation computes it, except that of a ReLU,
+// which does not round: it is computed slice by slice, while a slice is in the cache.
 void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
   const bool rounds = Is16Bit(args.dy);
-  if (rounds && args.activation != Activation::kLinear) {
+  const bool by_bf16 =
+      args.dy.dtype == DType::kBF16 && MultipliesBf16(args.x, args.w, args.dx.tensor);
+  const bool relu_by_slices =
+      by_bf16 && args.activation == Activation::kRelu && args.y.dtype == DType::kBF16;
+  if (rounds && args.activation != Activation::kLinear && !relu_by_slices) {
     ActivateGrad(args.activation, args.y, args.dy, {args.dy, false});
   }
-  if (args.dy.dtype == DType::kBF16) {
-    if (AsksOneDnn(args.x, args.w) && LinearGradOneDnn(args)) return;
-    if (Avx512Multiplies(args.x, args.w, args.dx.tensor)) {
-      if (args.dx.wanted()) avx512_->InputGradient(args.dy, args.w, args.dx);
-      return avx512_->WeightGradient(args.x, args.dy, args.dw, args.db);
+  if (by_bf16) {
+    if (relu_by_slices || args.dx.wanted()) {
+      products_->InputGradient(args.dy, args.w, args.dx, [&](int64_t begin, int64_t end) {
+        if (relu_by_slices) HalfReluGradRows(args.y, args.dy, args.dy, begin, end);
+      });
     }
+    return products_->WeightGradient(args.x, args.dy, args.dw, args.db);
   }
   if (args.w.cols == 1 && args.w.rows > 0 && Is16Bit(args.x) && Is16Bit(args.w) &&
       args.dy.dtype == DType::kF32 && args.y.dtype == DType::kF32) {
@@ -421,40 +456,35 @@ void CpuHalfBackend::ScatterGradients(absl::Span<const FeatureExchange> features
   cpu::AddGradients(features, gradients, &workers_[0]->memory);
 }
 
-// Computes the gradients by oneDNN. REQUIRES: args.dy holds the gradient before the activation
-bool CpuHalfBackend::LinearGradOneDnn(const LinearGradArgs& args) {
-  HalfOperation operation(&memory_);
-  Tensor product;
-  if (!onednn_->TakesWeightGradient(args.x, args.dy, args.dw)) return false;
-  if (args.dx.wanted()) {
-    product = operation.Scratch(args.x.rows, args.x.cols);
-    if (!onednn_->TakesInputGradient(args.dy, args.w, product)) return false;
-    onednn_->InputGradient(args.dy, args.w, product);
-    const GradientTarget dx = operation.Target(args.dx);
-    inner_->Copy(product, dx.tensor, dx.add);
-  }
-  if (!args.db.empty()) inner_->ColumnSum(operation.Read(args.dy), args.db);
-  onednn_->WeightGradient(args.x, args.dy, args.dw);
-  return true;
-}
-
 }  // namespace
 
-HalfProducts FastestHalfProducts() {
-  if (CpuBf16Matrix::IsFast()) return HalfProducts::kOneDnnBf16;
-  return CpuAvx512Bf16::IsSupported() ? HalfProducts::kAvx512Bf16 : HalfProducts::kF32;
+HalfProductsChoice ChooseHalfProducts(const Bf16Units& units) {
+  HalfProductsChoice choice;
+  if (units.cpu_has_amx && units.kernel_allows_amx) {
+    choice.products = HalfProducts::kAmxBf16;
+    return choice;
+  }
+  if (units.has_avx512_bf16) choice.products = HalfProducts::kAvx512Bf16;
+  if (units.cpu_has_amx) choice.because = "the kernel does not let this process use AMX";
+  return choice;
 }
 
-std::unique_ptr<Backend> NewCpuHalfBackend(int compute_threads, HalfProducts products,
-                                           OneDnnHooks hooks) {
+HalfProductsChoice FastestHalfProducts() {
+  Bf16Units units;
+  units.cpu_has_amx = CpuAmxBf16::CpuHasIt();
+  units.kernel_allows_amx = CpuAmxBf16::IsSupported();
+  units.has_avx512_bf16 = CpuAvx512Bf16::IsSupported();
+  return ChooseHalfProducts(units);
+}
+
+std::unique_ptr<Backend> NewCpuHalfBackend(int compute_threads, HalfProducts products) {
   auto pool = std::make_unique<ForkJoinPool>(compute_threads);
   ForkJoinPool* const borrowed = pool.get();
-  return std::make_unique<CpuHalfBackend>(std::move(pool), borrowed, products, std::move(hooks));
+  return std::make_unique<CpuHalfBackend>(std::move(pool), borrowed, products);
 }
 
-std::unique_ptr<Backend> NewCpuHalfBackend(ForkJoinPool* pool, HalfProducts products,
-                                           OneDnnHooks hooks) {
-  return std::make_unique<CpuHalfBackend>(nullptr, pool, products, std::move(hooks));
+std::unique_ptr<Backend> NewCpuHalfBackend(ForkJoinPool* pool, HalfProducts products) {
+  return std::make_unique<CpuHalfBackend>(nullptr, pool, products);
 }
 
 }  // namespace satrap

@@ -19,10 +19,10 @@
 #define SATRAP_NN_WORKER_BACKEND_CPU_CPU_HALF_BACKEND_H_
 
 #include <memory>
+#include <string>
 
 #include "common/thread/fork_join_pool.h"
 #include "nn_worker/backend/backend.h"
-#include "nn_worker/backend/cpu/onednn_choice.h"
 
 namespace satrap {
 
@@ -30,22 +30,29 @@ namespace satrap {
 enum class HalfProducts {
   kF32,         // widened like all others
   kAvx512Bf16,  // cpu_avx512_bf16.h. REQUIRES: CpuAvx512Bf16::IsSupported()
-  // oneDNN multiplies (cpu_bf16_matrix.h). A product for which oneDNN has no fast way is computed
-  // as with kAvx512Bf16 if the CPU supports that, and otherwise as with kF32. REQUIRES:
-  // CpuBf16Matrix::IsSupported()
-  kOneDnnBf16,
+  kAmxBf16,     // cpu_amx_bf16.h. REQUIRES: CpuAmxBf16::IsSupported()
 };
-// The fastest on this CPU: kOneDnnBf16 with AMX; otherwise kAvx512Bf16, if the CPU has it;
-// otherwise kF32.
-HalfProducts FastestHalfProducts();
 
-// Like NewCpuBackend (cpu_backend.h). `hooks` are for products by oneDNN.
+// What a CPU and its kernel answer.
+struct Bf16Units {
+  bool cpu_has_amx = false;
+  bool kernel_allows_amx = false;
+  bool has_avx512_bf16 = false;
+};
+struct HalfProductsChoice {
+  HalfProducts products = HalfProducts::kF32;
+  std::string because;  // why a faster way that the CPU has is not taken; empty if there is none
+};
+// The fastest: AMX before AVX512_BF16 before f32.
+HalfProductsChoice ChooseHalfProducts(const Bf16Units& units);
+// The choice on this CPU. Thread-safe.
+HalfProductsChoice FastestHalfProducts();
+
+// Like NewCpuBackend (cpu_backend.h).
 std::unique_ptr<Backend> NewCpuHalfBackend(int compute_threads,
-                                           HalfProducts products = FastestHalfProducts(),
-                                           OneDnnHooks hooks = {});
+                                           HalfProducts products = FastestHalfProducts().products);
 std::unique_ptr<Backend> NewCpuHalfBackend(ForkJoinPool* pool,
-                                           HalfProducts products = FastestHalfProducts(),
-                                           OneDnnHooks hooks = {});
+                                           HalfProducts products = FastestHalfProducts().products);
 
 }  // namespace satrap
 

@@ -10,8 +10,8 @@
 #include "common/numeric/half.h"
 #include "common/numeric/random.h"
 #include "gtest/gtest.h"
+#include "nn_worker/backend/cpu/cpu_amx_bf16.h"
 #include "nn_worker/backend/cpu/cpu_avx512_bf16.h"
-#include "nn_worker/backend/cpu/cpu_bf16_matrix.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/backend/testing/backend_conformance.h"
 #include "nn_worker/backend/testing/half_conformance.h"
@@ -37,38 +37,18 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values<BackendFactory>([] { return NewCpuHalfBackend(1, HalfProducts::kF32); },
                                     [] { return NewCpuHalfBackend(3, HalfProducts::kF32); }));
 
-// Fakes the names that oneDNN reports for its implementations: the first `refused` values of
-// OneDnnWay get the name of a reference implementation, the others that of a fast one.
-OneDnnHooks Faked(int refused) {
-  OneDnnHooks hooks;
-  hooks.believed_name = [refused](OneDnnWay way, const std::string&) {
-    return static_cast<int>(way) < refused ? "ref:any" : "jit:faked";
-  };
-  return hooks;
-}
-
-// A way in which this CPU can compute BF16 products, whether or not it is the fastest. Bf16Ways
-// returns all of them.
-struct Bf16Way {
-  HalfProducts products;
-  OneDnnHooks hooks;
-};
-std::vector<Bf16Way> Bf16Ways() {
-  std::vector<Bf16Way> ways;
-  if (CpuBf16Matrix::IsSupported()) {
-    ways.push_back({HalfProducts::kOneDnnBf16, {}});
-    for (const int refused : {0, 1, 2}) {
-      ways.push_back({HalfProducts::kOneDnnBf16, Faked(refused)});
-    }
-  }
-  if (CpuAvx512Bf16::IsSupported()) ways.push_back({HalfProducts::kAvx512Bf16, {}});
+// The ways in which this CPU can compute BF16 products, whether or not they are the fastest.
+std::vector<HalfProducts> Bf16Ways() {
+  std::vector<HalfProducts> ways;
+  if (CpuAmxBf16::IsSupported()) ways.push_back(HalfProducts::kAmxBf16);
+  if (CpuAvx512Bf16::IsSupported()) ways.push_back(HalfProducts::kAvx512Bf16);
   return ways;
 }
 std::vector<BackendFactory> WithBf16Products() {
   std::vector<BackendFactory> factories;
-  for (const Bf16Way& way : Bf16Ways()) {
+  for (const HalfProducts way : Bf16Ways()) {
     for (const int threads : {1, 3}) {
-      factories.push_back([=] { return NewCpuHalfBackend(threads, way.products, way.hooks); });
+      factories.push_back([=] { return NewCpuHalfBackend(threads, way); });
     }
   }
   return factories;
@@ -76,11 +56,12 @@ std::vector<BackendFactory> WithBf16Products() {
 INSTANTIATE_TEST_SUITE_P(CpuBf16, HalfConformance, testing::ValuesIn(WithBf16Products()));
 INSTANTIATE_TEST_SUITE_P(CpuBf16, HalfLinearConformance, testing::ValuesIn(WithBf16Products()));
 
-void ExpectTheSameBitsForAnyNumberOfThreadsAndRows(const Bf16Way& way) {
-  constexpr int64_t kRows = 1100, kIn = 200, kOut = 72;
+void ExpectTheSameBitsForAnyNumberOfThreadsAndRows(HalfProducts way) {
+  // Enough rows for several parts of a weight gradient.
+  constexpr int64_t kRows = 6100, kIn = 200, kOut = 72;
   std::vector<std::vector<float>> results;
   for (const int threads : {1, 3}) {
-    const auto backend = NewCpuHalfBackend(threads, way.products, way.hooks);
+    const auto backend = NewCpuHalfBackend(threads, way);
     const auto random = [&](int64_t rows, int64_t cols, uint64_t salt) {
       std::vector<uint16_t> bits;
       for (int64_t i = 0; i < rows * cols; ++i) {
@@ -113,14 +94,32 @@ void ExpectTheSameBitsForAnyNumberOfThreadsAndRows(const Bf16Way& way) {
 
 TEST(CpuHalfBackendTest, Bf16ProductsHaveTheSameBitsForAnyNumberOfThreadsAndRows) {
   if (Bf16Ways().empty()) GTEST_SKIP() << "this CPU has no products of BF16";
-  for (const Bf16Way& way : Bf16Ways()) ExpectTheSameBitsForAnyNumberOfThreadsAndRows(way);
+  for (const HalfProducts way : Bf16Ways()) ExpectTheSameBitsForAnyNumberOfThreadsAndRows(way);
 }
 
+// The answers of the CPU and its kernel are faked.
 TEST(CpuHalfBackendTest, TakesAmxBeforeAvx512AndAvx512BeforeF32) {
-  HalfProducts expected = HalfProducts::kF32;
-  if (CpuAvx512Bf16::IsSupported()) expected = HalfProducts::kAvx512Bf16;
-  if (CpuBf16Matrix::IsFast()) expected = HalfProducts::kOneDnnBf16;
-  EXPECT_EQ(FastestHalfProducts(), expected);
+  constexpr char kRefused[] = "the kernel does not let this process use AMX";
+  struct Case {
+    Bf16Units units;
+    HalfProducts products;
+    const char* because;
+  };
+  const Case cases[] = {{{false, false, false}, HalfProducts::kF32, ""},
+                        {{false, false, true}, HalfProducts::kAvx512Bf16, ""},
+                        {{true, true, true}, HalfProducts::kAmxBf16, ""},
+                        {{true, false, true}, HalfProducts::kAvx512Bf16, kRefused},
+                        {{true, false, false}, HalfProducts::kF32, kRefused}};
+  for (const Case& each : cases) {
+    const HalfProductsChoice choice = ChooseHalfProducts(each.units);
+    EXPECT_EQ(choice.products, each.products) << &each - cases;
+    EXPECT_EQ(choice.because, each.because) << &each - cases;
+  }
+}
+
+TEST(CpuHalfBackendTest, TheChoiceOnThisCpuIsOneOfItsWays) {
+  const std::vector<HalfProducts> ways = Bf16Ways();
+  EXPECT_EQ(FastestHalfProducts().products, ways.empty() ? HalfProducts::kF32 : ways[0]);
 }
 
 // Where y is a zero of either sign or a NaN, no gradient passes, as in f32. Where y is a subnormal

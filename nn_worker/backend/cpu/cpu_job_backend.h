@@ -7,16 +7,13 @@
 
 #include "common/thread/fork_join_pool.h"
 #include "nn_worker/backend/backend.h"
-#include "nn_worker/backend/cpu/onednn_choice.h"
 #include "proto/job.pb.h"
 
 namespace satrap {
 
 // Makes a CpuBackend or a CpuHalfBackend, depending on the precision. `pool` must outlive it.
-// `hooks` are for products of BF16 by oneDNN. REQUIRES: the config of a validated job with device
-// CPU
-std::unique_ptr<Backend> NewCpuJobBackend(const NnWorkerConfig& config, ForkJoinPool* pool,
-                                          OneDnnHooks hooks = {});
+// REQUIRES: the config of a validated job with device CPU
+std::unique_ptr<Backend> NewCpuJobBackend(const NnWorkerConfig& config, ForkJoinPool* pool);
 
 }  // namespace satrap
 

@@ -11,9 +11,9 @@
 // A plan of pieces has two algorithms: one for all whole pieces, in one batched product, and one
 // for a last piece with fewer samples.
 //
-// The algorithm is not asked for a name, as oneDNN's implementations are (onednn_choice.h): an
-// algorithm of cuBLASLt has only a number. And cuBLASLt has no slow reference for what it lacks: it
-// then offers no algorithm, which is NOT_FOUND, and our own kernels take over.
+// The algorithm is not asked for a name: an algorithm of cuBLASLt has only a number. And cuBLASLt
+// has no slow reference for what it lacks: it then offers no algorithm, which is NOT_FOUND, and our
+// own kernels take over.
 //
 // Thread-compatible: a plan runs once at a time, and a planner prepares one plan at a time.
 
