@@ -161,6 +161,15 @@ std::vector<std::string> Network::parameter_names() const {
   return names;
 }
 
+std::vector<float> Network::ParameterValues() {
+  std::vector<float> values;
+  for (const std::string& name : parameter_names()) {
+    const NamedArray parameter = Parameter(name).value();
+    values.insert(values.end(), parameter.values.begin(), parameter.values.end());
+  }
+  return values;
+}
+
 std::vector<std::string> Network::value_names() const {
   std::vector<std::string> names = parameter_names();
   for (const FlatArray& array : rep_->values.state_layout.arrays) names.push_back(array.name);

@@ -132,6 +132,9 @@ class Network {
   int64_t num_parameters() const;
   // "deep/linear_0.weight", in the order of parameters().
   std::vector<std::string> parameter_names() const;
+  // The values of all parameters in this order, without the gaps and padding of the flat buffer,
+  // which differ between backends. Waits for the backend.
+  std::vector<float> ParameterValues();
   std::vector<std::string> value_names() const;  // these, then running statistics
   // A copy of the parameter of this name. NOT_FOUND if there is none.
   absl::StatusOr<NamedArray> Parameter(absl::string_view name);

@@ -54,6 +54,11 @@ constexpr char kDots[] = R"(
   layers { name: "dots" inputs: "*.embedding" dot_interaction {} }
   layers { name: "logit" inputs: "dots" inputs: "numeric" mlp { units: 4 output_units: 1 } })";
 
+constexpr char kFm[] = R"(
+  layers { name: "fm" inputs: "*.embedding" fm {} }
+  layers { name: "deep" inputs: "numeric" mlp { units: 4 output_units: 1 } }
+  layers { name: "logit" inputs: "fm" inputs: "deep" add {} })";
+
 constexpr char kLocal[] = R"(
   layers { name: "logit" inputs: "*.embedding" inputs: "numeric"
            mlp { units: 9 batch_norm { scope: LOCAL } output_units: 1 } })";
@@ -157,7 +162,7 @@ class TestNetwork {
     CHECK_OK(network_->Forward(samples, PassContext::Evaluation()));
     return network_->ReadLogits();
   }
-  std::vector<float> Weights() { return ReadFloats(backend_.get(), network_->parameters()); }
+  std::vector<float> Weights() { return network_->ParameterValues(); }
   absl::Status Meet() { return sums_.collective->Barrier(); }
   const std::vector<double>& losses() const { return losses_; }
 
@@ -322,8 +327,8 @@ std::unique_ptr<Backend> TightBackend(const Job& job) {
 // captured pass.
 TEST(NetworkCaptureTest, ListsThatAreWrittenOverAreSeen) {
   Job job;
-  job.model = kDots;
-  job.features = 40;
+  job.model = kFm;  // each number of samples has a list of all inputs
+  job.features = 500;
   const auto story = [](TestNetwork* network) {
     for (int64_t step = 0; step < 9; ++step) {
       network->Train(step);

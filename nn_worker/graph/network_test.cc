@@ -139,7 +139,7 @@ class Rank {
   void SetGroups(int64_t count) {
     for (int64_t i = 0; i < count; ++i) groups_.push_back(static_cast<uint64_t>(i % 4));
   }
-  std::vector<float> Weights() { return ReadFloats(backend(), network_->parameters()); }
+  std::vector<float> Weights() { return network_->ParameterValues(); }
 
  private:
   // Each task but the first leaves out some samples; no task counts samples 3, 15, 27, ...

@@ -105,11 +105,7 @@ Trained Train(const TrainingJob& job, Backend* backend) {
     CHECK_OK((*network)->Step({step}, {kSamples, kSamples, 0}));
   }
   trained.graph_launches = (*network)->graph_launches();
-  // Without the gaps and padding of the flat buffer, which differ between backends.
-  for (const std::string& name : (*network)->parameter_names()) {
-    const NamedArray parameter = (*network)->Parameter(name).value();
-    trained.weights.insert(trained.weights.end(), parameter.values.begin(), parameter.values.end());
-  }
+  trained.weights = (*network)->ParameterValues();
   return trained;
 }
 

@@ -114,7 +114,7 @@ constexpr BenchmarkOperation kLinears[] = {
     {"LinearBackward", "400 x 1", OperationTypes::kF32AndBf16,
      "reads x, w and dy, writes dx, dw and db",
      [](Workbench* on) { return BackwardOf(on, 400, 1); },
-     /*launches=*/5},
+     /*launches=*/2},
 };
 
 constexpr BenchmarkOperation kLosses[] = {

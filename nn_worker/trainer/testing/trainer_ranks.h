@@ -88,9 +88,7 @@ class TrainerRanks {
 
   MetricValues Score(const std::vector<FakeSample>& batch, const std::vector<size_t>& cuts);
 
-  std::vector<float> Weights(int rank) {
-    return ReadFloats(backends_[rank].get(), networks_[rank]->parameters());
-  }
+  std::vector<float> Weights(int rank) { return networks_[rank]->ParameterValues(); }
   // The saved form of the network: weights, running statistics, the optimizer's state.
   std::string Saved(int rank) { return networks_[rank]->Save(); }
   // The scale of the network's next step.
