@@ -19,6 +19,11 @@ TEST_P(AddLayerTest, GradientsAreThoseOfItsForward) {
   EXPECT_LT(tester.LargestGradientError(), 1e-4);
 }
 
+TEST_P(AddLayerTest, GradientsOfScoresAreThoseOfTheirSum) {
+  LayerTester tester = Tester("add {}", {{1}, {1}, {1}}, 5);
+  EXPECT_LT(tester.LargestGradientError(), 1e-4);
+}
+
 TEST_P(AddLayerTest, RefusesUnequalShapes) {
   auto layer = NewAddLayer();
   EXPECT_EQ((*layer)->Infer({{4}, {5}}).status().message(),
