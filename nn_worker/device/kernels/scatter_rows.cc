@@ -187,16 +187,21 @@ SATRAP_DEVICE Group SumIds(const SumArgs& args, const ScatterGroup& group, const
   return sum;
 }
 
-// The row that has the id at `position` of the list.
+// The row that has the id at `position` of the list. Each step divides what is left into 16 parts,
+// because a step takes the time of an access to memory, however many it makes side by side.
 SATRAP_DEVICE uint32_t RowAt(const uint32_t* starts, int64_t num_rows, uint32_t position) {
+  constexpr int kParts = 16;
   int64_t low = 0, high = num_rows;  // starts[low] <= position < starts[high]
   while (low + 1 < high) {
-    const int64_t middle = (low + high) / 2;
-    if (starts[middle] <= position) {
-      low = middle;
-    } else {
-      high = middle;
+    const int64_t part = (high - low + kParts - 1) / kParts;
+    int64_t before = 0;  // parts whose ends are at or before `position`
+    for (int64_t i = 1; i < kParts; ++i) {
+      const int64_t end = low + i * part;
+      const uint32_t start = starts[end < high ? end : high];
+      before += start <= position ? 1 : 0;
     }
+    low += before * part;
+    high = low + part < high ? low + part : high;
   }
   return static_cast<uint32_t>(low);
 }
