@@ -105,7 +105,8 @@ TEST(BenchmarkOperationTest, WhatIsWrittenIsFiniteWhereItIsF32) {
 }
 
 // Each of 26 x 8 ids: 4 bytes, three sectors for a row of 68 bytes, and 36 bytes written, because
-// the linear part is F32; or 4 bytes, and a sector for each gradient, beside 53 starts and 52 rows of 68 bytes.
+// the linear part is F32; or 4 bytes, and a sector for each gradient, beside 53 starts and 52 rows
+// of 68 bytes.
 TEST(BenchmarkOperationTest, RowsOfSamplesMoveWholeSectors) {
   const std::string what = "26 of 16, and 1 for the linear part";
   EXPECT_EQ(Prepared("GatherRows", what, DType::kBF16).work().sector_bytes,

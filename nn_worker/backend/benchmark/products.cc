@@ -218,10 +218,10 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::OfLayer(LinearProduct product, in
     const ProductSpec spec = factors.Spec(product, PrecisionOf(precision_));
     const bool planned = on_.products->has_library() && ForLibrary(spec);
     factors.piece = planned ? WeightGradientPiece(spec) : kProductPiece;
-    ASSIGN_OR_RETURN(factors.partials,
-                     on_.device->Allocate(std::max<int64_t>(
-                         1, Products::WeightGradientWorkspace(
-                                    samples, padded_in, padded_out, factors.piece))));
+    ASSIGN_OR_RETURN(
+        factors.partials,
+        on_.device->Allocate(std::max<int64_t>(
+            1, Products::WeightGradientWorkspace(samples, padded_in, padded_out, factors.piece))));
   }
   ASSIGN_OR_RETURN(BenchmarkRow row, Run(product, &factors));
   row.operation = "Product";

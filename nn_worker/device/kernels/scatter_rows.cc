@@ -7,6 +7,7 @@
 #include "nn_worker/device/kernels/loaded_group.h"
 #include "nn_worker/device/kernels/pooling_scale.h"
 #include "nn_worker/device/kernels/value_access.h"
+#include "nn_worker/device/vec.h"
 
 namespace satrap {
 namespace {
@@ -16,8 +17,8 @@ constexpr int64_t kMaxLocatingBlocks = 4096;
 constexpr int kMaxGridY = 65535;
 // A block has the threads for as many rows as fit, one for each group of a row.
 constexpr int32_t kSummingThreads = 128;
-// Few enough that a thread has several rows: 24 for each of 132 multiprocessors, which run 5 to 7 at
-// the same time.
+// Few enough that a thread has several rows: 24 for each of 132 multiprocessors, which run 5 to 7
+// at the same time.
 constexpr int64_t kMaxSummingBlocks = 132 * 24;
 // The number of gradients that a thread loads at the same time.
 constexpr int kLoadsAtOnce = 4;
@@ -74,11 +75,26 @@ struct GradientsOf {
   static SATRAP_DEVICE Group Get(const Loaded& loaded) { return ValuesOf(loaded); }
 };
 
-// The same if types differ. A group of a 16-bit type is kept in the first half of `low` and `high`,
-// so that it needs no further registers.
+// A group of F32 that begins at any value is loaded value by value, since two accesses of 16 bytes
+// would take twice as many registers.
+template <>
+struct GradientsOf<float> {
+  using Loaded = Group;
+  static SATRAP_DEVICE const void* At(const ScatterSource& source, int64_t at) {
+    return static_cast<const float*>(source.gradient) + at;
+  }
+  static SATRAP_DEVICE Loaded Start(const void* p, ElementType, int32_t count, bool) {
+    const bool aligned = reinterpret_cast<uintptr_t>(p) % sizeof(Group) == 0;
+    return LoadGroup(static_cast<const float*>(p), count, aligned);
+  }
+  static SATRAP_DEVICE Group Get(const Loaded& loaded) { return loaded; }
+};
+
+// The same if types differ. Both halves of a group of a 16-bit type are kept where an F32 group has
+// its four values, so that it needs no further registers.
 struct MixedGradients {
   struct Loaded {
-    Group low, high;
+    Group values;
     uint32_t shift;
     ElementType type;
   };
@@ -87,33 +103,24 @@ struct MixedGradients {
   }
   static SATRAP_DEVICE Loaded Start(const void* p, ElementType type, int32_t count, bool inside) {
     if (type == ElementType::kF32) {
-      const LoadedGroup<float> floats = StartLoad(static_cast<const float*>(p), count, inside);
-      return {floats.low, floats.high, floats.shift, type};
+      return {GradientsOf<float>::Start(p, type, count, inside), 0, type};
     }
     // A load treats both 16-bit types alike.
     const LoadedGroup<Half> halves = StartLoad(static_cast<const Half*>(p), count, inside);
-    return {Kept(halves.low), Kept(halves.high), halves.shift, type};
+    const Halves kept = {{halves.low, halves.high}};
+    return {std::bit_cast<Group>(kept), halves.shift, type};
   }
   static SATRAP_DEVICE Group Get(const Loaded& loaded) {
-    if (loaded.type == ElementType::kF32) {
-      return ValuesOf(LoadedGroup<float>{loaded.low, loaded.high, loaded.shift});
-    }
-    const uint64_t low = Taken(loaded.low), high = Taken(loaded.high);
+    if (loaded.type == ElementType::kF32) return loaded.values;
+    const auto kept = std::bit_cast<Halves>(loaded.values);
     if (loaded.type == ElementType::kF16) {
-      return ValuesOf(LoadedGroup<Half>{low, high, loaded.shift});
+      return ValuesOf(LoadedGroup<Half>{kept.lane[0], kept.lane[1], loaded.shift});
     }
-    return ValuesOf(LoadedGroup<Bf16>{low, high, loaded.shift});
+    return ValuesOf(LoadedGroup<Bf16>{kept.lane[0], kept.lane[1], loaded.shift});
   }
 
  private:
-  static SATRAP_DEVICE Group Kept(uint64_t bits) {
-    return {{std::bit_cast<float>(static_cast<uint32_t>(bits)),
-             std::bit_cast<float>(static_cast<uint32_t>(bits >> 32)), 0, 0}};
-  }
-  static SATRAP_DEVICE uint64_t Taken(const Group& group) {
-    return std::bit_cast<uint32_t>(group.lane[0]) |
-           static_cast<uint64_t>(std::bit_cast<uint32_t>(group.lane[1])) << 32;
-  }
+  using Halves = Vec<uint64_t, 2>;
 };
 
 // A gradient in memory, or a null pointer.
@@ -170,8 +177,8 @@ SATRAP_DEVICE Group SumIds(const SumArgs& args, const ScatterGroup& group, const
     for (int i = 0; i < kLoadsAtOnce; ++i) {
       loaded[i] = {};
       if (addends[i].values != nullptr && first + i < range.end) {
-        loaded[i] = Gradients::Start(addends[i].values, addends[i].type, group.count,
-                                     addends[i].inside);
+        loaded[i] =
+            Gradients::Start(addends[i].values, addends[i].type, group.count, addends[i].inside);
       }
     }
     // Under way together with the gradients.
@@ -277,8 +284,8 @@ SATRAP_DEVICE IdRange RangeOf(const SumArgs& args, int64_t num_rows, int64_t row
   return {args.starts[row], args.starts[row + 1]};
 }
 
-// While a row is summed, the first ids of the thread's next row are loaded, and where the ids of the
-// row after that begin. So a row takes the time of one access to memory rather than of three.
+// While a row is summed, the first ids of the thread's next row are loaded, and where the ids of
+// the row after that begin. So a row takes the time of one access to memory rather than of three.
 template <typename Gradients>
 SATRAP_DEVICE void SumRows(const SumArgs& args, Matrix<float> gradients, bool aligned,
                            const Part& part, int64_t piece_blocks) {
