@@ -230,12 +230,12 @@ SATRAP_KERNEL void BackwardKernel(BackwardArgs args) {
   const OneOutputGradient& g = args.gradient;
   const int64_t in = args.tiles.cols;
   const ColumnsOfThread<Access> mine(args.tiles, g.dz.rows, args.aligned != 0);
-  float w[kOctet] = {};
-  if (g.dx.data != nullptr) {
-    int64_t rows[kOctet];
-    for (int i = 0; i < kOctet; ++i) rows[i] = mine.Col(i) < in ? mine.Col(i) : -1;
-    LoadColumn<kOctet>(g.w, rows, w);
+  float w[kOctet];
+  int64_t rows[kOctet];
+  for (int i = 0; i < kOctet; ++i) {
+    rows[i] = g.dx.data != nullptr && mine.Col(i) < in ? mine.Col(i) : -1;
   }
+  LoadColumn<kOctet>(g.w, rows, w);
   BackwardSums sums = {};
   if (mine.whole) {
     AddRows<Access, true>(args, mine, w, &sums);
