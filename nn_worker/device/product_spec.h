@@ -74,6 +74,11 @@ int64_t WeightGradientPiece(const ProductSpec& spec);
 // compute them.
 bool ForLibrary(const ProductSpec& spec);
 
+// The width that a matrix of `width` columns should have in memory, zeros included. Libraries read
+// rows in pieces of 16 bytes: 8 values of 16 bits. They are slow wherever a width is no multiple of
+// that, even if the stride is. Narrower products are not for libraries, so they keep their width.
+constexpr int64_t ProductWidth(int64_t width) { return width < 8 ? width : (width + 7) / 8 * 8; }
+
 // The same product for a library that reads matrices column by column. For such a library, a matrix
 // that is stored row by row is the transpose. Since c^T = op(b)^T op(a)^T, the factors change
 // places.

@@ -40,12 +40,16 @@ fake nn_worker/backend/benchmark/algorithm_table_cuda <<<'echo "algorithm 7"; ec
 fake nn_worker/backend/benchmark/kernel_benchmark_cuda <<'EOS'
 [[ " $* " != *" --small "* ]] || exit 0
 kernel() {
-  printf '{"benchmark": "kernel", "operation": "%s", "what": "n x 7", "precision": "BF16", %s}\n' \
-    "$1" "\"us\": $2, \"share\": $3"
+  printf '{"benchmark": "kernel", "operation": "%s", "what": "%s", "precision": "BF16", %s}\n' \
+    "$1" "$2" "\"us\": $3, \"share\": $4"
 }
-kernel Slow 100 0.1
-kernel Fast 100 0.5
-kernel Short 9 0.1
+kernel LinearForward "429 x 400, ReLU" 100 0.1
+kernel LinearBackward "1024 x 512, ReLU" 100 0.1
+kernel LinearForward "400 x 400, ReLU" 100 0.5
+kernel Fm "26 of n x 16" 9 0.1
+kernel LinearForward "7 x 7" 100 0.1 # of neither step
+kernel GatherRows "26 of 16" 100 '0.1, "sector_share": 0.5'
+kernel ScatterGradients "26 of 16" 90 '0.1, "sector_share": 0.3'
 echo '{"benchmark": "kern' # as when it is ended
 EOS
 fake peer <<'EOS'
@@ -128,9 +132,12 @@ says good '^dlrm +65536 F32 +1,311 +1,365 +0\.96 +1\.00: met$'
 says good '^dlrm +65536 TF32 +1,311 +1,365 +0\.96 +0\.85: MISSED$'
 says good '^deepfm +8192 BF16 +164 +171 +0\.96 +-$'
 [[ "$(grep -c '^d.*0\.96 ' "$TEST_TMPDIR/good/summary.txt")" -eq 17 ]] || fail "the table is wrong"
-says good '^BF16 under 40 % of the ceiling and over 2 % of a step of 1311 us:$'
-[[ "$(grep -c ' n x 7$' "$TEST_TMPDIR/good/summary.txt")" -eq 1 ]] || fail "not one operation is slow"
-says good '^ +100\.0 us  10\.0%  Slow, n x 7$'
+in_order good '^deepfm, BF16: under 40 % of the ceiling and over 2 % of a step of 1311 us:$' \
+  '^ +100\.0 us  10\.0%  LinearForward, 429 x 400, ReLU$' \
+  '^dlrm, BF16: under 40 % of the ceiling and over 2 % of a step of 1311 us:$' \
+  '^ +100\.0 us  10\.0%  LinearBackward, 1024 x 512, ReLU$' \
+  '^ +90\.0 us  30\.0%  ScatterGradients, 26 of 16$'
+[[ "$(grep -c '^ .* us .*%' "$TEST_TMPDIR/good/summary.txt")" -eq 3 ]] || fail "not three are slow"
 
 # Only the parts that are named, and the medians of two times.
 session again 200 0 steps algorithms

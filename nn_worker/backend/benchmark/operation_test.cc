@@ -63,6 +63,19 @@ TEST(BenchmarkOperationTest, ProductsAreCountedInOperations) {
             4.0 * 8 * 1024 * 512);
 }
 
+// As in a network: a library adds no other bias within a product of 16 bits, and is slow at widths
+// that are no multiple of 8. What is counted has no padding.
+TEST(BenchmarkOperationTest, LayersHavePaddingAndABiasOfTheirPrecision) {
+  const Prepared forward("LinearForward", "429 x 400, ReLU", DType::kBF16);
+  const std::vector<Tensor>& reads = forward.work().reads;
+  EXPECT_EQ(reads[0].padded_cols(), forward.backend()->PaddedWidth(429));
+  EXPECT_EQ(reads[1].padded_rows(), forward.backend()->PaddedWidth(429));
+  EXPECT_EQ(reads[2].dtype, DType::kBF16);
+  EXPECT_EQ(forward.work().bytes(), 2 * (8 * 429 + 429 * 400 + 400 + 8 * 400));
+  const Prepared logit("LinearForward", "400 x 1", DType::kBF16);
+  EXPECT_EQ(logit.work().reads[2].dtype, DType::kF32);
+}
+
 // An optimizer step that does not apply would only read its control and return, which would not be
 // worth measuring.
 TEST(BenchmarkOperationTest, TheStepThatIsMeasuredApplies) {
@@ -91,12 +104,13 @@ TEST(BenchmarkOperationTest, WhatIsWrittenIsFiniteWhereItIsF32) {
   }
 }
 
-// Each of 26 x 8 ids: 4 bytes, three sectors for a row of 68 bytes, and 34 bytes written; or 4
-// bytes, and a sector for each gradient, beside 53 starts and 52 rows of 68 bytes.
+// Each of 26 x 8 ids: 4 bytes, three sectors for a row of 68 bytes, and 36 bytes written, because
+// the linear part is F32; or 4 bytes, and a sector for each gradient, beside 53 starts and 52 rows
+// of 68 bytes.
 TEST(BenchmarkOperationTest, RowsOfSamplesMoveWholeSectors) {
   const std::string what = "26 of 16, and 1 for the linear part";
   EXPECT_EQ(Prepared("GatherRows", what, DType::kBF16).work().sector_bytes,
-            26 * kSamples * (4 + 96 + 34));
+            26 * kSamples * (4 + 96 + 36));
   EXPECT_EQ(Prepared("ScatterGradients", what, DType::kBF16).work().sector_bytes,
             26 * kSamples * (4 + 64) + 53 * 4 + 52 * 68);
 }

@@ -13,6 +13,7 @@
 #include "nn_worker/device/kernels/matrix_product.h"
 #include "nn_worker/device/kernels/one_output.h"
 #include "nn_worker/device/kernels/values.h"
+#include "nn_worker/device/product_spec.h"
 #include "nn_worker/operation/operation_kinds.h"
 
 namespace satrap {
@@ -210,17 +211,23 @@ absl::StatusOr<ProductBenchmark::Factors> ProductBenchmark::NewFactors(int64_t s
 
 absl::StatusOr<BenchmarkRow> ProductBenchmark::OfLayer(LinearProduct product, int64_t samples,
                                                        int64_t in, int64_t out) {
-  ASSIGN_OR_RETURN(Factors factors, NewFactors(samples, in, out));
+  const int64_t padded_in = ProductWidth(in), padded_out = ProductWidth(out);
+  ASSIGN_OR_RETURN(Factors factors, NewFactors(samples, padded_in, padded_out));
   if (product == LinearProduct::kWeightGradient) {
     factors.piece = samples;
     const ProductSpec spec = factors.Spec(product, PrecisionOf(precision_));
     const bool planned = on_.products->has_library() && ForLibrary(spec);
     factors.piece = planned ? WeightGradientPiece(spec) : kProductPiece;
-    ASSIGN_OR_RETURN(factors.partials,
-                     on_.device->Allocate(std::max<int64_t>(
-                         1, Products::WeightGradientWorkspace(samples, in, out, factors.piece))));
+    ASSIGN_OR_RETURN(
+        factors.partials,
+        on_.device->Allocate(std::max<int64_t>(
+            1, Products::WeightGradientWorkspace(samples, padded_in, padded_out, factors.piece))));
   }
-  return Run(product, &factors);
+  ASSIGN_OR_RETURN(BenchmarkRow row, Run(product, &factors));
+  row.operation = "Product";
+  row.what = ProductName(product, in, out);
+  row.flops = 2.0 * static_cast<double>(samples * in * out);
+  return row;
 }
 
 absl::StatusOr<BenchmarkRow> ProductBenchmark::ReluAndBiasGradient(int64_t samples, int64_t cols) {
@@ -278,10 +285,7 @@ absl::StatusOr<BenchmarkRow> ProductBenchmark::OneOutputGradients(int64_t sample
 
 absl::StatusOr<BenchmarkRow> ProductBenchmark::Run(LinearProduct product, Factors* factors) {
   BenchmarkRow row;
-  row.operation = "Product";
-  row.what = ProductName(product, factors->in, factors->out);
   row.precision = NnWorkerConfig::Precision_Name(precision_);
-  row.flops = 2.0 * static_cast<double>(factors->samples * factors->in * factors->out);
   Products* const products = on_.products.get();
   ASSIGN_OR_RETURN(const std::unique_ptr<ProductPlan> plan,
                    products->Plan(factors->Spec(product, PrecisionOf(precision_))));

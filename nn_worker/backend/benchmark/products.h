@@ -41,7 +41,8 @@ class ProductBenchmark {
   // INTERNAL if a library or the device fails.
   absl::StatusOr<BenchmarkRow> Copy(int64_t bytes);
   absl::StatusOr<BenchmarkRow> Square(int64_t size);
-  // One of the products of a layer with weights (in, out), for `samples` samples.
+  // One of the products of a layer with weights (in, out), for `samples` samples. It multiplies the
+  // padding of both widths, too, as in a network, but the row has the operations without it.
   absl::StatusOr<BenchmarkRow> OfLayer(LinearProduct product, int64_t samples, int64_t in,
                                        int64_t out);
   // The gradient of a ReLU, in place, and the gradient of the layer's bias, for outputs (samples,

@@ -50,6 +50,15 @@ std::vector<uint32_t> IdsOf(int64_t count, int64_t first_row, bool common_row) {
   return ids;
 }
 
+// Values of all fields, `cols` for each, side by side. A network has single values in F32.
+std::vector<Tensor> FieldsOf(Workbench* on, int64_t fields, int64_t cols) {
+  if (cols > 1) return on->Fields(fields, cols);
+  const Tensor block = on->F32Values(fields);
+  std::vector<Tensor> values;
+  for (int64_t f = 0; f < fields; ++f) values.push_back(block.Columns(f, 1));
+  return values;
+}
+
 TableTensors MakeTable(Workbench* on, const TableShape& shape) {
   TableTensors table;
   const int64_t n = on->samples(), count = n * shape.ids_of_sample;
@@ -59,7 +68,7 @@ TableTensors MakeTable(Workbench* on, const TableShape& shape) {
   const bool sequence = shape.pooling == RowPooling::kNone;
   std::vector<std::vector<Tensor>> blocks;  // by segment, and then by feature
   for (const int64_t width : shape.widths) {
-    blocks.push_back(on->Fields(shape.fields, width * (sequence ? shape.ids_of_sample : 1)));
+    blocks.push_back(FieldsOf(on, shape.fields, width * (sequence ? shape.ids_of_sample : 1)));
   }
   std::vector<std::vector<uint32_t>>& ids = table.ids_of_features;
   for (int64_t f = 0; f < shape.fields; ++f) {

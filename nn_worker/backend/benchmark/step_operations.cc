@@ -17,17 +17,18 @@ constexpr int64_t kGradientCols = 442;  // DeepFM's embeddings and linear weight
 // to fill a card's memory bus also comes with enough parameters to fill that bus.
 constexpr int64_t kParametersOfSample = 512;
 
+// The tensors of a layer in a network.
 LinearGradArgs LinearTensors(Workbench* on, int64_t in, int64_t out) {
   LinearGradArgs args;
-  args.x = on->Values(in);
-  args.w = on->Weights(in, out);
+  args.x = on->ValuesOfProducts(in);
+  args.w = on->WeightsOfProducts(in, out);
   // A single output is a logit, which has no activation and is F32 in every precision.
   args.activation = out == 1 ? Activation::kLinear : Activation::kRelu;
-  args.y = out == 1 ? on->F32Values(1) : on->Values(out);
-  args.dy = out == 1 ? on->F32Values(1) : on->Values(out);
-  args.dx = {on->Values(in), /*add=*/false};
-  args.dw = on->Floats(in, out);
-  args.db = on->Floats(1, out);
+  args.y = out == 1 ? on->F32Values(1) : on->ValuesOfProducts(out);
+  args.dy = out == 1 ? on->F32Values(1) : on->ValuesOfProducts(out);
+  args.dx = {on->ValuesOfProducts(in), /*add=*/false};
+  args.dw = on->GradientsOfProducts(in, out);
+  args.db = on->GradientsOfProducts(1, out);
   return args;
 }
 
@@ -38,7 +39,7 @@ double Flops(Workbench* on, int64_t in, int64_t out, int products) {
 // A layer, prepared as in a network.
 struct Layer {
   Layer(Workbench* on, int64_t in, int64_t out)
-      : args(LinearTensors(on, in, out)), bias(on->Floats(1, out)) {
+      : args(LinearTensors(on, in, out)), bias(on->BiasOfProducts(args.y.dtype, out)) {
     auto made = on->backend()->PrepareLinear({args, bias, nullptr});
     CHECK_OK(made.status());
     prepared = std::move(made).value();

@@ -47,6 +47,36 @@ Tensor Workbench::Padded(DType dtype, int64_t cols) {
   return tensor;
 }
 
+Tensor Workbench::WithPadding(DType dtype, int64_t rows, int64_t cols, int64_t padded_rows,
+                              int64_t stride) {
+  const int64_t padded_cols = backend_->PaddedWidth(cols);
+  const Tensor block = New(dtype, padded_rows, padded_cols, stride);
+  backend_->Fill(block, 0);
+  const Tensor tensor = block.Padded(rows, cols);
+  FillWithRandom(tensor);
+  return tensor;
+}
+
+Tensor Workbench::ValuesOfProducts(int64_t cols) {
+  return WithPadding(values_, samples_, cols, samples_,
+                     PaddedStride(values_, backend_->PaddedWidth(cols)));
+}
+
+Tensor Workbench::WeightsOfProducts(int64_t rows, int64_t cols) {
+  if (values_ == DType::kF32) return GradientsOfProducts(rows, cols);
+  return WithPadding(values_, rows, cols, PaddedRows(rows),
+                     PaddedStride(values_, backend_->PaddedWidth(cols)));
+}
+
+Tensor Workbench::GradientsOfProducts(int64_t rows, int64_t cols) {
+  return WithPadding(DType::kF32, rows, cols, PaddedRows(rows), backend_->PaddedWidth(cols));
+}
+
+Tensor Workbench::BiasOfProducts(DType outputs, int64_t cols) {
+  const bool rounded = DTypeBytes(outputs) == 2 && backend_->takes_rounded_biases();
+  return WithPadding(rounded ? outputs : DType::kF32, 1, cols, 1, backend_->PaddedWidth(cols));
+}
+
 std::vector<Tensor> Workbench::Fields(int64_t count, int64_t cols) {
   const Tensor block = Values(count * cols);
   std::vector<Tensor> fields;

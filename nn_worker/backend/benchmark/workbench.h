@@ -27,6 +27,13 @@ class Workbench {
   // Tensors (samples, cols). Values() has the dtype of the activations, and F32Values() is F32.
   Tensor Values(int64_t cols) { return Padded(values_, cols); }
   Tensor F32Values(int64_t cols) { return Padded(DType::kF32, cols); }
+  // Like Values() and Weights(), with the padding that products of prepared layers make use of.
+  Tensor ValuesOfProducts(int64_t cols);
+  Tensor WeightsOfProducts(int64_t rows, int64_t cols);
+  // Like Weights(), but always F32, as the gradients of parameters are.
+  Tensor GradientsOfProducts(int64_t rows, int64_t cols);
+  // The bias of such a layer, (1, cols): in the dtype of the outputs where the backend takes that.
+  Tensor BiasOfProducts(DType outputs, int64_t cols);
   // `count` tensors (samples, cols) side by side in one block, like the inputs of a concatenation.
   std::vector<Tensor> Fields(int64_t count, int64_t cols);
   // F32 tensors without gaps. Filled() sets all values to `value`.
@@ -46,6 +53,9 @@ class Workbench {
  private:
   Tensor New(DType dtype, int64_t rows, int64_t cols, int64_t stride = 0);
   Tensor Padded(DType dtype, int64_t cols);
+  // A tensor (rows, cols) within one of (rows + padding, cols + padding); its padding is 0.
+  Tensor WithPadding(DType dtype, int64_t rows, int64_t cols, int64_t padded_rows, int64_t stride);
+  int64_t PaddedRows(int64_t rows) const { return rows > 1 ? backend_->PaddedWidth(rows) : rows; }
   void FillWithRandom(const Tensor& tensor);
 
   Backend* const backend_;

@@ -22,13 +22,10 @@
 #include "nn_worker/device/kernels/optimizer_step.h"
 #include "nn_worker/device/kernels/row_sum.h"
 #include "nn_worker/device/kernels/sequence_pool.h"
+#include "nn_worker/device/product_spec.h"
 
 namespace satrap {
 namespace {
-
-// Libraries read rows in pieces of 16 bytes: 8 values of 16 bits. They are slow wherever a width is
-// no multiple of that, even if the stride is. Narrower products are not for libraries (ForLibrary).
-constexpr int64_t kWidthMultiple = 8;
 
 void CheckSequence(const Tensor& x, const Tensor& lengths, const Tensor& y) {
   CHECK(x.rows == y.rows && lengths.rows == y.rows && lengths.cols == 1);
@@ -156,10 +153,7 @@ class DeviceBackend final : public DeviceLossBackend {
   }
   void LinearGrad(const LinearGradArgs& args) override { linear_.LinearGrad(args); }
   bool takes_rounded_biases() const override { return true; }
-  int64_t PaddedWidth(int64_t width) const override {
-    if (width < kWidthMultiple) return width;
-    return (width + kWidthMultiple - 1) / kWidthMultiple * kWidthMultiple;
-  }
+  int64_t PaddedWidth(int64_t width) const override { return ProductWidth(width); }
   absl::StatusOr<std::unique_ptr<PreparedLinear>> PrepareLinear(const LinearSpec& spec) override {
     return linear_.Prepare(spec);
   }

@@ -17,8 +17,8 @@ constexpr int kOctet = ColumnTiles::kOctet;
 constexpr int kLanesOfSample = 8;
 constexpr int kForwardThreads = 256;
 constexpr int kSamplesAtOnce = kForwardThreads / kLanesOfSample;
-// Not many more than a card runs at the same time, since each block reads all weights.
-constexpr int64_t kMostForwardBlocks = 2048;
+// About as many as a card runs at the same time, since each block reads all weights.
+constexpr int64_t kMostForwardBlocks = 528;
 // Weights that a block holds at a time. A multiple of the columns that the lanes of a sample read
 // at once, so that the order of a sum does not depend on it.
 constexpr int kWeightsAtOnce = 2048;
@@ -30,73 +30,118 @@ struct ForwardArgs {
   int32_t aligned;
 };
 
+// Loads the values at kCount places of a matrix of one column; at negative ones there is 0. All
+// loads are under way at the same time, because the type is asked for once.
+template <typename T, int kCount>
+SATRAP_DEVICE void LoadPlaces(const ConstValues& x, const int64_t* rows, float* values) {
+  T loaded[kCount];
+  for (int i = 0; i < kCount; ++i) {
+    loaded[i] = rows[i] < 0 ? T{} : static_cast<const T*>(x.data)[rows[i] * x.stride];
+  }
+  for (int i = 0; i < kCount; ++i) values[i] = ToFloat(loaded[i]);
+}
+template <int kCount>
+SATRAP_DEVICE void LoadColumn(const ConstValues& x, const int64_t* rows, float* values) {
+  if (x.type == ElementType::kF32) {
+    LoadPlaces<float, kCount>(x, rows, values);
+  } else if (x.type == ElementType::kF16) {
+    LoadPlaces<Half, kCount>(x, rows, values);
+  } else {
+    LoadPlaces<Bf16, kCount>(x, rows, values);
+  }
+}
+
 // Copies weights [first, first + kWeightsAtOnce) to shared memory; 0 beyond the last.
 SATRAP_DEVICE void LoadWeights(const ConstValues& w, int64_t first, Group* weights) {
   for (int g = static_cast<int>(ThreadIndex().x); g < kWeightsAtOnce / kGroup;
        g += kForwardThreads) {
     const int64_t row = first + g * kGroup;
     if (row >= w.rows + kOctet) return;
-    Group group = {};
-    for (int i = 0; i < kGroup; ++i) {
-      if (row + i < w.rows) group.lane[i] = LoadValue(w, row + i, 0);
-    }
-    weights[g] = group;
+    int64_t rows[kGroup];
+    for (int i = 0; i < kGroup; ++i) rows[i] = row + i < w.rows ? row + i : -1;
+    LoadColumn<kGroup>(w, rows, weights[g].lane);
   }
 }
 
-// Adds the products of a lane's columns among `count` columns from `begin` on to `sum`. The loads
-// of kAtOnce octets are under way before the first one is used. Where there are fewer, the last one
-// of the row is loaded once more and left out.
+// The columns of a sample whose weights are in shared memory, as one lane reads them.
 template <typename Access>
-SATRAP_DEVICE float SumColumns(const ConstValues& x, bool aligned, int64_t row, int64_t begin,
-                               int count, int lane, const Group* weights, float sum) {
-  constexpr int kAtOnce = 2 * Access::kRows, kRuns = Octet<Access>::kRuns;
-  const auto load = [&](int octet, bool whole) {
+struct ColumnsOfSample {
+  static constexpr int kAtOnce = 2 * Access::kRows, kRuns = Octet<Access>::kRuns;
+
+  int64_t row, begin;  // of the first column
+  int count, whole;    // columns; octets that can be loaded in whole runs
+  int lane;
+
+  SATRAP_DEVICE ColumnsOfSample(const ConstValues& x, bool aligned, int64_t row, int64_t begin,
+                                int lane)
+      : row(row), begin(begin), lane(lane) {
+    const int64_t left = x.cols - begin;
+    count = left < kWeightsAtOnce ? static_cast<int>(left) : kWeightsAtOnce;
+    whole = aligned ? count / kOctet : 0;
+    if (row >= x.rows) whole = count = 0;
+  }
+  SATRAP_DEVICE Octet<Access> Load(const ConstValues& x, int octet, bool in_runs) const {
     Octet<Access> values;
     for (int r = 0; r < kRuns; ++r) {
-      values.run[r] = Access::Load(x, row, begin + octet * kOctet + r * Access::kLanes, whole);
+      values.run[r] = Access::Load(x, row, begin + octet * kOctet + r * Access::kLanes, in_runs);
     }
     return values;
-  };
-  const auto add = [&](int octet, const Octet<Access>& values) {
-    const Group* const w = weights + octet * (kOctet / kGroup);
-    float with = sum;
-    for (int i = 0; i < kOctet; ++i) with += values.At(i) * w[i / kGroup].lane[i % kGroup];
-    return with;
-  };
-  const int whole = aligned ? count / kOctet : 0;  // octets
-  int octet = lane;
-  for (; octet < whole; octet += kAtOnce * kLanesOfSample) {
-    const auto of = [&](int k) {
-      const int wanted = octet + k * kLanesOfSample;
-      return wanted < whole ? wanted : whole - 1;
+  }
+  // Which octet is the lane's k-th from `octet` on. Where there are fewer, the last one of the row
+  // is loaded once more and left out.
+  SATRAP_DEVICE int Wanted(int octet, int k) const {
+    const int wanted = octet + k * kLanesOfSample;
+    return wanted < whole ? wanted : whole - 1;
+  }
+  SATRAP_DEVICE void LoadNext(const ConstValues& x, int octet, Octet<Access>* values) const {
+    if (octet >= whole) return;
+    for (int k = 0; k < kAtOnce; ++k) values[k] = Load(x, Wanted(octet, k), /*in_runs=*/true);
+  }
+  // Adds the products of the lane's columns to `sum`. The first kAtOnce octets are in `values`.
+  SATRAP_DEVICE float Sum(const ConstValues& x, const Group* weights, Octet<Access>* values,
+                          float sum) const {
+    const auto add = [&](int octet, const Octet<Access>& of_octet) {
+      const Group* const w = weights + octet * (kOctet / kGroup);
+      float with = sum;
+      for (int i = 0; i < kOctet; ++i) with += of_octet.At(i) * w[i / kGroup].lane[i % kGroup];
+      return with;
     };
-    Octet<Access> values[kAtOnce];
-    for (int k = 0; k < kAtOnce; ++k) values[k] = load(of(k), /*whole=*/true);
-    for (int k = 0; k < kAtOnce; ++k) {
-      const float with = add(of(k), values[k]);
-      sum = octet + k * kLanesOfSample < whole ? with : sum;
+    int octet = lane;
+    for (; octet < whole; octet += kAtOnce * kLanesOfSample) {
+      for (int k = 0; k < kAtOnce; ++k) {
+        const float with = add(Wanted(octet, k), values[k]);
+        sum = octet + k * kLanesOfSample < whole ? with : sum;
+      }
+      LoadNext(x, octet + kAtOnce * kLanesOfSample, values);
     }
+    octet = lane < whole
+                ? lane + (whole - lane + kLanesOfSample - 1) / kLanesOfSample * kLanesOfSample
+                : lane;
+    // The octet that ends with the row, or all octets of rows that are not aligned.
+    for (; octet * kOctet < count; octet += kLanesOfSample) {
+      sum = add(octet, Load(x, octet, /*in_runs=*/false));
+    }
+    return sum;
   }
-  octet = lane < whole
-              ? lane + (whole - lane + kLanesOfSample - 1) / kLanesOfSample * kLanesOfSample
-              : lane;
-  // The octet that ends with the row, or all octets of rows that are not aligned.
-  for (; octet * kOctet < count; octet += kLanesOfSample) {
-    sum = add(octet, load(octet, /*whole=*/false));
-  }
-  return sum;
-}
+};
 
+// A sample's first octets are loaded before the weights are, or while the lanes' sums of the sample
+// before it are added.
 template <typename Access>
 SATRAP_KERNEL void ForwardKernel(ForwardArgs args) {
   SHARED_ARRAY(Group, weights, [kWeightsAtOnce / kGroup]);
+  using Columns = ColumnsOfSample<Access>;
   const ConstValues x = args.x;
+  const bool aligned = args.aligned != 0;
   const int thread = static_cast<int>(ThreadIndex().x);
   const int lane = thread % kLanesOfSample;
+  const int64_t at_once = static_cast<int64_t>(GridSize().x) * kSamplesAtOnce;
+  const float bias = args.bias.data == nullptr ? 0 : LoadValue(args.bias, 0, 0);
+  int64_t first = static_cast<int64_t>(BlockIndex().x) * kSamplesAtOnce;
+  Octet<Access> octets[Columns::kAtOnce] = {};
+  Columns(x, aligned, first + thread / kLanesOfSample, 0, lane).LoadNext(x, lane, octets);
   int64_t held = -1;  // the first weight in shared memory
-  for (int64_t first = static_cast<int64_t>(BlockIndex().x) * kSamplesAtOnce; first < x.rows;
-       first += static_cast<int64_t>(GridSize().x) * kSamplesAtOnce) {
+  for (; first < x.rows; first += at_once) {
     const int64_t row = first + thread / kLanesOfSample;
     float sum = 0;
     for (int64_t begin = 0; begin < x.cols; begin += kWeightsAtOnce) {
@@ -106,14 +151,14 @@ SATRAP_KERNEL void ForwardKernel(ForwardArgs args) {
         SyncThreads();
         held = begin;
       }
-      const int64_t left = x.cols - begin;
-      const int count = left < kWeightsAtOnce ? static_cast<int>(left) : kWeightsAtOnce;
-      if (row >= x.rows) continue;
-      sum = SumColumns<Access>(x, args.aligned != 0, row, begin, count, lane, weights, sum);
+      const Columns columns(x, aligned, row, begin, lane);
+      if (begin > 0) columns.LoadNext(x, lane, octets);
+      sum = columns.Sum(x, weights, octets, sum);
     }
+    Columns(x, aligned, row + at_once, 0, lane).LoadNext(x, lane, octets);
     sum = WarpSum(sum, kLanesOfSample);
     if (lane != 0 || row >= x.rows) continue;
-    if (args.bias.data != nullptr) sum += LoadValue(args.bias, 0, 0);
+    if (args.bias.data != nullptr) sum += bias;
     StoreValue(args.y, row, 0, Activated(args.activation, sum));
   }
 }
@@ -125,6 +170,9 @@ struct BackwardArgs {
   int32_t reads_x;
   float* partials;  // for each piece: dw, db and the input's bias gradient
 };
+
+// Rows of a thread whose loads are under way at the same time. With more, fewer blocks fit.
+constexpr int kBackwardRows = 2;
 
 struct BackwardSums {
   float dw[kOctet];
@@ -154,7 +202,7 @@ template <typename Access, bool kWhole>
 SATRAP_DEVICE void AddRows(const BackwardArgs& args, const ColumnsOfThread<Access>& mine,
                            const float* w, BackwardSums* sums) {
   const OneOutputGradient& g = args.gradient;
-  mine.template ForRows<kWhole ? Access::kRows : 1>([&](int64_t first, auto count) {
+  mine.template ForRows<kWhole ? kBackwardRows : 1>([&](int64_t first, auto count) {
     constexpr int kCount = decltype(count)::value;
     Octet<Access> x[kCount] = {};
     float dz[kCount];
@@ -163,7 +211,9 @@ SATRAP_DEVICE void AddRows(const BackwardArgs& args, const ColumnsOfThread<Acces
         x[k] = mine.template Load<kWhole>(g.x, first + k * mine.lanes);
       }
     }
-    for (int k = 0; k < kCount; ++k) dz[k] = LoadValue(g.dz, first + k * mine.lanes, 0);
+    int64_t rows[kCount];
+    for (int k = 0; k < kCount; ++k) rows[k] = first + k * mine.lanes;
+    LoadColumn<kCount>(g.dz, rows, dz);
     for (int k = 0; k < kCount; ++k) {
       Octet<Access> before = {};
       if (g.add) before = mine.template Load<kWhole>(g.dx, first + k * mine.lanes);
@@ -180,10 +230,12 @@ SATRAP_KERNEL void BackwardKernel(BackwardArgs args) {
   const OneOutputGradient& g = args.gradient;
   const int64_t in = args.tiles.cols;
   const ColumnsOfThread<Access> mine(args.tiles, g.dz.rows, args.aligned != 0);
-  float w[kOctet] = {};
+  float w[kOctet];
+  int64_t rows[kOctet];
   for (int i = 0; i < kOctet; ++i) {
-    if (g.dx.data != nullptr && mine.Col(i) < in) w[i] = LoadValue(g.w, mine.Col(i), 0);
+    rows[i] = g.dx.data != nullptr && mine.Col(i) < in ? mine.Col(i) : -1;
   }
+  LoadColumn<kOctet>(g.w, rows, w);
   BackwardSums sums = {};
   if (mine.whole) {
     AddRows<Access, true>(args, mine, w, &sums);

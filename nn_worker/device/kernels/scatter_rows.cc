@@ -1,10 +1,13 @@
 #include "nn_worker/device/kernels/scatter_rows.h"
 
+#include <bit>
+
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/elementwise.h"
 #include "nn_worker/device/kernels/loaded_group.h"
 #include "nn_worker/device/kernels/pooling_scale.h"
 #include "nn_worker/device/kernels/value_access.h"
+#include "nn_worker/device/vec.h"
 
 namespace satrap {
 namespace {
@@ -13,13 +16,18 @@ constexpr int64_t kLocatingThreads = 256;
 constexpr int64_t kMaxLocatingBlocks = 4096;
 constexpr int kMaxGridY = 65535;
 // A block has the threads for as many rows as fit, one for each group of a row.
-constexpr int32_t kSummingThreads = 256;
-// Few enough that a thread has several rows.
-constexpr int64_t kMaxSummingBlocks = 2048;
+constexpr int32_t kSummingThreads = 128;
+// Few enough that a thread has several rows: 24 for each of 132 multiprocessors, which run 5 to 7
+// at the same time.
+constexpr int64_t kMaxSummingBlocks = 132 * 24;
 // The number of gradients that a thread loads at the same time.
 constexpr int kLoadsAtOnce = 4;
 constexpr auto kPiece = static_cast<uint32_t>(kIdsOfPiece);
 constexpr uint32_t kNoRow = 0xffffffffu;
+
+struct SumArgs : ScatterArgs {
+  uint32_t reciprocal;  // of `samples`, times 2^32, rounded down
+};
 
 SATRAP_KERNEL void LocateIdsKernel(const ScatterFeature* features, uint32_t first_feature,
                                    int64_t samples, IdPlace* places) {
@@ -42,56 +50,142 @@ SATRAP_KERNEL void LocateIdsKernel(const ScatterFeature* features, uint32_t firs
   }
 }
 
-SATRAP_DEVICE IdPlace PlaceOf(const ScatterArgs& args, uint32_t id) {
+// With the reciprocal, a quotient of 32 bits is a few instructions: it is too small by at most 1.
+SATRAP_DEVICE IdPlace PlaceOf(const SumArgs& args, uint32_t id) {
   if (args.places != nullptr) return args.places[id];
-  const uint32_t feature = id / args.samples;
-  return {feature, id - feature * args.samples, 0, 1};
+  auto feature = static_cast<uint32_t>(static_cast<uint64_t>(id) * args.reciprocal >> 32);
+  uint32_t sample = id - feature * args.samples;
+  if (sample >= args.samples) {
+    sample -= args.samples;
+    ++feature;
+  }
+  return {feature, sample, 0, 1};
 }
 
-// A gradient in memory, or a null pointer.
+// How groups of gradients are loaded, if all have the type In.
 template <typename In>
+struct GradientsOf {
+  using Loaded = LoadedGroup<In>;
+  static SATRAP_DEVICE const void* At(const ScatterSource& source, int64_t at) {
+    return static_cast<const In*>(source.gradient) + at;
+  }
+  static SATRAP_DEVICE Loaded Start(const void* p, ElementType, int32_t count, bool inside) {
+    return StartLoad(static_cast<const In*>(p), count, inside);
+  }
+  static SATRAP_DEVICE Group Get(const Loaded& loaded) { return ValuesOf(loaded); }
+};
+
+// A group of F32 that begins at any value is loaded value by value, since two accesses of 16 bytes
+// would take twice as many registers.
+template <>
+struct GradientsOf<float> {
+  using Loaded = Group;
+  static SATRAP_DEVICE const void* At(const ScatterSource& source, int64_t at) {
+    return static_cast<const float*>(source.gradient) + at;
+  }
+  static SATRAP_DEVICE Loaded Start(const void* p, ElementType, int32_t count, bool) {
+    const bool aligned = reinterpret_cast<uintptr_t>(p) % sizeof(Group) == 0;
+    return LoadGroup(static_cast<const float*>(p), count, aligned);
+  }
+  static SATRAP_DEVICE Group Get(const Loaded& loaded) { return loaded; }
+};
+
+// The same if types differ. Both halves of a group of a 16-bit type are kept where an F32 group has
+// its four values, so that it needs no further registers.
+struct MixedGradients {
+  struct Loaded {
+    Group values;
+    uint32_t shift;
+    ElementType type;
+  };
+  static SATRAP_DEVICE const void* At(const ScatterSource& source, int64_t at) {
+    return static_cast<const char*>(source.gradient) + at * ElementBytes(source.type);
+  }
+  static SATRAP_DEVICE Loaded Start(const void* p, ElementType type, int32_t count, bool inside) {
+    if (type == ElementType::kF32) {
+      return {GradientsOf<float>::Start(p, type, count, inside), 0, type};
+    }
+    // A load treats both 16-bit types alike.
+    const LoadedGroup<Half> halves = StartLoad(static_cast<const Half*>(p), count, inside);
+    const Halves kept = {{halves.low, halves.high}};
+    return {std::bit_cast<Group>(kept), halves.shift, type};
+  }
+  static SATRAP_DEVICE Group Get(const Loaded& loaded) {
+    if (loaded.type == ElementType::kF32) return loaded.values;
+    const auto kept = std::bit_cast<Halves>(loaded.values);
+    if (loaded.type == ElementType::kF16) {
+      return ValuesOf(LoadedGroup<Half>{kept.lane[0], kept.lane[1], loaded.shift});
+    }
+    return ValuesOf(LoadedGroup<Bf16>{kept.lane[0], kept.lane[1], loaded.shift});
+  }
+
+ private:
+  using Halves = Vec<uint64_t, 2>;
+};
+
+// A gradient in memory, or a null pointer.
 struct Addend {
-  const In* values;
+  const void* values;
+  ElementType type;
   float coefficient;
   bool inside;  // StartLoad
 };
 
-template <typename In>
-SATRAP_DEVICE Addend<In> AddendOf(const ScatterArgs& args, const ScatterGroup& group, uint32_t id) {
+template <typename Gradients>
+SATRAP_DEVICE Addend AddendOf(const SumArgs& args, const ScatterGroup& group, uint32_t id) {
   const IdPlace place = PlaceOf(args, id);
   const ScatterSource& source =
       args.sources[static_cast<int64_t>(place.feature) * args.num_spans + group.span];
   // An id without a share is skipped rather than multiplied by 0, because its gradient may be
   // infinite.
-  if (source.gradient == nullptr || place.coefficient == 0) return {nullptr, 0, false};
+  if (source.gradient == nullptr || place.coefficient == 0) return {nullptr, source.type, 0, false};
   const int64_t at = static_cast<int64_t>(place.sample) * source.stride +
                      static_cast<int64_t>(place.position) * source.position_stride + group.offset;
-  return {static_cast<const In*>(source.gradient) + at, place.coefficient,
+  return {Gradients::At(source, at), source.type, place.coefficient,
           place.sample + kRowsBeforeEnd < args.samples};
 }
 
-// The sum over ids [begin, end) of the list, in their order.
-template <typename In>
-SATRAP_DEVICE Group SumIds(const ScatterArgs& args, const ScatterGroup& group, uint32_t begin,
-                           uint32_t end) {
+// The ids of a row, or of a piece of it, in the list.
+struct IdRange {
+  uint32_t begin, end;
+};
+// The next ids of a range, as many as a thread uses at the same time. Where there are fewer, the
+// last one is there several times.
+struct NextIds {
+  uint32_t of[kLoadsAtOnce];
+};
+SATRAP_DEVICE NextIds LoadIds(const SumArgs& args, uint32_t first, uint32_t end) {
+  NextIds ids = {};
+  if (first >= end) return ids;
+  for (int i = 0; i < kLoadsAtOnce; ++i) {
+    ids.of[i] = args.ids[first + i < end ? first + i : end - 1];
+  }
+  return ids;
+}
+
+// The sum over a range, in its order. `ids`: the first of it
+template <typename Gradients>
+SATRAP_DEVICE Group SumIds(const SumArgs& args, const ScatterGroup& group, const IdRange& range,
+                           NextIds ids) {
   Group sum = {};
-  for (uint32_t first = begin; first < end; first += kLoadsAtOnce) {
-    uint32_t ids[kLoadsAtOnce];
+  for (uint32_t first = range.begin; first < range.end; first += kLoadsAtOnce) {
+    Addend addends[kLoadsAtOnce];
     for (int i = 0; i < kLoadsAtOnce; ++i) {
-      ids[i] = args.ids[first + i < end ? first + i : end - 1];
+      addends[i] = AddendOf<Gradients>(args, group, ids.of[i]);
     }
-    Addend<In> addends[kLoadsAtOnce];
-    for (int i = 0; i < kLoadsAtOnce; ++i) addends[i] = AddendOf<In>(args, group, ids[i]);
-    LoadedGroup<In> loaded[kLoadsAtOnce];
+    typename Gradients::Loaded loaded[kLoadsAtOnce];
     for (int i = 0; i < kLoadsAtOnce; ++i) {
       loaded[i] = {};
-      if (addends[i].values != nullptr && first + i < end) {
-        loaded[i] = StartLoad(addends[i].values, group.count, addends[i].inside);
+      if (addends[i].values != nullptr && first + i < range.end) {
+        loaded[i] =
+            Gradients::Start(addends[i].values, addends[i].type, group.count, addends[i].inside);
       }
     }
+    // Under way together with the gradients.
+    ids = LoadIds(args, first + kLoadsAtOnce, range.end);
     for (int i = 0; i < kLoadsAtOnce; ++i) {
-      if (addends[i].values == nullptr || first + i >= end) continue;
-      const Group values = ValuesOf(loaded[i]);
+      if (addends[i].values == nullptr || first + i >= range.end) continue;
+      const Group values = Gradients::Get(loaded[i]);
       for (int k = 0; k < kGroup; ++k) {
         sum.lane[k] += addends[i].coefficient * values.lane[k];
       }
@@ -100,37 +194,21 @@ SATRAP_DEVICE Group SumIds(const ScatterArgs& args, const ScatterGroup& group, u
   return sum;
 }
 
-// As above, where the types of the gradients differ.
-struct AnyType {};
-template <>
-SATRAP_DEVICE Group SumIds<AnyType>(const ScatterArgs& args, const ScatterGroup& group,
-                                    uint32_t begin, uint32_t end) {
-  Group sum = {};
-  for (uint32_t k = begin; k < end; ++k) {
-    const IdPlace place = PlaceOf(args, args.ids[k]);
-    const ScatterSource& source =
-        args.sources[static_cast<int64_t>(place.feature) * args.num_spans + group.span];
-    if (source.gradient == nullptr || place.coefficient == 0) continue;
-    const int64_t at = static_cast<int64_t>(place.sample) * source.stride +
-                       static_cast<int64_t>(place.position) * source.position_stride + group.offset;
-    for (int i = 0; i < kGroup; ++i) {
-      if (i >= group.count) continue;
-      sum.lane[i] += place.coefficient * LoadValue(source.gradient, source.type, at + i);
-    }
-  }
-  return sum;
-}
-
-// The row that has the id at `position` of the list.
+// The row that has the id at `position` of the list. Each step divides what is left into 16 parts,
+// because a step takes the time of an access to memory, however many it makes side by side.
 SATRAP_DEVICE uint32_t RowAt(const uint32_t* starts, int64_t num_rows, uint32_t position) {
+  constexpr int kParts = 16;
   int64_t low = 0, high = num_rows;  // starts[low] <= position < starts[high]
   while (low + 1 < high) {
-    const int64_t middle = (low + high) / 2;
-    if (starts[middle] <= position) {
-      low = middle;
-    } else {
-      high = middle;
+    const int64_t part = (high - low + kParts - 1) / kParts;
+    int64_t before = 0;  // parts whose ends are at or before `position`
+    for (int64_t i = 1; i < kParts; ++i) {
+      const int64_t end = low + i * part;
+      const uint32_t start = starts[end < high ? end : high];
+      before += start <= position ? 1 : 0;
     }
+    low += before * part;
+    high = low + part < high ? low + part : high;
   }
   return static_cast<uint32_t>(low);
 }
@@ -178,8 +256,8 @@ SATRAP_DEVICE Part PartOf(const ScatterArgs& args) {
   return {slot, thread - slot * width, kSummingThreads / width, width};
 }
 
-template <typename In>
-SATRAP_DEVICE void SumPieces(const ScatterArgs& args, Matrix<float> gradients, const Part& part,
+template <typename Gradients>
+SATRAP_DEVICE void SumPieces(const SumArgs& args, Matrix<float> gradients, const Part& part,
                              int64_t blocks) {
   const int64_t stride = PieceColumns(gradients.cols);
   const int64_t count = 2 * ((static_cast<int64_t>(args.num_ids) - 1) / kPiece);
@@ -191,61 +269,66 @@ SATRAP_DEVICE void SumPieces(const ScatterArgs& args, Matrix<float> gradients, c
     if (!later && part.lane == 0) args.large_rows[j] = piece.row;
     if (piece.row == kNoRow) continue;
     float* const sums = args.pieces + SlotOf(args.starts[piece.row], piece.number) * stride;
+    const NextIds ids = LoadIds(args, piece.begin, piece.end);
     for (int32_t g = part.lane; g < args.num_groups; g += part.width) {
       const ScatterGroup group = args.groups[g];
-      const Group sum = SumIds<In>(args, group, piece.begin, piece.end);
+      const Group sum = SumIds<Gradients>(args, group, {piece.begin, piece.end}, ids);
       StoreGroup(sums + group.column, sum, group.count, group.column % kGroup == 0);
     }
   }
 }
 
-// The ids of a row in the list; none after the last row.
-struct IdRange {
-  uint32_t begin, end;
-};
-SATRAP_DEVICE IdRange RangeOf(const ScatterArgs& args, int64_t num_rows, int64_t row) {
+// The ids of a row; none after the last row.
+SATRAP_DEVICE IdRange RangeOf(const SumArgs& args, int64_t num_rows, int64_t row) {
   if (row >= num_rows) return {0, 0};
   return {args.starts[row], args.starts[row + 1]};
 }
 
-template <typename In>
-SATRAP_DEVICE void SumRows(const ScatterArgs& args, Matrix<float> gradients, bool aligned,
+// While a row is summed, the first ids of the thread's next row are loaded, and where the ids of
+// the row after that begin. So a row takes the time of one access to memory rather than of three.
+template <typename Gradients>
+SATRAP_DEVICE void SumRows(const SumArgs& args, Matrix<float> gradients, bool aligned,
                            const Part& part, int64_t piece_blocks) {
-  const int64_t blocks = GridSize().x - piece_blocks;
+  const int64_t step = (GridSize().x - piece_blocks) * part.slots;
   for (int32_t g = part.lane; g < args.num_groups; g += part.width) {
     const ScatterGroup group = args.groups[g];
     const bool wide = aligned && group.column % kGroup == 0;
-    int64_t r = (BlockIndex().x - piece_blocks) * part.slots + part.slot, next = r;
-    IdRange ids = RangeOf(args, gradients.rows, r), ids_of_next = ids;
-    for (; r < gradients.rows; r = next, ids = ids_of_next) {
-      // Loaded while this row is summed.
-      next = r + blocks * part.slots;
-      ids_of_next = RangeOf(args, gradients.rows, next);
-      if (ids.end - ids.begin > kPiece) continue;
-      const Group sum = SumIds<In>(args, group, ids.begin, ids.end);
-      StoreGroup(gradients.data + r * gradients.stride + group.column, sum, group.count, wide);
+    int64_t r = (BlockIndex().x - piece_blocks) * part.slots + part.slot;
+    IdRange range = RangeOf(args, gradients.rows, r);
+    IdRange next_range = RangeOf(args, gradients.rows, r + step);
+    NextIds ids = LoadIds(args, range.begin, range.end);
+    for (; r < gradients.rows; r += step) {
+      const IdRange later_range = RangeOf(args, gradients.rows, r + 2 * step);
+      const NextIds next_ids = LoadIds(args, next_range.begin, next_range.end);
+      if (range.end - range.begin <= kPiece) {
+        const Group sum = SumIds<Gradients>(args, group, range, ids);
+        StoreGroup(gradients.data + r * gradients.stride + group.column, sum, group.count, wide);
+      }
+      range = next_range;
+      next_range = later_range;
+      ids = next_ids;
     }
   }
 }
 
 // The first `piece_blocks` blocks sum the pieces of large rows, which take longest, and the others
 // sum all other rows.
-template <typename In>
-SATRAP_KERNEL void SumKernel(ScatterArgs args, Matrix<float> gradients, bool aligned,
+template <typename Gradients>
+SATRAP_KERNEL void SumKernel(SumArgs args, Matrix<float> gradients, bool aligned,
                              int64_t piece_blocks) {
   const Part part = PartOf(args);
   if (part.slot >= part.slots) return;
   if (BlockIndex().x < piece_blocks) {
-    SumPieces<In>(args, gradients, part, piece_blocks);
+    SumPieces<Gradients>(args, gradients, part, piece_blocks);
   } else {
-    SumRows<In>(args, gradients, aligned, part, piece_blocks);
+    SumRows<Gradients>(args, gradients, aligned, part, piece_blocks);
   }
 }
 
 // Adds up to 256 sums of pieces, `each` pieces apart.
 SATRAP_DEVICE Group SumOfPieces(const float* pieces, int64_t stride, const ScatterGroup& group,
                                 uint32_t begin, int64_t first, int64_t end, int64_t each) {
-  constexpr int kAtOnce = 8;
+  constexpr int kAtOnce = 16;
   const bool aligned = group.column % kGroup == 0;
   Group sum = {};
   for (int64_t piece = first; piece < end; piece += kAtOnce * each) {
@@ -263,14 +346,18 @@ SATRAP_DEVICE Group SumOfPieces(const float* pieces, int64_t stride, const Scatt
   return sum;
 }
 
-// Adds the sums of the pieces of a large row. The sum of 256 pieces takes the place of the first.
-// All threads of the block call it.
+SATRAP_DEVICE int64_t PiecesOf(const ScatterArgs& args, uint32_t row) {
+  return (static_cast<int64_t>(args.starts[row + 1]) - args.starts[row] + kIdsOfPiece - 1) /
+         kIdsOfPiece;
+}
+
+// Adds the sums of the pieces of a row that has more than 256 of them. The sum of 256 pieces takes
+// the place of the first. All threads of the block call it.
 SATRAP_DEVICE void SumLargeRow(const ScatterArgs& args, Matrix<float> gradients, bool aligned,
                                const Part& part, uint32_t row) {
   const int64_t stride = PieceColumns(gradients.cols);
   const uint32_t begin = args.starts[row];
-  const int64_t pieces =
-      (static_cast<int64_t>(args.starts[row + 1]) - begin + kIdsOfPiece - 1) / kIdsOfPiece;
+  const int64_t pieces = PiecesOf(args, row);
   int64_t each = 1;
   for (; pieces > each * kIdsOfPiece; each *= kIdsOfPiece) {
     const int64_t larger = each * kIdsOfPiece;
@@ -295,16 +382,35 @@ SATRAP_DEVICE void SumLargeRow(const ScatterArgs& args, Matrix<float> gradients,
   }
 }
 
-// A block looks for the large rows of this many steps of FindPiece.
-constexpr int64_t kLargeRowsOfBlock = 8;
-
+// Each slot of a block looks for the large row of one step of FindPiece. A row of up to 256 pieces
+// is its own work, and a larger one that of the whole block.
 SATRAP_KERNEL void SumLargeRowsKernel(ScatterArgs args, Matrix<float> gradients, bool aligned) {
+  SHARED_ARRAY(int32_t, larger_rows, [1]);
   const Part part = PartOf(args);
   const int64_t last = (static_cast<int64_t>(args.num_ids) - 1) / kIdsOfPiece;
-  const int64_t first = 1 + BlockIndex().x * kLargeRowsOfBlock;
-  for (int64_t j = first; j < first + kLargeRowsOfBlock && j <= last; ++j) {
-    const uint32_t row = args.large_rows[j];
-    if (row != kNoRow) SumLargeRow(args, gradients, aligned, part, row);
+  const int64_t first = 1 + static_cast<int64_t>(BlockIndex().x) * part.slots;
+  if (ThreadIndex().x == 0) larger_rows[0] = 0;
+  SyncThreads();
+  const bool searches = part.slot < part.slots && first + part.slot <= last;
+  const uint32_t row = searches ? args.large_rows[first + part.slot] : kNoRow;
+  const int64_t pieces = row == kNoRow ? 0 : PiecesOf(args, row);
+  if (pieces > kIdsOfPiece) {
+    AtomicMax(&larger_rows[0], 1);
+  } else if (pieces > 0) {
+    for (int32_t g = part.lane; g < args.num_groups; g += part.width) {
+      const ScatterGroup group = args.groups[g];
+      const Group sum = SumOfPieces(args.pieces, PieceColumns(gradients.cols), group,
+                                    args.starts[row], 0, pieces, 1);
+      StoreGroup(gradients.data + row * gradients.stride + group.column, sum, group.count,
+                 aligned && group.column % kGroup == 0);
+    }
+  }
+  SyncThreads();
+  if (larger_rows[0] == 0) return;
+  for (int64_t j = first; j < first + part.slots && j <= last; ++j) {
+    const uint32_t larger = args.large_rows[j];
+    if (larger == kNoRow || PiecesOf(args, larger) <= kIdsOfPiece) continue;
+    SumLargeRow(args, gradients, aligned, part, larger);
   }
 }
 
@@ -337,17 +443,22 @@ void ScatterRows(DeviceStream* stream, const ScatterArgs& args, Matrix<float> gr
   const Dim3 grid = {
       static_cast<uint32_t>(piece_blocks + BlocksOf(gradients.rows, slots, kMaxSummingBlocks))};
   const Dim3 block = {static_cast<uint32_t>(kSummingThreads)};
+  const SumArgs sum_args = {args, args.samples == 0 ? 0 : 0xffffffffu / args.samples};
+  const auto launch = [&](auto gradients_of) {
+    Launch<SumKernel<decltype(gradients_of)>>(stream, grid, block, 0, sum_args, gradients, aligned,
+                                              piece_blocks);
+  };
   if (args.mixed) {
-    Launch<SumKernel<AnyType>>(stream, grid, block, 0, args, gradients, aligned, piece_blocks);
+    launch(MixedGradients());
   } else if (args.type == ElementType::kF32) {
-    Launch<SumKernel<float>>(stream, grid, block, 0, args, gradients, aligned, piece_blocks);
+    launch(GradientsOf<float>());
   } else if (args.type == ElementType::kF16) {
-    Launch<SumKernel<Half>>(stream, grid, block, 0, args, gradients, aligned, piece_blocks);
+    launch(GradientsOf<Half>());
   } else {
-    Launch<SumKernel<Bf16>>(stream, grid, block, 0, args, gradients, aligned, piece_blocks);
+    launch(GradientsOf<Bf16>());
   }
   if (steps == 0) return;
-  const int64_t blocks = (steps + kLargeRowsOfBlock - 1) / kLargeRowsOfBlock;
+  const int64_t blocks = (steps + slots - 1) / slots;
   Launch<SumLargeRowsKernel>(stream, {static_cast<uint32_t>(blocks)}, block, 0, args, gradients,
                              aligned);
 }

@@ -91,8 +91,9 @@ struct ScatterArgs {
 //
 // Order: up to 256 ids are summed in the order of the list. More ids are summed in pieces of 256,
 // then the sums of pieces in pieces of 256 sums, and so on. The order depends only on the number of
-// the row's ids. Gradients may begin at any value. Beside them, the kernel also reads up to 7
-// values before and after, within the matrix and the 16 bytes in which it begins, and drops them.
+// the row's ids. Gradients may begin at any value. Beside those of 16 bits, the kernel also reads
+// up to 7 values before and after, within the matrix and the 8 bytes in which it begins, and drops
+// them.
 void ScatterRows(DeviceStream* stream, const ScatterArgs& args, Matrix<float> gradients);
 
 }  // namespace satrap

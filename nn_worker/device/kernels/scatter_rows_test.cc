@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -243,8 +244,8 @@ float SumInPieces(std::vector<float> values) {
 
 // Every feature has one id in each sample. Rows get as many ids as `counts` says, each taken in
 // turn from all of them, and a last row gets those that are left. The columns are one segment of
-// `width`, and one of a single value.
-template <typename In>
+// `width`, and one of a single value, whose gradients have the type Single.
+template <typename In, typename Single = In>
 void ExpectSumsOfCounts(TestDevice* device, std::vector<uint32_t> counts, int32_t width) {
   constexpr uint32_t kFields = 3;
   uint32_t num_ids = 0;
@@ -263,20 +264,28 @@ void ExpectSumsOfCounts(TestDevice* device, std::vector<uint32_t> counts, int32_
     std::sort(of_row[r].begin(), of_row[r].end());
   }
   Spans spans({0, width, width + 1});
-  std::vector<std::vector<In>> gradients;  // of each feature: its values, and those of the column
+  std::vector<std::vector<float>> gradients;  // of each feature: its values, and the single ones
   for (uint32_t f = 0; f < kFields; ++f) {
     spans.AddFeature();
     for (const int32_t cols : {width, 1}) {
-      std::vector<In>& values = gradients.emplace_back();
-      for (const float value : RandomValues(static_cast<int64_t>(samples) * cols, f * 2 + cols)) {
-        values.push_back(FromFloat<In>(value));
-      }
-      spans.AddSegment({cols == 1 && gradients.size() % 2 == 0 ? width : 0, cols},
-                       {device->Put(values), cols, 0, ElementTypeOf<In>(), 0});
+      const bool single = gradients.size() % 2 == 1;
+      const auto values = RandomValues(static_cast<int64_t>(samples) * cols, f * 2 + cols);
+      gradients.emplace_back();
+      const auto source = [&](auto type) -> ScatterSource {
+        using T = decltype(type);
+        std::vector<T> rounded;
+        for (const float value : values) {
+          rounded.push_back(FromFloat<T>(value));
+          gradients.back().push_back(ToFloat(rounded.back()));
+        }
+        return {device->Put(rounded), cols, 0, ElementTypeOf<T>(), 0};
+      };
+      spans.AddSegment({single ? width : 0, cols}, single ? source(Single{}) : source(In{}));
     }
   }
   ScatterArgs args = ArgsOf(device, of_row, spans, samples);
   args.type = ElementTypeOf<In>();
+  args.mixed = !std::is_same_v<In, Single>;
   const auto rows = static_cast<int64_t>(counts.size());
   float* const out = device->Room<float>(rows * (width + 1));
   ScatterRows(device->stream(), args, MatrixOf(out, rows, width + 1));
@@ -286,8 +295,7 @@ void ExpectSumsOfCounts(TestDevice* device, std::vector<uint32_t> counts, int32_
       std::vector<float> terms;
       for (const uint32_t id : of_row[r]) {
         const uint32_t f = id / samples, s = id % samples;
-        terms.push_back(
-            ToFloat(c < width ? gradients[2 * f][s * width + c] : gradients[2 * f + 1][s]));
+        terms.push_back(c < width ? gradients[2 * f][s * width + c] : gradients[2 * f + 1][s]);
       }
       ASSERT_EQ(got[r * (width + 1) + c], SumInPieces(terms)) << r << " " << c << " of " << width;
     }
@@ -300,6 +308,8 @@ TEST_P(KernelTest, OneIdOfEachFeatureNeedsNoPlaces) {
     ExpectSumsOfCounts<float>(&device_, counts, width);
     ExpectSumsOfCounts<Half>(&device_, counts, width);
     ExpectSumsOfCounts<Bf16>(&device_, counts, width);
+    ExpectSumsOfCounts<Bf16, float>(&device_, counts, width);
+    ExpectSumsOfCounts<float, Half>(&device_, counts, width);
   }
 }
 
@@ -307,6 +317,7 @@ TEST_P(KernelTest, ARowWithManyIdsIsSummedInPieces) {
   ExpectSumsOfCounts<float>(&device_, {256, 257, 0, 1, 511, 512, 513, 2, 255, 1100, 256}, 16);
   ExpectSumsOfCounts<Bf16>(&device_, {0, 257, 257, 257, 600, 256, 3}, 10);
   ExpectSumsOfCounts<Half>(&device_, {258}, 4);
+  ExpectSumsOfCounts<Bf16, float>(&device_, {257, 2, 1100}, 16);
   ExpectSumsOfCounts<float>(&device_, {255}, 4);
   // So many that the sums of pieces are summed in pieces, too.
   ExpectSumsOfCounts<float>(&device_, {700, 256 * 256 + 1, 300, 1, 256 * 256, 256 * 515, 0}, 1);
