@@ -66,6 +66,12 @@ constexpr SharedRows RowsOf(int64_t value_bytes, int64_t dim) {
   const int chunks = static_cast<int>((dim * value_bytes + kChunkBytes - 1) / kChunkBytes);
   return {chunks, (chunks | 1) * kChunkBytes};
 }
+// Without a gap, for threads that read the same vector of neighbouring samples. A sample takes an
+// odd number of such rows for the same reason.
+constexpr SharedRows DenseRowsOf(int64_t value_bytes, int64_t dim) {
+  const int chunks = RowsOf(value_bytes, dim).chunks;
+  return {chunks, chunks * kChunkBytes};
+}
 
 // A chunk in registers. 16-bit values stay in pairs until they are used, because a card takes one
 // instruction to make an f32 of half a word.
@@ -117,35 +123,49 @@ SATRAP_DEVICE Chunk<T> LoadChunk(const T* p, int64_t left) {
 // The number of loads of a thread that are under way at the same time.
 constexpr int kAtOnce = 4;
 
-// Copies the vectors of `samples` samples, from number `first` on, into shared memory.
+// Copies the vectors of `samples` samples, from number `first` on, into shared memory, where those
+// of a sample take `sample_bytes`. Neighbouring threads copy the same vector of neighbouring
+// samples, because these are often side by side in memory.
 template <typename T>
 SATRAP_DEVICE void StageVectors(const DotVectors& vectors, int64_t first, int samples,
-                                const SharedRows& rows, unsigned char* shared) {
-  int lanes = 1;
-  while (lanes < rows.chunks && lanes < kWarpSize) lanes *= 2;
-  const int thread = static_cast<int>(ThreadIndex().x);
-  const int step = static_cast<int>(BlockSize().x) / lanes, count = vectors.count;
-  const int sample_step = step / count, vector_step = step % count;
-  for (int chunk = thread % lanes; chunk < rows.chunks; chunk += lanes) {
+                                const SharedRows& rows, int sample_bytes, unsigned char* shared) {
+  int shift = 0;
+  while (1 << shift < rows.chunks && 1 << shift < kWarpSize) ++shift;
+  const int thread = static_cast<int>(ThreadIndex().x), lanes = 1 << shift;
+  const int step = static_cast<int>(BlockSize().x) >> shift;
+  const int vector_step = step / samples, sample_step = step % samples;
+  for (int chunk = thread & (lanes - 1); chunk < rows.chunks; chunk += lanes) {
     const int64_t offset = static_cast<int64_t>(chunk) * Chunk<T>::kLanes;
-    int row = thread / lanes, sample = row / count, vector = row % count;
-    while (row < samples * count) {
-      Chunk<T> values[kAtOnce];
+    const int64_t left = vectors.dim - offset;
+    const int row = thread >> shift;
+    int vector = row / samples, sample = row % samples;
+    while (vector < vectors.count) {
+      const T* from[kAtOnce];
+      int to[kAtOnce];
+      bool whole = left >= Chunk<T>::kLanes;
       for (int i = 0; i < kAtOnce; ++i) {
-        if (sample >= samples) continue;
-        const DotVector of = vectors.list[vector];
-        const T* const p = static_cast<const T*>(of.data) + (first + sample) * of.stride;
-        values[i] = LoadChunk(p + offset, vectors.dim - offset);
-        sample += sample_step;
+        // Beyond the last vector a thread loads that one again, so that its loads are not separated
+        // by branches. It does not store what it loaded.
+        const bool exists = vector < vectors.count;
+        const DotVector of = vectors.list[exists ? vector : vectors.count - 1];
+        from[i] = static_cast<const T*>(of.data) + (first + sample) * of.stride + offset;
+        whole = whole && IsChunk(from[i]);
+        to[i] = exists ? sample * sample_bytes + vector * rows.bytes + chunk * kChunkBytes : -1;
         vector += vector_step;
-        if (vector >= count) {
-          vector -= count;
-          ++sample;
+        sample += sample_step;
+        if (sample >= samples) {
+          sample -= samples;
+          ++vector;
         }
       }
-      for (int i = 0; i < kAtOnce; ++i, row += step) {
-        if (row >= samples * count) continue;
-        values[i].Store(shared + row * rows.bytes + chunk * kChunkBytes);
+      Chunk<T> values[kAtOnce];
+      if (whole) {
+        for (int i = 0; i < kAtOnce; ++i) values[i] = Chunk<T>::Load(from[i]);
+      } else {
+        for (int i = 0; i < kAtOnce; ++i) values[i] = LoadChunk(from[i], left);
+      }
+      for (int i = 0; i < kAtOnce; ++i) {
+        if (to[i] >= 0) values[i].Store(shared + to[i]);
       }
     }
   }
@@ -202,7 +222,7 @@ SATRAP_KERNEL void DotTilesKernel(DotVectors vectors, const DotTile* tiles, cons
   const int sample_bytes = vectors.count * rows.bytes;
   const int groups = static_cast<int>(GroupsOf(y.cols));
   auto* const dots = reinterpret_cast<float*>(shared + samples_a_block * sample_bytes);
-  StageVectors<T>(vectors, first, samples, rows, shared);
+  StageVectors<T>(vectors, first, samples, rows, sample_bytes, shared);
   SyncThreads();
   for (int i = thread; i < samples * num_tiles; i += threads) {
     const int sample = i / num_tiles, tile = i % num_tiles;
@@ -215,33 +235,50 @@ SATRAP_KERNEL void DotTilesKernel(DotVectors vectors, const DotTile* tiles, cons
   }
 }
 
+// The number of derivatives that a thread loads at the same time.
+constexpr int kSlopesAtOnce = 8;
+
 // Writes the derivatives of a sample's terms into a symmetric matrix, whose diagonal is 0. What
-// lies beyond the vectors is never used.
-SATRAP_DEVICE void StageSlopes(const ConstValues& dy, const DotPair* pairs, int64_t first,
+// lies beyond the vectors is never used. Neighbouring threads take neighbouring terms, so that few
+// of them write to the same bank. `dy`: of the first sample
+template <typename T>
+SATRAP_DEVICE void StageSlopes(const T* dy, int64_t dy_stride, int terms, const DotPair* pairs,
                                int samples, int vectors, float* slopes) {
-  const int stride = DotTileStep(vectors) * kDotTile, threads = static_cast<int>(BlockSize().x);
-  const int groups = static_cast<int>(GroupsOf(dy.cols));
-  for (int i = static_cast<int>(ThreadIndex().x); i < samples * vectors; i += threads) {
-    slopes[i * stride + i % vectors] = 0;
+  const int stride = DotTileStep(vectors) * kDotTile, of_sample = vectors * stride;
+  const int thread = static_cast<int>(ThreadIndex().x), threads = static_cast<int>(BlockSize().x);
+  for (int v = thread; v < vectors; v += threads) {
+    for (int i = 0; i < samples; ++i) slopes[i * of_sample + v * (stride + 1)] = 0;
   }
-  for (int begin = static_cast<int>(ThreadIndex().x); begin < samples * groups;
-       begin += kAtOnce * threads) {
-    RawGroup raw[kAtOnce];
-    for (int n = 0; n < kAtOnce; ++n) {
-      const int i = begin + n * threads, col = i % groups * kGroup;
-      if (i < samples * groups) raw[n] = LoadRawGroup(dy, first + i / groups, col, dy.cols - col);
-    }
-    for (int n = 0; n < kAtOnce; ++n) {
-      const int i = begin + n * threads, col = i % groups * kGroup;
-      if (i >= samples * groups) continue;
-      const Group group = GroupOf(raw[n], dy.type);
-      float* const of_sample = slopes + i / groups * vectors * stride;
-      for (int k = 0; k < kGroup && col + k < dy.cols; ++k) {
-        const DotPair pair = pairs[col + k];
-        of_sample[pair.a * stride + pair.b] = group.lane[k];
-        of_sample[pair.b * stride + pair.a] = group.lane[k];
+  for (int t = thread; t < terms; t += threads) {
+    const DotPair pair = pairs[t];
+    float* const ab = slopes + pair.a * stride + pair.b;
+    float* const ba = slopes + pair.b * stride + pair.a;
+    for (int begin = 0; begin < samples; begin += kSlopesAtOnce) {
+      T values[kSlopesAtOnce];
+      for (int n = 0; n < kSlopesAtOnce; ++n) {
+        const int i = begin + n < samples ? begin + n : samples - 1;
+        values[n] = dy[i * dy_stride + t];
+      }
+      for (int n = 0; n < kSlopesAtOnce; ++n) {
+        if (begin + n >= samples) continue;
+        ab[(begin + n) * of_sample] = ba[(begin + n) * of_sample] = ToFloat(values[n]);
       }
     }
+  }
+}
+SATRAP_DEVICE void StageSlopes(const ConstValues& dy, const DotPair* pairs, int64_t first,
+                               int samples, int vectors, float* slopes) {
+  const int terms = static_cast<int>(dy.cols);
+  const int64_t at = first * dy.stride;
+  if (dy.type == ElementType::kF32) {
+    StageSlopes(static_cast<const float*>(dy.data) + at, dy.stride, terms, pairs, samples, vectors,
+                slopes);
+  } else if (dy.type == ElementType::kF16) {
+    StageSlopes(static_cast<const Half*>(dy.data) + at, dy.stride, terms, pairs, samples, vectors,
+                slopes);
+  } else {
+    StageSlopes(static_cast<const Bf16*>(dy.data) + at, dy.stride, terms, pairs, samples, vectors,
+                slopes);
   }
 }
 
@@ -297,25 +334,27 @@ SATRAP_DEVICE bool HasNan(const TileSums<T>& sums) {
   return has;
 }
 
-// Each thread computes one chunk of the gradients of 4 vectors.
+// Each thread computes one chunk of the gradients of 4 vectors. Neighbouring threads take
+// neighbouring samples, for the same reason as in StageVectors.
 template <typename T>
 SATRAP_KERNEL void DotGradTilesKernel(DotVectors vectors, const DotGradTarget* targets,
                                       const DotPair* pairs, int samples_a_block, ConstValues dy) {
   auto* const shared = DynamicShared<unsigned char>();
-  const SharedRows rows = RowsOf(sizeof(T), vectors.dim);
+  const SharedRows rows = DenseRowsOf(sizeof(T), vectors.dim);
   const int64_t first = static_cast<int64_t>(BlockIndex().x) * samples_a_block;
   const int64_t left = dy.rows - first;
   const int samples = left < samples_a_block ? static_cast<int>(left) : samples_a_block;
   const int count = vectors.count, tiles = DotTileStep(count), stride = tiles * kDotTile;
-  auto* const slopes = reinterpret_cast<float*>(shared + samples_a_block * count * rows.bytes);
-  StageVectors<T>(vectors, first, samples, rows, shared);
+  const int sample_bytes = (count | 1) * rows.bytes;
+  auto* const slopes = reinterpret_cast<float*>(shared + samples_a_block * sample_bytes);
+  StageVectors<T>(vectors, first, samples, rows, sample_bytes, shared);
   StageSlopes(dy, pairs, first, samples, count, slopes);
   SyncThreads();
-  const int threads = static_cast<int>(BlockSize().x), parts = tiles * rows.chunks;
-  for (int part = static_cast<int>(ThreadIndex().x); part < samples * parts; part += threads) {
-    const int sample = part / parts, chunk = part % rows.chunks;
-    const int tile = part % parts / rows.chunks * kDotTile;
-    const unsigned char* const x = shared + sample * count * rows.bytes + chunk * kChunkBytes;
+  const int threads = static_cast<int>(BlockSize().x), parts = samples * rows.chunks;
+  for (int part = static_cast<int>(ThreadIndex().x); part < tiles * parts; part += threads) {
+    const int tile = part / parts * kDotTile, of_tile = part % parts;
+    const int sample = of_tile / rows.chunks, chunk = of_tile % rows.chunks;
+    const unsigned char* const x = shared + sample * sample_bytes + chunk * kChunkBytes;
     const float* const slope = slopes + sample * count * stride + tile;
     TileSums<T> sums;
     GradientsOfTile<T, false>(x, rows.bytes, slope, stride, tile, count, sums);
@@ -353,14 +392,16 @@ int64_t BytesOfDots(int vectors, ElementType type, int64_t dim, int64_t terms) {
 }
 
 int64_t BytesOfDotGrad(int vectors, ElementType type, int64_t dim) {
-  return BytesOfVectors(vectors, type, dim) +
+  return int64_t{vectors | 1} * DenseRowsOf(ElementBytes(type), dim).bytes +
          int64_t{vectors} * DotTileStep(vectors) * kDotTile * static_cast<int64_t>(sizeof(float));
 }
 
-// As many threads as `work` keeps busy.
+// As many threads as `work` keeps busy. If each has to take several parts of it, all have about as
+// many.
 Dim3 BlockFor(int64_t work) {
-  const int64_t threads = (work + kWarpSize - 1) / kWarpSize * kWarpSize;
-  return {static_cast<uint32_t>(threads < kMostTileThreads ? threads : kMostTileThreads)};
+  const int64_t rounds = (work + kMostTileThreads - 1) / kMostTileThreads;
+  const int64_t threads = (work + rounds - 1) / rounds;
+  return {static_cast<uint32_t>((threads + kWarpSize - 1) / kWarpSize * kWarpSize)};
 }
 Dim3 GridFor(int64_t rows, int samples) {
   return {static_cast<uint32_t>((rows + samples - 1) / samples)};
