@@ -235,8 +235,24 @@ SATRAP_KERNEL void DotTilesKernel(DotVectors vectors, const DotTile* tiles, cons
   }
 }
 
-// The number of derivatives that a thread loads at the same time.
-constexpr int kSlopesAtOnce = 8;
+// A term's derivatives in the symmetric matrices of samples: where the next is read and written.
+template <typename T>
+struct SlopesOfTerm {
+  const T* dy;
+  int64_t dy_stride;
+  float *ab, *ba;
+  int of_sample;  // values from a sample's matrix to the next one's
+
+  // Copies those of kCount samples. All loads are under way at the same time.
+  template <int kCount>
+  SATRAP_DEVICE void Copy() {
+    T values[kCount];
+    for (int i = 0; i < kCount; ++i, dy += dy_stride) values[i] = *dy;
+    for (int i = 0; i < kCount; ++i, ab += of_sample, ba += of_sample) {
+      *ab = *ba = ToFloat(values[i]);
+    }
+  }
+};
 
 // Writes the derivatives of a sample's terms into a symmetric matrix, whose diagonal is 0. What
 // lies beyond the vectors is never used. Neighbouring threads take neighbouring terms, so that few
@@ -244,26 +260,20 @@ constexpr int kSlopesAtOnce = 8;
 template <typename T>
 SATRAP_DEVICE void StageSlopes(const T* dy, int64_t dy_stride, int terms, const DotPair* pairs,
                                int samples, int vectors, float* slopes) {
+  constexpr int kMany = 8, kSome = 4;
   const int stride = DotTileStep(vectors) * kDotTile, of_sample = vectors * stride;
   const int thread = static_cast<int>(ThreadIndex().x), threads = static_cast<int>(BlockSize().x);
-  for (int v = thread; v < vectors; v += threads) {
-    for (int i = 0; i < samples; ++i) slopes[i * of_sample + v * (stride + 1)] = 0;
-  }
   for (int t = thread; t < terms; t += threads) {
     const DotPair pair = pairs[t];
-    float* const ab = slopes + pair.a * stride + pair.b;
-    float* const ba = slopes + pair.b * stride + pair.a;
-    for (int begin = 0; begin < samples; begin += kSlopesAtOnce) {
-      T values[kSlopesAtOnce];
-      for (int n = 0; n < kSlopesAtOnce; ++n) {
-        const int i = begin + n < samples ? begin + n : samples - 1;
-        values[n] = dy[i * dy_stride + t];
-      }
-      for (int n = 0; n < kSlopesAtOnce; ++n) {
-        if (begin + n >= samples) continue;
-        ab[(begin + n) * of_sample] = ba[(begin + n) * of_sample] = ToFloat(values[n]);
-      }
-    }
+    SlopesOfTerm<T> of_term = {dy + t, dy_stride, slopes + pair.a * stride + pair.b,
+                               slopes + pair.b * stride + pair.a, of_sample};
+    int left = samples;
+    for (; left >= kMany; left -= kMany) of_term.template Copy<kMany>();
+    for (; left >= kSome; left -= kSome) of_term.template Copy<kSome>();
+    for (; left > 0; --left) of_term.template Copy<1>();
+  }
+  for (int v = thread; v < vectors; v += threads) {
+    for (int i = 0; i < samples; ++i) slopes[i * of_sample + v * (stride + 1)] = 0;
   }
 }
 SATRAP_DEVICE void StageSlopes(const ConstValues& dy, const DotPair* pairs, int64_t first,
@@ -286,18 +296,20 @@ SATRAP_DEVICE void StageSlopes(const ConstValues& dy, const DotPair* pairs, int6
 template <typename T>
 SATRAP_DEVICE void PutChunk(T* p, const float* values, int64_t left, bool add) {
   constexpr int kLanes = Chunk<T>::kLanes;
-  Chunk<T> before = {}, after = {};
-  if (add) before = LoadChunk(p, left);
-  for (int i = 0; i < kLanes; ++i) {
-    after.Set(i, FromFloat<T>(add ? values[i] + before.Value(i) : values[i]));
-  }
-  if (left >= kLanes && IsChunk(p)) {
-    after.Store(p);
+  if (left < kLanes || !IsChunk(p)) {
+    for (int i = 0; i < kLanes; ++i) {
+      if (i < left) p[i] = FromFloat<T>(add ? values[i] + ToFloat(p[i]) : values[i]);
+    }
     return;
   }
-  for (int i = 0; i < kLanes; ++i) {
-    if (i < left) p[i] = FromFloat<T>(add ? values[i] + before.Value(i) : values[i]);
+  Chunk<T> after = {};
+  if (add) {
+    const Chunk<T> before = Chunk<T>::Load(p);
+    for (int i = 0; i < kLanes; ++i) after.Set(i, FromFloat<T>(values[i] + before.Value(i)));
+  } else {
+    for (int i = 0; i < kLanes; ++i) after.Set(i, FromFloat<T>(values[i]));
   }
+  after.Store(p);
 }
 
 // Gradients of 4 vectors, the first of which is `first`: one chunk of each.
