@@ -1,6 +1,7 @@
 #include "nn_worker/device/kernels/pair_dots.h"
 
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/chunk.h"
 #include "nn_worker/device/kernels/elementwise.h"
 #include "nn_worker/device/kernels/value_access.h"
 #include "nn_worker/device/vec.h"
@@ -56,12 +57,10 @@ SATRAP_KERNEL void PairDotsGradKernel(const ConstValues* inputs, const DotGradPi
 }
 
 // The vectors of a sample in shared memory follow each other. Each takes `bytes`, an odd number of
-// times 16, so that the same chunks of 8 neighbouring vectors are in different banks. A chunk is 16
-// bytes of a vector.
+// times 16, so that the same chunks of 8 neighbouring vectors are in different banks.
 struct SharedRows {
   int chunks, bytes;
 };
-constexpr int kChunkBytes = 16;
 constexpr SharedRows RowsOf(int64_t value_bytes, int64_t dim) {
   const int chunks = static_cast<int>((dim * value_bytes + kChunkBytes - 1) / kChunkBytes);
   return {chunks, (chunks | 1) * kChunkBytes};
@@ -72,38 +71,6 @@ constexpr SharedRows DenseRowsOf(int64_t value_bytes, int64_t dim) {
   const int chunks = RowsOf(value_bytes, dim).chunks;
   return {chunks, chunks * kChunkBytes};
 }
-
-// A chunk in registers. 16-bit values stay in pairs until they are used, because a card takes one
-// instruction to make an f32 of half a word.
-template <typename T>
-struct Chunk {
-  static constexpr int kLanes = kVecLanes<T>;
-  Vec<uint32_t, 4> words;
-
-  SATRAP_DEVICE float Value(int lane) const {
-    const uint32_t word = words.lane[lane / 2];
-    return ToFloat(T{static_cast<uint16_t>(lane % 2 == 0 ? word : word >> 16)});
-  }
-  SATRAP_DEVICE void Set(int lane, T value) {
-    words.lane[lane / 2] |= static_cast<uint32_t>(value.bits) << (lane % 2 * 16);
-  }
-  static SATRAP_DEVICE Chunk Load(const void* p) {
-    return {LoadVec<4>(static_cast<const uint32_t*>(p))};
-  }
-  SATRAP_DEVICE void Store(void* p) const { StoreVec(static_cast<uint32_t*>(p), words); }
-};
-template <>
-struct Chunk<float> {
-  static constexpr int kLanes = 4;
-  Vec<float, 4> values;
-
-  SATRAP_DEVICE float Value(int lane) const { return values.lane[lane]; }
-  SATRAP_DEVICE void Set(int lane, float value) { values.lane[lane] = value; }
-  static SATRAP_DEVICE Chunk Load(const void* p) {
-    return {LoadVec<4>(static_cast<const float*>(p))};
-  }
-  SATRAP_DEVICE void Store(void* p) const { StoreVec(static_cast<float*>(p), values); }
-};
 
 SATRAP_DEVICE bool IsChunk(const void* p) {
   return reinterpret_cast<uintptr_t>(p) % kChunkBytes == 0;
