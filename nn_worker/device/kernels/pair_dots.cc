@@ -3,6 +3,7 @@
 #include "nn_worker/device/kernel.h"
 #include "nn_worker/device/kernels/chunk.h"
 #include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/staged_vectors.h"
 #include "nn_worker/device/kernels/value_access.h"
 #include "nn_worker/device/vec.h"
 
@@ -56,110 +57,44 @@ SATRAP_KERNEL void PairDotsGradKernel(const ConstValues* inputs, const DotGradPi
   });
 }
 
-// The vectors of a sample in shared memory follow each other. Each takes `bytes`, an odd number of
-// times 16, so that the same chunks of 8 neighbouring vectors are in different banks.
-struct SharedRows {
-  int chunks, bytes;
+// The places of a tile's products in the row of a sample. Two are in a word, because a thread keeps
+// them for all of its samples.
+struct TilePlaces {
+  static constexpr uint32_t kNone = 0xffff;  // more products than fit into shared memory
+  uint32_t words[kTileProducts / 2];
+
+  // `terms`: of the first product; those of the others are `num_tiles` further each
+  static SATRAP_DEVICE TilePlaces Load(const int32_t* terms, int num_tiles) {
+    TilePlaces places;
+    for (int i = 0; i < kTileProducts; i += 2) {
+      const auto low = static_cast<uint32_t>(terms[i * num_tiles]) & kNone;
+      const auto high = static_cast<uint32_t>(terms[(i + 1) * num_tiles]);
+      places.words[i / 2] = low | high << 16;
+    }
+    return places;
+  }
+  SATRAP_DEVICE uint32_t Of(int product) const {
+    return words[product / 2] >> product % 2 * 16 & kNone;
+  }
 };
-constexpr SharedRows RowsOf(int64_t value_bytes, int64_t dim) {
-  const int chunks = static_cast<int>((dim * value_bytes + kChunkBytes - 1) / kChunkBytes);
-  return {chunks, (chunks | 1) * kChunkBytes};
-}
-// Without a gap, for threads that read the same vector of neighbouring samples. A sample takes an
-// odd number of such rows for the same reason.
-constexpr SharedRows DenseRowsOf(int64_t value_bytes, int64_t dim) {
-  const int chunks = RowsOf(value_bytes, dim).chunks;
-  return {chunks, chunks * kChunkBytes};
-}
 
-SATRAP_DEVICE bool IsChunk(const void* p) {
-  return reinterpret_cast<uintptr_t>(p) % kChunkBytes == 0;
-}
-
-// The values of a vector at p, of which `left` are left. Lanes beyond these get 0.
+// Computes the products of a tile. `a`, `b`: its first vectors in shared memory; the others are
+// `step` bytes further each. The last tiles have vectors that do not exist. Their products are not
+// used.
 template <typename T>
-SATRAP_DEVICE Chunk<T> LoadChunk(const T* p, int64_t left) {
-  if (left >= Chunk<T>::kLanes && IsChunk(p)) return Chunk<T>::Load(p);
-  Chunk<T> chunk = {};
-  for (int i = 0; i < Chunk<T>::kLanes; ++i) {
-    if (i < left) chunk.Set(i, p[i]);
-  }
-  return chunk;
-}
-
-// The number of loads of a thread that are under way at the same time.
-constexpr int kAtOnce = 4;
-
-// Copies the vectors of `samples` samples, from number `first` on, into shared memory, where those
-// of a sample take `sample_bytes`. Neighbouring threads copy the same vector of neighbouring
-// samples, because these are often side by side in memory.
-template <typename T>
-SATRAP_DEVICE void StageVectors(const DotVectors& vectors, int64_t first, int samples,
-                                const SharedRows& rows, int sample_bytes, unsigned char* shared) {
-  int shift = 0;
-  while (1 << shift < rows.chunks && 1 << shift < kWarpSize) ++shift;
-  const int thread = static_cast<int>(ThreadIndex().x), lanes = 1 << shift;
-  const int step = static_cast<int>(BlockSize().x) >> shift;
-  const int vector_step = step / samples, sample_step = step % samples;
-  for (int chunk = thread & (lanes - 1); chunk < rows.chunks; chunk += lanes) {
-    const int64_t offset = static_cast<int64_t>(chunk) * Chunk<T>::kLanes;
-    const int64_t left = vectors.dim - offset;
-    const int row = thread >> shift;
-    int vector = row / samples, sample = row % samples;
-    while (vector < vectors.count) {
-      const T* from[kAtOnce];
-      int to[kAtOnce];
-      bool whole = left >= Chunk<T>::kLanes;
-      for (int i = 0; i < kAtOnce; ++i) {
-        // Beyond the last vector a thread loads that one again, so that its loads are not separated
-        // by branches. It does not store what it loaded.
-        const bool exists = vector < vectors.count;
-        const DotVector of = vectors.list[exists ? vector : vectors.count - 1];
-        from[i] = static_cast<const T*>(of.data) + (first + sample) * of.stride + offset;
-        whole = whole && IsChunk(from[i]);
-        to[i] = exists ? sample * sample_bytes + vector * rows.bytes + chunk * kChunkBytes : -1;
-        vector += vector_step;
-        sample += sample_step;
-        if (sample >= samples) {
-          sample -= samples;
-          ++vector;
-        }
-      }
-      Chunk<T> values[kAtOnce];
-      if (whole) {
-        for (int i = 0; i < kAtOnce; ++i) values[i] = Chunk<T>::Load(from[i]);
-      } else {
-        for (int i = 0; i < kAtOnce; ++i) values[i] = LoadChunk(from[i], left);
-      }
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (to[i] >= 0) values[i].Store(shared + to[i]);
-      }
-    }
-  }
-}
-
-// Computes the products of a tile. `sample`: the vectors of a sample in shared memory. `terms`: of
-// the first product; those of the others are `num_tiles` further each
-template <typename T>
-SATRAP_DEVICE void DotsOfTile(const unsigned char* sample, const SharedRows& rows,
-                              const DotTile& tile, int vectors, const int32_t* terms, int num_tiles,
-                              float* dots) {
-  const unsigned char *a[kDotTile], *b[kDotTile];
-  const int step = DotTileStep(vectors);
-  for (int i = 0; i < kDotTile; ++i) {
-    // The last tiles name vectors that do not exist. Their products are not used.
-    const int of_a = tile.a + i * step, of_b = tile.b + i * step;
-    a[i] = sample + (of_a < vectors ? of_a : vectors - 1) * rows.bytes;
-    b[i] = sample + (of_b < vectors ? of_b : vectors - 1) * rows.bytes;
-  }
+SATRAP_DEVICE void DotsOfTile(const unsigned char* a, const unsigned char* b, int step, int chunks,
+                              const TilePlaces& places, float* dots) {
+  // 4 values of each vector, so that a multiprocessor has registers for more threads.
+  using Part = Chunk<T, static_cast<int>(sizeof(T))>;
+  constexpr int kPartBytes = Part::kLanes * static_cast<int>(sizeof(T));
   float sums[kDotTile][kDotTile] = {};
-  for (int c = 0; c < rows.chunks * kChunkBytes; c += kChunkBytes) {
-    Chunk<T> of_a[kDotTile], of_b[kDotTile];
+  for (int c = 0; c < chunks * kChunkBytes; c += kPartBytes) {
+    Part of_a[kDotTile], of_b[kDotTile];
     for (int i = 0; i < kDotTile; ++i) {
-      of_a[i] = Chunk<T>::Load(a[i] + c);
-      of_b[i] = Chunk<T>::Load(b[i] + c);
+      of_a[i] = Part::Load(a + i * step + c);
+      of_b[i] = Part::Load(b + i * step + c);
     }
-    for (int lane = 0; lane < Chunk<T>::kLanes; ++lane) {
+    for (int lane = 0; lane < Part::kLanes; ++lane) {
       for (int i = 0; i < kDotTile; ++i) {
         for (int j = 0; j < kDotTile; ++j) {
           sums[i][j] += of_a[i].Value(lane) * of_b[j].Value(lane);
@@ -169,36 +104,75 @@ SATRAP_DEVICE void DotsOfTile(const unsigned char* sample, const SharedRows& row
   }
   for (int i = 0; i < kDotTile; ++i) {
     for (int j = 0; j < kDotTile; ++j) {
-      const int32_t term = terms[(i * kDotTile + j) * num_tiles];
-      if (term >= 0) dots[term] = sums[i][j];
+      const uint32_t place = places.Of(i * kDotTile + j);
+      if (place != TilePlaces::kNone) dots[place] = sums[i][j];
     }
   }
 }
 
+// Rows of y in shared memory consist of whole chunks of any type.
+constexpr int kMostLanes = kVecLanes<uint16_t>;
+constexpr int64_t DotsOfRow(int64_t terms) {
+  return (terms + kMostLanes - 1) / kMostLanes * kMostLanes;
+}
+
+// Writes rows of y from shared memory, each by a warp.
+template <typename T>
+SATRAP_DEVICE void StoreDots(const float* dots, int64_t first, int samples, const Values& y) {
+  using Row = Chunk<T>;
+  const int thread = static_cast<int>(ThreadIndex().x), lane = thread % kWarpSize;
+  const int warps = static_cast<int>(BlockSize().x) / kWarpSize;
+  const int cols = static_cast<int>(y.cols), stride = static_cast<int>(DotsOfRow(cols));
+  for (int i = thread / kWarpSize; i < samples; i += warps) {
+    T* const row = static_cast<T*>(y.data) + (first + i) * y.stride;
+    const float* const values = dots + i * stride;
+    const int whole = IsChunk(row) ? cols / Row::kLanes * Row::kLanes : 0;
+    for (int c = lane * Row::kLanes; c < whole; c += kWarpSize * Row::kLanes) {
+      Row chunk = {};
+      for (int k = 0; k < Row::kLanes; k += kGroup) {
+        const auto group = LoadVec<kGroup>(values + c + k);
+        for (int n = 0; n < kGroup; ++n) chunk.Set(k + n, FromFloat<T>(group.lane[n]));
+      }
+      chunk.Store(row + c);
+    }
+    for (int c = whole + lane; c < cols; c += kWarpSize) row[c] = FromFloat<T>(values[c]);
+  }
+}
+
 // A block computes the products of `samples_a_block` samples. They are collected in shared memory,
-// because a row of y is written by whole groups.
+// because a row of y is written by whole chunks. A thread computes a tile of several samples.
 template <typename T>
 SATRAP_KERNEL void DotTilesKernel(DotVectors vectors, const DotTile* tiles, const int32_t* terms,
                                   int num_tiles, int samples_a_block, Values y) {
   auto* const shared = DynamicShared<unsigned char>();
-  const SharedRows rows = RowsOf(sizeof(T), vectors.dim);
+  const SharedRows rows = SharedRowsOf(sizeof(T), vectors.dim);
   const int64_t first = static_cast<int64_t>(BlockIndex().x) * samples_a_block;
   const int64_t left = y.rows - first;
   const int samples = left < samples_a_block ? static_cast<int>(left) : samples_a_block;
   const int thread = static_cast<int>(ThreadIndex().x), threads = static_cast<int>(BlockSize().x);
-  const int sample_bytes = vectors.count * rows.bytes;
-  const int groups = static_cast<int>(GroupsOf(y.cols));
+  const int step = DotTileStep(vectors.count) * rows.bytes, sample_bytes = step * kDotTile;
+  const int stride = static_cast<int>(DotsOfRow(y.cols));
   auto* const dots = reinterpret_cast<float*>(shared + samples_a_block * sample_bytes);
   StageVectors<T>(vectors, first, samples, rows, sample_bytes, shared);
   SyncThreads();
-  for (int i = thread; i < samples * num_tiles; i += threads) {
-    const int sample = i / num_tiles, tile = i % num_tiles;
-    DotsOfTile<T>(shared + sample * sample_bytes, rows, tiles[tile], vectors.count, terms + tile,
-                  num_tiles, dots + sample * groups * kGroup);
+  const int at_once = threads < num_tiles ? 1 : threads / num_tiles;  // samples
+  const int sample = threads < num_tiles ? 0 : thread / num_tiles;
+  for (int k = thread - sample * num_tiles; k < num_tiles && sample < at_once; k += threads) {
+    const DotTile tile = tiles[k];
+    const TilePlaces places = TilePlaces::Load(terms + k, num_tiles);
+    for (int i = sample; i < samples; i += at_once) {
+      const unsigned char* const x = shared + i * sample_bytes;
+      DotsOfTile<T>(x + tile.a * rows.bytes, x + tile.b * rows.bytes, step, rows.chunks, places,
+                    dots + i * stride);
+    }
   }
   SyncThreads();
-  for (int i = thread; i < samples * groups; i += threads) {
-    StoreGroup(y, first + i / groups, i % groups * kGroup, LoadVec<kGroup>(dots + i * kGroup));
+  if (y.type == ElementType::kF32) {
+    StoreDots<float>(dots, first, samples, y);
+  } else if (y.type == ElementType::kF16) {
+    StoreDots<Half>(dots, first, samples, y);
+  } else {
+    StoreDots<Bf16>(dots, first, samples, y);
   }
 }
 
@@ -356,18 +330,15 @@ constexpr int64_t kMostSharedBytes = 48 << 10;
 constexpr int64_t kMostTileSamples = 16;
 constexpr int64_t kMostTileThreads = 256;
 
-int64_t BytesOfVectors(int vectors, ElementType type, int64_t dim) {
-  return int64_t{vectors} * RowsOf(ElementBytes(type), dim).bytes;
-}
-
 int SamplesIn(int64_t sample_bytes) {
   const int64_t samples = kMostSharedBytes / sample_bytes;
   return static_cast<int>(samples < kMostTileSamples ? samples : kMostTileSamples);
 }
 
+// There is room for the vectors of all tiles, even if some of these do not exist.
 int64_t BytesOfDots(int vectors, ElementType type, int64_t dim, int64_t terms) {
-  return BytesOfVectors(vectors, type, dim) +
-         GroupsOf(terms) * kGroup * static_cast<int64_t>(sizeof(float));
+  return int64_t{DotTileStep(vectors)} * kDotTile * SharedRowsOf(ElementBytes(type), dim).bytes +
+         DotsOfRow(terms) * static_cast<int64_t>(sizeof(float));
 }
 
 int64_t BytesOfDotGrad(int vectors, ElementType type, int64_t dim) {
@@ -391,7 +362,11 @@ void LaunchTiles(DeviceStream* stream, const DotVectors& vectors, const DotTile*
                  const int32_t* terms, int num_tiles, const Values& y) {
   const int samples = DotTileSamples(vectors.count, vectors.type, vectors.dim, y.cols);
   const int64_t bytes = BytesOfDots(vectors.count, vectors.type, vectors.dim, y.cols);
-  Launch<DotTilesKernel<T>>(stream, GridFor(y.rows, samples), BlockFor(samples * num_tiles),
+  // Threads for all tiles of as many samples as possible.
+  const int64_t most = kMostTileThreads / num_tiles;
+  const int64_t rounds = most > 0 ? (samples + most - 1) / most : 1;
+  const int64_t at_once = most > 0 ? (samples + rounds - 1) / rounds : 1;
+  Launch<DotTilesKernel<T>>(stream, GridFor(y.rows, samples), BlockFor(at_once * num_tiles),
                             samples * bytes, vectors, tiles, terms, num_tiles, samples, y);
 }
 
@@ -401,7 +376,7 @@ void LaunchGradTiles(DeviceStream* stream, const DotVectors& vectors, const DotG
   const int samples = DotGradSamples(vectors.count, vectors.type, vectors.dim);
   const int64_t bytes = BytesOfDotGrad(vectors.count, vectors.type, vectors.dim);
   const int64_t work =
-      int64_t{samples} * DotTileStep(vectors.count) * RowsOf(sizeof(T), vectors.dim).chunks;
+      int64_t{samples} * DotTileStep(vectors.count) * SharedRowsOf(sizeof(T), vectors.dim).chunks;
   Launch<DotGradTilesKernel<T>>(stream, GridFor(dy.rows, samples), BlockFor(work), samples * bytes,
                                 vectors, targets, pairs, samples, dy);
 }
