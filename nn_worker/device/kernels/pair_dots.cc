@@ -184,6 +184,12 @@ struct SlopesOfTerm {
   float *ab, *ba;
   int of_sample;  // values from a sample's matrix to the next one's
 
+  // Continues `samples` samples further on, or back.
+  SATRAP_DEVICE void Skip(int samples) {
+    dy += samples * dy_stride;
+    ab += samples * of_sample;
+    ba += samples * of_sample;
+  }
   // Copies those of kCount samples. All loads are under way at the same time.
   template <int kCount>
   SATRAP_DEVICE void Copy() {
@@ -211,6 +217,12 @@ SATRAP_DEVICE void StageSlopes(const T* dy, int64_t dy_stride, int terms, const 
     int left = samples;
     for (; left >= kMany; left -= kMany) of_term.template Copy<kMany>();
     for (; left >= kSome; left -= kSome) of_term.template Copy<kSome>();
+    if (left > 0 && samples >= kSome) {
+      // Some are copied again, because loads of one each would wait for each other.
+      of_term.Skip(left - kSome);
+      of_term.template Copy<kSome>();
+      left = 0;
+    }
     for (; left > 0; --left) of_term.template Copy<1>();
   }
   for (int v = thread; v < vectors; v += threads) {
@@ -330,6 +342,15 @@ constexpr int64_t kMostSharedBytes = 48 << 10;
 constexpr int64_t kMostTileSamples = 16;
 constexpr int64_t kMostTileThreads = 256;
 
+// As many threads as `work` keeps busy. If each has to take several parts of it, all have about as
+// many.
+Dim3 BlockFor(int64_t work) {
+  const int64_t rounds = (work + kMostTileThreads - 1) / kMostTileThreads;
+  const int64_t threads = rounds > 1 ? (work + rounds - 1) / rounds : work;
+  const int64_t warps = (threads + kWarpSize - 1) / kWarpSize;
+  return {static_cast<uint32_t>((warps > 1 ? warps : 1) * kWarpSize)};
+}
+
 int SamplesIn(int64_t sample_bytes) {
   const int64_t samples = kMostSharedBytes / sample_bytes;
   return static_cast<int>(samples < kMostTileSamples ? samples : kMostTileSamples);
@@ -346,15 +367,18 @@ int64_t BytesOfDotGrad(int vectors, ElementType type, int64_t dim) {
          int64_t{vectors} * DotTileStep(vectors) * kDotTile * static_cast<int64_t>(sizeof(float));
 }
 
-// As many threads as `work` keeps busy. If each has to take several parts of it, all have about as
-// many.
-Dim3 BlockFor(int64_t work) {
-  const int64_t rounds = (work + kMostTileThreads - 1) / kMostTileThreads;
-  const int64_t threads = (work + rounds - 1) / rounds;
-  return {static_cast<uint32_t>((threads + kWarpSize - 1) / kWarpSize * kWarpSize)};
-}
 Dim3 GridFor(int64_t rows, int samples) {
   return {static_cast<uint32_t>((rows + samples - 1) / samples)};
+}
+
+int64_t PartsOfDotGrad(int vectors, ElementType type, int64_t dim) {
+  return int64_t{DotTileStep(vectors)} * DenseRowsOf(ElementBytes(type), dim).chunks;
+}
+
+// The lanes that are taken by `parts` parts of work, some of them in vain.
+int64_t LanesFor(int64_t parts) {
+  const int64_t threads = BlockFor(parts).x;
+  return (parts + threads - 1) / threads * threads;
 }
 
 template <typename T>
@@ -375,8 +399,7 @@ void LaunchGradTiles(DeviceStream* stream, const DotVectors& vectors, const DotG
                      const DotPair* pairs, const ConstValues& dy) {
   const int samples = DotGradSamples(vectors.count, vectors.type, vectors.dim);
   const int64_t bytes = BytesOfDotGrad(vectors.count, vectors.type, vectors.dim);
-  const int64_t work =
-      int64_t{samples} * DotTileStep(vectors.count) * SharedRowsOf(sizeof(T), vectors.dim).chunks;
+  const int64_t work = samples * PartsOfDotGrad(vectors.count, vectors.type, vectors.dim);
   Launch<DotGradTilesKernel<T>>(stream, GridFor(dy.rows, samples), BlockFor(work), samples * bytes,
                                 vectors, targets, pairs, samples, dy);
 }
@@ -409,8 +432,15 @@ int DotTileSamples(int vectors, ElementType type, int64_t dim, int64_t terms) {
   return SamplesIn(BytesOfDots(vectors, type, dim, terms));
 }
 
+// The number of samples with the fewest lanes a sample.
 int DotGradSamples(int vectors, ElementType type, int64_t dim) {
-  return SamplesIn(BytesOfDotGrad(vectors, type, dim));
+  const int most = SamplesIn(BytesOfDotGrad(vectors, type, dim));
+  const int64_t parts = PartsOfDotGrad(vectors, type, dim);
+  int best = most;
+  for (int samples = most - 1; samples > most / 2; --samples) {
+    if (LanesFor(samples * parts) * best < LanesFor(best * parts) * samples) best = samples;
+  }
+  return best;
 }
 
 void PairDotsInTiles(DeviceStream* stream, const DotVectors& vectors, const DotTile* tiles,
