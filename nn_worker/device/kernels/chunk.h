@@ -1,5 +1,5 @@
-// A chunk is 16 bytes of a row, the widest access: 4 values of f32, or 8 of a 16-bit type. For kernel
-// sources.
+// A chunk is 16 bytes of a row, the widest access: 4 values of f32, or 8 of a 16-bit type. For
+// kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_CHUNK_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_CHUNK_H_
@@ -14,8 +14,7 @@ namespace satrap {
 inline constexpr int kChunkBytes = 16;
 
 // 16-bit values stay in pairs until they are used, because a card takes one instruction to make an
-// f32 of half a word.
-// With fewer than 4 words it is a part of a chunk, which takes fewer registers.
+// f32 of half a word. With fewer than 4 words it is a part of a chunk, which takes fewer registers.
 template <typename T, int kWords = 4>
 struct Chunk {
   static_assert(sizeof(T) == sizeof(uint16_t));

@@ -57,21 +57,23 @@ SATRAP_KERNEL void PairDotsGradKernel(const ConstValues* inputs, const DotGradPi
   });
 }
 
-// The places of a tile's products in the row of a sample. Two are in a word, because a thread keeps
-// them for all of its samples.
+// The places of a tile's products in the row of a sample, in bytes. Two are in a word, because a
+// thread keeps them for all of its samples.
 struct TilePlaces {
-  static constexpr uint32_t kNone = 0xffff;  // more products than fit into shared memory
+  static constexpr uint32_t kNone = 0xffff;  // more bytes than fit into shared memory
   uint32_t words[kTileProducts / 2];
 
   // `terms`: of the first product; those of the others are `num_tiles` further each
   static SATRAP_DEVICE TilePlaces Load(const int32_t* terms, int num_tiles) {
     TilePlaces places;
     for (int i = 0; i < kTileProducts; i += 2) {
-      const auto low = static_cast<uint32_t>(terms[i * num_tiles]) & kNone;
-      const auto high = static_cast<uint32_t>(terms[(i + 1) * num_tiles]);
-      places.words[i / 2] = low | high << 16;
+      const uint32_t low = PlaceOf(terms[i * num_tiles]);
+      places.words[i / 2] = low | PlaceOf(terms[(i + 1) * num_tiles]) << 16;
     }
     return places;
+  }
+  static SATRAP_DEVICE uint32_t PlaceOf(int32_t term) {
+    return term < 0 ? kNone : static_cast<uint32_t>(term) * uint32_t{sizeof(float)};
   }
   SATRAP_DEVICE uint32_t Of(int product) const {
     return words[product / 2] >> product % 2 * 16 & kNone;
@@ -105,7 +107,8 @@ SATRAP_DEVICE void DotsOfTile(const unsigned char* a, const unsigned char* b, in
   for (int i = 0; i < kDotTile; ++i) {
     for (int j = 0; j < kDotTile; ++j) {
       const uint32_t place = places.Of(i * kDotTile + j);
-      if (place != TilePlaces::kNone) dots[place] = sums[i][j];
+      if (place == TilePlaces::kNone) continue;
+      *reinterpret_cast<float*>(reinterpret_cast<unsigned char*>(dots) + place) = sums[i][j];
     }
   }
 }
