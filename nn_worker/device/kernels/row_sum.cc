@@ -275,17 +275,18 @@ void ForTargets(int64_t rows, int64_t groups, int num_targets, int targets_a_blo
   }
 }
 
-// The lanes that share a row of Fm: not more than it has groups. The others would add zeros.
-int FmLanes(int64_t cols) {
+// The lanes that share a row of Fm: not more than it has groups. The others would add zeros. Each
+// takes `groups` neighbouring groups.
+int FmLanes(int64_t cols, int groups) {
   int lanes = 1;
-  while (lanes < kLanesARow && lanes < GroupsOf(cols)) lanes *= 2;
+  while (lanes * groups < kLanesARow && lanes * groups < GroupsOf(cols)) lanes *= 2;
   return lanes;
 }
 
 template <typename T>
 void LaunchWideFm(DeviceStream* stream, const ConstValues* inputs, int num_inputs, const Values& s,
                   const Values& y) {
-  const int lanes = FmLanes(s.cols) / kGroupsAChunk<T>;
+  const int lanes = FmLanes(s.cols, kGroupsAChunk<T>);
   Launch<WideFmKernel<T>>(stream, RowGrid(y.rows, lanes), kRowBlock, 0, inputs, num_inputs, lanes,
                           s, y);
 }
@@ -316,7 +317,7 @@ void RowSumGrad(DeviceStream* stream, ConstValues dy, const RowSumTarget* target
 
 void Fm(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values s, Values y) {
   if (y.rows == 0) return;
-  const int lanes = FmLanes(s.cols);
+  const int lanes = FmLanes(s.cols, /*groups=*/1);
   Launch<FmKernel>(stream, RowGrid(y.rows, lanes), kRowBlock, 0, inputs, num_inputs, lanes, s, y);
 }
 
