@@ -71,12 +71,39 @@ std::vector<SharedGradient> ShareGradients(absl::Span<const Tensor> xs,
   return shared;
 }
 
+bool HaveWideRows(const std::vector<ConstValues>& views) {
+  return std::all_of(views.begin(), views.end(), [&](const ConstValues& view) {
+    return view.type == views[0].type && HasWideRows(view);
+  });
+}
+
+// The targets of WideFmGrad. Empty if it does not apply.
+std::vector<WideFmGradTarget> WideTargetsOf(const std::vector<SharedGradient>& gradients) {
+  std::vector<WideFmGradTarget> targets;
+  std::vector<ConstValues> views;
+  for (const auto& [dx, inputs] : gradients) {
+    if (inputs.size() != 1) return {};
+    views.push_back(inputs[0]);
+    views.push_back(ConstValuesOf(dx.tensor));
+    targets.push_back(
+        {inputs[0].data, inputs[0].stride, dx.tensor.data, dx.tensor.stride, dx.add ? 1 : 0});
+  }
+  if (!HaveWideRows(views)) targets.clear();
+  return targets;
+}
+
 void EnqueueFmGrad(DeviceTransfers* transfers, absl::Span<const Tensor> xs, const Tensor& s,
                    const Tensor& dy, absl::Span<const GradientTarget> dxs) {
+  const std::vector<SharedGradient> gradients = ShareGradients(xs, dxs);
+  for (const SharedGradient& shared : gradients) CheckSameShape(shared.dx.tensor, s);
+  if (const auto wide = WideTargetsOf(gradients); !wide.empty()) {
+    WideFmGrad(transfers->stream(), transfers->tables()->Table(wide), static_cast<int>(wide.size()),
+               gradients[0].inputs[0].type, ConstValuesOf(s), ConstValuesOf(dy));
+    return;
+  }
   std::vector<ConstValues> inputs;
   std::vector<FmGradTarget> targets;
-  for (const SharedGradient& shared : ShareGradients(xs, dxs)) {
-    CheckSameShape(shared.dx.tensor, s);
+  for (const SharedGradient& shared : gradients) {
     // The inputs of one target are consecutive in `inputs`.
     targets.push_back({ValuesOf(shared.dx.tensor), static_cast<int32_t>(inputs.size()),
                        static_cast<int32_t>(shared.inputs.size()), shared.dx.add ? 1 : 0});
@@ -172,8 +199,13 @@ void CheckTerms(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms, i
 void DeviceInteractionBackend::Fm(absl::Span<const Tensor> xs, Tensor s, Tensor y) {
   for (const Tensor& x : xs) CheckSameShape(x, s);
   const std::vector<ConstValues> inputs = InputsOf(xs);
-  satrap::Fm(operations_.stream(), operations_.tables()->Table(inputs),
-             static_cast<int>(inputs.size()), ValuesOf(s), ValuesOf(y));
+  const ConstValues* const list = operations_.tables()->Table(inputs);
+  const auto count = static_cast<int>(inputs.size());
+  if (count > 0 && HaveWideRows(inputs)) {
+    WideFm(operations_.stream(), list, count, inputs[0].type, ValuesOf(s), ValuesOf(y));
+  } else {
+    satrap::Fm(operations_.stream(), list, count, ValuesOf(s), ValuesOf(y));
+  }
 }
 
 void DeviceInteractionBackend::FmGrad(absl::Span<const Tensor> xs, Tensor s, Tensor dy,

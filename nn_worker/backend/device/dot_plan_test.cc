@@ -158,6 +158,9 @@ TEST_P(DotPlanTest, AllPairsOfVectorsAreThoseOfALoop) {
     const std::vector<Tensor> wide = Vectors(dtype, 27, 128, 0, 1);
     ExpectDots(wide, AllPairs(27));
     ExpectGradients(wide, AllPairs(27), 0);
+    const std::vector<Tensor> many = Vectors(dtype, 100, 4, 0, 1);  // more tiles than threads
+    ExpectDots(many, AllPairs(100));
+    ExpectGradients(many, AllPairs(100), 0);
   }
 }
 

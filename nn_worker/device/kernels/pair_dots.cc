@@ -1,7 +1,9 @@
 #include "nn_worker/device/kernels/pair_dots.h"
 
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/chunk.h"
 #include "nn_worker/device/kernels/elementwise.h"
+#include "nn_worker/device/kernels/staged_vectors.h"
 #include "nn_worker/device/kernels/value_access.h"
 #include "nn_worker/device/vec.h"
 
@@ -55,124 +57,46 @@ SATRAP_KERNEL void PairDotsGradKernel(const ConstValues* inputs, const DotGradPi
   });
 }
 
-// The vectors of a sample in shared memory follow each other. Each takes `bytes`, an odd number of
-// times 16, so that the same chunks of 8 neighbouring vectors are in different banks. A chunk is 16
-// bytes of a vector.
-struct SharedRows {
-  int chunks, bytes;
-};
-constexpr int kChunkBytes = 16;
-constexpr SharedRows RowsOf(int64_t value_bytes, int64_t dim) {
-  const int chunks = static_cast<int>((dim * value_bytes + kChunkBytes - 1) / kChunkBytes);
-  return {chunks, (chunks | 1) * kChunkBytes};
-}
+// The places of a tile's products in the row of a sample, in bytes. Two are in a word, because a
+// thread keeps them for all of its samples.
+struct TilePlaces {
+  static constexpr uint32_t kNone = 0xffff;  // more bytes than fit into shared memory
+  uint32_t words[kTileProducts / 2];
 
-// A chunk in registers. 16-bit values stay in pairs until they are used, because a card takes one
-// instruction to make an f32 of half a word.
-template <typename T>
-struct Chunk {
-  static constexpr int kLanes = kVecLanes<T>;
-  Vec<uint32_t, 4> words;
-
-  SATRAP_DEVICE float Value(int lane) const {
-    const uint32_t word = words.lane[lane / 2];
-    return ToFloat(T{static_cast<uint16_t>(lane % 2 == 0 ? word : word >> 16)});
-  }
-  SATRAP_DEVICE void Set(int lane, T value) {
-    words.lane[lane / 2] |= static_cast<uint32_t>(value.bits) << (lane % 2 * 16);
-  }
-  static SATRAP_DEVICE Chunk Load(const void* p) {
-    return {LoadVec<4>(static_cast<const uint32_t*>(p))};
-  }
-  SATRAP_DEVICE void Store(void* p) const { StoreVec(static_cast<uint32_t*>(p), words); }
-};
-template <>
-struct Chunk<float> {
-  static constexpr int kLanes = 4;
-  Vec<float, 4> values;
-
-  SATRAP_DEVICE float Value(int lane) const { return values.lane[lane]; }
-  SATRAP_DEVICE void Set(int lane, float value) { values.lane[lane] = value; }
-  static SATRAP_DEVICE Chunk Load(const void* p) {
-    return {LoadVec<4>(static_cast<const float*>(p))};
-  }
-  SATRAP_DEVICE void Store(void* p) const { StoreVec(static_cast<float*>(p), values); }
-};
-
-SATRAP_DEVICE bool IsChunk(const void* p) {
-  return reinterpret_cast<uintptr_t>(p) % kChunkBytes == 0;
-}
-
-// The values of a vector at p, of which `left` are left. Lanes beyond these get 0.
-template <typename T>
-SATRAP_DEVICE Chunk<T> LoadChunk(const T* p, int64_t left) {
-  if (left >= Chunk<T>::kLanes && IsChunk(p)) return Chunk<T>::Load(p);
-  Chunk<T> chunk = {};
-  for (int i = 0; i < Chunk<T>::kLanes; ++i) {
-    if (i < left) chunk.Set(i, p[i]);
-  }
-  return chunk;
-}
-
-// The number of loads of a thread that are under way at the same time.
-constexpr int kAtOnce = 4;
-
-// Copies the vectors of `samples` samples, from number `first` on, into shared memory.
-template <typename T>
-SATRAP_DEVICE void StageVectors(const DotVectors& vectors, int64_t first, int samples,
-                                const SharedRows& rows, unsigned char* shared) {
-  int lanes = 1;
-  while (lanes < rows.chunks && lanes < kWarpSize) lanes *= 2;
-  const int thread = static_cast<int>(ThreadIndex().x);
-  const int step = static_cast<int>(BlockSize().x) / lanes, count = vectors.count;
-  const int sample_step = step / count, vector_step = step % count;
-  for (int chunk = thread % lanes; chunk < rows.chunks; chunk += lanes) {
-    const int64_t offset = static_cast<int64_t>(chunk) * Chunk<T>::kLanes;
-    int row = thread / lanes, sample = row / count, vector = row % count;
-    while (row < samples * count) {
-      Chunk<T> values[kAtOnce];
-      for (int i = 0; i < kAtOnce; ++i) {
-        if (sample >= samples) continue;
-        const DotVector of = vectors.list[vector];
-        const T* const p = static_cast<const T*>(of.data) + (first + sample) * of.stride;
-        values[i] = LoadChunk(p + offset, vectors.dim - offset);
-        sample += sample_step;
-        vector += vector_step;
-        if (vector >= count) {
-          vector -= count;
-          ++sample;
-        }
-      }
-      for (int i = 0; i < kAtOnce; ++i, row += step) {
-        if (row >= samples * count) continue;
-        values[i].Store(shared + row * rows.bytes + chunk * kChunkBytes);
-      }
+  // `terms`: of the first product; those of the others are `num_tiles` further each
+  static SATRAP_DEVICE TilePlaces Load(const int32_t* terms, int num_tiles) {
+    TilePlaces places;
+    for (int i = 0; i < kTileProducts; i += 2) {
+      const uint32_t low = PlaceOf(terms[i * num_tiles]);
+      places.words[i / 2] = low | PlaceOf(terms[(i + 1) * num_tiles]) << 16;
     }
+    return places;
   }
-}
+  static SATRAP_DEVICE uint32_t PlaceOf(int32_t term) {
+    return term < 0 ? kNone : static_cast<uint32_t>(term) * uint32_t{sizeof(float)};
+  }
+  SATRAP_DEVICE uint32_t Of(int product) const {
+    return words[product / 2] >> product % 2 * 16 & kNone;
+  }
+};
 
-// Computes the products of a tile. `sample`: the vectors of a sample in shared memory. `terms`: of
-// the first product; those of the others are `num_tiles` further each
+// Computes the products of a tile. `a`, `b`: its first vectors in shared memory; the others are
+// `step` bytes further each. The last tiles have vectors that do not exist. Their products are not
+// used.
 template <typename T>
-SATRAP_DEVICE void DotsOfTile(const unsigned char* sample, const SharedRows& rows,
-                              const DotTile& tile, int vectors, const int32_t* terms, int num_tiles,
-                              float* dots) {
-  const unsigned char *a[kDotTile], *b[kDotTile];
-  const int step = DotTileStep(vectors);
-  for (int i = 0; i < kDotTile; ++i) {
-    // The last tiles name vectors that do not exist. Their products are not used.
-    const int of_a = tile.a + i * step, of_b = tile.b + i * step;
-    a[i] = sample + (of_a < vectors ? of_a : vectors - 1) * rows.bytes;
-    b[i] = sample + (of_b < vectors ? of_b : vectors - 1) * rows.bytes;
-  }
+SATRAP_DEVICE void DotsOfTile(const unsigned char* a, const unsigned char* b, int step, int chunks,
+                              const TilePlaces& places, float* dots) {
+  // 4 values of each vector, so that a multiprocessor has registers for more threads.
+  using Part = Chunk<T, static_cast<int>(sizeof(T))>;
+  constexpr int kPartBytes = Part::kLanes * static_cast<int>(sizeof(T));
   float sums[kDotTile][kDotTile] = {};
-  for (int c = 0; c < rows.chunks * kChunkBytes; c += kChunkBytes) {
-    Chunk<T> of_a[kDotTile], of_b[kDotTile];
+  for (int c = 0; c < chunks * kChunkBytes; c += kPartBytes) {
+    Part of_a[kDotTile], of_b[kDotTile];
     for (int i = 0; i < kDotTile; ++i) {
-      of_a[i] = Chunk<T>::Load(a[i] + c);
-      of_b[i] = Chunk<T>::Load(b[i] + c);
+      of_a[i] = Part::Load(a + i * step + c);
+      of_b[i] = Part::Load(b + i * step + c);
     }
-    for (int lane = 0; lane < Chunk<T>::kLanes; ++lane) {
+    for (int lane = 0; lane < Part::kLanes; ++lane) {
       for (int i = 0; i < kDotTile; ++i) {
         for (int j = 0; j < kDotTile; ++j) {
           sums[i][j] += of_a[i].Value(lane) * of_b[j].Value(lane);
@@ -182,66 +106,145 @@ SATRAP_DEVICE void DotsOfTile(const unsigned char* sample, const SharedRows& row
   }
   for (int i = 0; i < kDotTile; ++i) {
     for (int j = 0; j < kDotTile; ++j) {
-      const int32_t term = terms[(i * kDotTile + j) * num_tiles];
-      if (term >= 0) dots[term] = sums[i][j];
+      const uint32_t place = places.Of(i * kDotTile + j);
+      if (place == TilePlaces::kNone) continue;
+      *reinterpret_cast<float*>(reinterpret_cast<unsigned char*>(dots) + place) = sums[i][j];
     }
+  }
+}
+
+// Rows of y in shared memory consist of whole chunks of any type.
+constexpr int kMostLanes = kVecLanes<uint16_t>;
+constexpr int64_t DotsOfRow(int64_t terms) {
+  return (terms + kMostLanes - 1) / kMostLanes * kMostLanes;
+}
+
+// Writes rows of y from shared memory, each by a warp.
+template <typename T>
+SATRAP_DEVICE void StoreDots(const float* dots, int64_t first, int samples, const Values& y) {
+  using Row = Chunk<T>;
+  const int thread = static_cast<int>(ThreadIndex().x), lane = thread % kWarpSize;
+  const int warps = static_cast<int>(BlockSize().x) / kWarpSize;
+  const int cols = static_cast<int>(y.cols), stride = static_cast<int>(DotsOfRow(cols));
+  for (int i = thread / kWarpSize; i < samples; i += warps) {
+    T* const row = static_cast<T*>(y.data) + (first + i) * y.stride;
+    const float* const values = dots + i * stride;
+    const int whole = IsChunk(row) ? cols / Row::kLanes * Row::kLanes : 0;
+    for (int c = lane * Row::kLanes; c < whole; c += kWarpSize * Row::kLanes) {
+      Row chunk = {};
+      for (int k = 0; k < Row::kLanes; k += kGroup) {
+        const auto group = LoadVec<kGroup>(values + c + k);
+        for (int n = 0; n < kGroup; ++n) chunk.Set(k + n, FromFloat<T>(group.lane[n]));
+      }
+      chunk.Store(row + c);
+    }
+    for (int c = whole + lane; c < cols; c += kWarpSize) row[c] = FromFloat<T>(values[c]);
   }
 }
 
 // A block computes the products of `samples_a_block` samples. They are collected in shared memory,
-// because a row of y is written by whole groups.
+// because a row of y is written by whole chunks. A thread computes a tile of several samples.
 template <typename T>
 SATRAP_KERNEL void DotTilesKernel(DotVectors vectors, const DotTile* tiles, const int32_t* terms,
                                   int num_tiles, int samples_a_block, Values y) {
   auto* const shared = DynamicShared<unsigned char>();
-  const SharedRows rows = RowsOf(sizeof(T), vectors.dim);
+  const SharedRows rows = SharedRowsOf(sizeof(T), vectors.dim);
   const int64_t first = static_cast<int64_t>(BlockIndex().x) * samples_a_block;
   const int64_t left = y.rows - first;
   const int samples = left < samples_a_block ? static_cast<int>(left) : samples_a_block;
   const int thread = static_cast<int>(ThreadIndex().x), threads = static_cast<int>(BlockSize().x);
-  const int sample_bytes = vectors.count * rows.bytes;
-  const int groups = static_cast<int>(GroupsOf(y.cols));
+  const int step = DotTileStep(vectors.count) * rows.bytes, sample_bytes = step * kDotTile;
+  const int stride = static_cast<int>(DotsOfRow(y.cols));
   auto* const dots = reinterpret_cast<float*>(shared + samples_a_block * sample_bytes);
-  StageVectors<T>(vectors, first, samples, rows, shared);
+  StageVectors<T>(vectors, first, samples, rows, sample_bytes, shared);
   SyncThreads();
-  for (int i = thread; i < samples * num_tiles; i += threads) {
-    const int sample = i / num_tiles, tile = i % num_tiles;
-    DotsOfTile<T>(shared + sample * sample_bytes, rows, tiles[tile], vectors.count, terms + tile,
-                  num_tiles, dots + sample * groups * kGroup);
+  const int at_once = threads < num_tiles ? 1 : threads / num_tiles;  // samples
+  const int sample = threads < num_tiles ? 0 : thread / num_tiles;
+  for (int k = thread - sample * num_tiles; k < num_tiles && sample < at_once; k += threads) {
+    const DotTile tile = tiles[k];
+    const TilePlaces places = TilePlaces::Load(terms + k, num_tiles);
+    for (int i = sample; i < samples; i += at_once) {
+      const unsigned char* const x = shared + i * sample_bytes;
+      DotsOfTile<T>(x + tile.a * rows.bytes, x + tile.b * rows.bytes, step, rows.chunks, places,
+                    dots + i * stride);
+    }
   }
   SyncThreads();
-  for (int i = thread; i < samples * groups; i += threads) {
-    StoreGroup(y, first + i / groups, i % groups * kGroup, LoadVec<kGroup>(dots + i * kGroup));
+  if (y.type == ElementType::kF32) {
+    StoreDots<float>(dots, first, samples, y);
+  } else if (y.type == ElementType::kF16) {
+    StoreDots<Half>(dots, first, samples, y);
+  } else {
+    StoreDots<Bf16>(dots, first, samples, y);
   }
 }
 
+// A term's derivatives in the symmetric matrices of samples: where the next is read and written.
+template <typename T>
+struct SlopesOfTerm {
+  const T* dy;
+  int64_t dy_stride;
+  float *ab, *ba;
+  int of_sample;  // values from a sample's matrix to the next one's
+
+  // Continues `samples` samples further on, or back.
+  SATRAP_DEVICE void Skip(int samples) {
+    dy += samples * dy_stride;
+    ab += samples * of_sample;
+    ba += samples * of_sample;
+  }
+  // Copies those of kCount samples. All loads are under way at the same time.
+  template <int kCount>
+  SATRAP_DEVICE void Copy() {
+    T values[kCount];
+    for (int i = 0; i < kCount; ++i, dy += dy_stride) values[i] = *dy;
+    for (int i = 0; i < kCount; ++i, ab += of_sample, ba += of_sample) {
+      *ab = *ba = ToFloat(values[i]);
+    }
+  }
+};
+
 // Writes the derivatives of a sample's terms into a symmetric matrix, whose diagonal is 0. What
-// lies beyond the vectors is never used.
+// lies beyond the vectors is never used. Neighbouring threads take neighbouring terms, so that few
+// of them write to the same bank. `dy`: of the first sample
+template <typename T>
+SATRAP_DEVICE void StageSlopes(const T* dy, int64_t dy_stride, int terms, const DotPair* pairs,
+                               int samples, int vectors, float* slopes) {
+  constexpr int kMany = 8, kSome = 4;
+  const int stride = DotTileStep(vectors) * kDotTile, of_sample = vectors * stride;
+  const int thread = static_cast<int>(ThreadIndex().x), threads = static_cast<int>(BlockSize().x);
+  for (int t = thread; t < terms; t += threads) {
+    const DotPair pair = pairs[t];
+    SlopesOfTerm<T> of_term = {dy + t, dy_stride, slopes + pair.a * stride + pair.b,
+                               slopes + pair.b * stride + pair.a, of_sample};
+    int left = samples;
+    for (; left >= kMany; left -= kMany) of_term.template Copy<kMany>();
+    for (; left >= kSome; left -= kSome) of_term.template Copy<kSome>();
+    if (left > 0 && samples >= kSome) {
+      // Some are copied again, because loads of one each would wait for each other.
+      of_term.Skip(left - kSome);
+      of_term.template Copy<kSome>();
+      left = 0;
+    }
+    for (; left > 0; --left) of_term.template Copy<1>();
+  }
+  for (int v = thread; v < vectors; v += threads) {
+    for (int i = 0; i < samples; ++i) slopes[i * of_sample + v * (stride + 1)] = 0;
+  }
+}
 SATRAP_DEVICE void StageSlopes(const ConstValues& dy, const DotPair* pairs, int64_t first,
                                int samples, int vectors, float* slopes) {
-  const int stride = DotTileStep(vectors) * kDotTile, threads = static_cast<int>(BlockSize().x);
-  const int groups = static_cast<int>(GroupsOf(dy.cols));
-  for (int i = static_cast<int>(ThreadIndex().x); i < samples * vectors; i += threads) {
-    slopes[i * stride + i % vectors] = 0;
-  }
-  for (int begin = static_cast<int>(ThreadIndex().x); begin < samples * groups;
-       begin += kAtOnce * threads) {
-    RawGroup raw[kAtOnce];
-    for (int n = 0; n < kAtOnce; ++n) {
-      const int i = begin + n * threads, col = i % groups * kGroup;
-      if (i < samples * groups) raw[n] = LoadRawGroup(dy, first + i / groups, col, dy.cols - col);
-    }
-    for (int n = 0; n < kAtOnce; ++n) {
-      const int i = begin + n * threads, col = i % groups * kGroup;
-      if (i >= samples * groups) continue;
-      const Group group = GroupOf(raw[n], dy.type);
-      float* const of_sample = slopes + i / groups * vectors * stride;
-      for (int k = 0; k < kGroup && col + k < dy.cols; ++k) {
-        const DotPair pair = pairs[col + k];
-        of_sample[pair.a * stride + pair.b] = group.lane[k];
-        of_sample[pair.b * stride + pair.a] = group.lane[k];
-      }
-    }
+  const int terms = static_cast<int>(dy.cols);
+  const int64_t at = first * dy.stride;
+  if (dy.type == ElementType::kF32) {
+    StageSlopes(static_cast<const float*>(dy.data) + at, dy.stride, terms, pairs, samples, vectors,
+                slopes);
+  } else if (dy.type == ElementType::kF16) {
+    StageSlopes(static_cast<const Half*>(dy.data) + at, dy.stride, terms, pairs, samples, vectors,
+                slopes);
+  } else {
+    StageSlopes(static_cast<const Bf16*>(dy.data) + at, dy.stride, terms, pairs, samples, vectors,
+                slopes);
   }
 }
 
@@ -249,18 +252,20 @@ SATRAP_DEVICE void StageSlopes(const ConstValues& dy, const DotPair* pairs, int6
 template <typename T>
 SATRAP_DEVICE void PutChunk(T* p, const float* values, int64_t left, bool add) {
   constexpr int kLanes = Chunk<T>::kLanes;
-  Chunk<T> before = {}, after = {};
-  if (add) before = LoadChunk(p, left);
-  for (int i = 0; i < kLanes; ++i) {
-    after.Set(i, FromFloat<T>(add ? values[i] + before.Value(i) : values[i]));
-  }
-  if (left >= kLanes && IsChunk(p)) {
-    after.Store(p);
+  if (left < kLanes || !IsChunk(p)) {
+    for (int i = 0; i < kLanes; ++i) {
+      if (i < left) p[i] = FromFloat<T>(add ? values[i] + ToFloat(p[i]) : values[i]);
+    }
     return;
   }
-  for (int i = 0; i < kLanes; ++i) {
-    if (i < left) p[i] = FromFloat<T>(add ? values[i] + before.Value(i) : values[i]);
+  Chunk<T> after = {};
+  if (add) {
+    const Chunk<T> before = Chunk<T>::Load(p);
+    for (int i = 0; i < kLanes; ++i) after.Set(i, FromFloat<T>(values[i] + before.Value(i)));
+  } else {
+    for (int i = 0; i < kLanes; ++i) after.Set(i, FromFloat<T>(values[i]));
   }
+  after.Store(p);
 }
 
 // Gradients of 4 vectors, the first of which is `first`: one chunk of each.
@@ -297,25 +302,27 @@ SATRAP_DEVICE bool HasNan(const TileSums<T>& sums) {
   return has;
 }
 
-// Each thread computes one chunk of the gradients of 4 vectors.
+// Each thread computes one chunk of the gradients of 4 vectors. Neighbouring threads take
+// neighbouring samples, for the same reason as in StageVectors.
 template <typename T>
 SATRAP_KERNEL void DotGradTilesKernel(DotVectors vectors, const DotGradTarget* targets,
                                       const DotPair* pairs, int samples_a_block, ConstValues dy) {
   auto* const shared = DynamicShared<unsigned char>();
-  const SharedRows rows = RowsOf(sizeof(T), vectors.dim);
+  const SharedRows rows = DenseRowsOf(sizeof(T), vectors.dim);
   const int64_t first = static_cast<int64_t>(BlockIndex().x) * samples_a_block;
   const int64_t left = dy.rows - first;
   const int samples = left < samples_a_block ? static_cast<int>(left) : samples_a_block;
   const int count = vectors.count, tiles = DotTileStep(count), stride = tiles * kDotTile;
-  auto* const slopes = reinterpret_cast<float*>(shared + samples_a_block * count * rows.bytes);
-  StageVectors<T>(vectors, first, samples, rows, shared);
+  const int sample_bytes = (count | 1) * rows.bytes;
+  auto* const slopes = reinterpret_cast<float*>(shared + samples_a_block * sample_bytes);
+  StageVectors<T>(vectors, first, samples, rows, sample_bytes, shared);
   StageSlopes(dy, pairs, first, samples, count, slopes);
   SyncThreads();
-  const int threads = static_cast<int>(BlockSize().x), parts = tiles * rows.chunks;
-  for (int part = static_cast<int>(ThreadIndex().x); part < samples * parts; part += threads) {
-    const int sample = part / parts, chunk = part % rows.chunks;
-    const int tile = part % parts / rows.chunks * kDotTile;
-    const unsigned char* const x = shared + sample * count * rows.bytes + chunk * kChunkBytes;
+  const int threads = static_cast<int>(BlockSize().x), parts = samples * rows.chunks;
+  for (int part = static_cast<int>(ThreadIndex().x); part < tiles * parts; part += threads) {
+    const int tile = part / parts * kDotTile, of_tile = part % parts;
+    const int sample = of_tile / rows.chunks, chunk = of_tile % rows.chunks;
+    const unsigned char* const x = shared + sample * sample_bytes + chunk * kChunkBytes;
     const float* const slope = slopes + sample * count * stride + tile;
     TileSums<T> sums;
     GradientsOfTile<T, false>(x, rows.bytes, slope, stride, tile, count, sums);
@@ -338,8 +345,13 @@ constexpr int64_t kMostSharedBytes = 48 << 10;
 constexpr int64_t kMostTileSamples = 16;
 constexpr int64_t kMostTileThreads = 256;
 
-int64_t BytesOfVectors(int vectors, ElementType type, int64_t dim) {
-  return int64_t{vectors} * RowsOf(ElementBytes(type), dim).bytes;
+// As many threads as `work` keeps busy. If each has to take several parts of it, all have about as
+// many.
+Dim3 BlockFor(int64_t work) {
+  const int64_t rounds = (work + kMostTileThreads - 1) / kMostTileThreads;
+  const int64_t threads = rounds > 1 ? (work + rounds - 1) / rounds : work;
+  const int64_t warps = (threads + kWarpSize - 1) / kWarpSize;
+  return {static_cast<uint32_t>((warps > 1 ? warps : 1) * kWarpSize)};
 }
 
 int SamplesIn(int64_t sample_bytes) {
@@ -347,23 +359,29 @@ int SamplesIn(int64_t sample_bytes) {
   return static_cast<int>(samples < kMostTileSamples ? samples : kMostTileSamples);
 }
 
+// There is room for the vectors of all tiles, even if some of these do not exist.
 int64_t BytesOfDots(int vectors, ElementType type, int64_t dim, int64_t terms) {
-  return BytesOfVectors(vectors, type, dim) +
-         GroupsOf(terms) * kGroup * static_cast<int64_t>(sizeof(float));
+  return int64_t{DotTileStep(vectors)} * kDotTile * SharedRowsOf(ElementBytes(type), dim).bytes +
+         DotsOfRow(terms) * static_cast<int64_t>(sizeof(float));
 }
 
 int64_t BytesOfDotGrad(int vectors, ElementType type, int64_t dim) {
-  return BytesOfVectors(vectors, type, dim) +
+  return int64_t{vectors | 1} * DenseRowsOf(ElementBytes(type), dim).bytes +
          int64_t{vectors} * DotTileStep(vectors) * kDotTile * static_cast<int64_t>(sizeof(float));
 }
 
-// As many threads as `work` keeps busy.
-Dim3 BlockFor(int64_t work) {
-  const int64_t threads = (work + kWarpSize - 1) / kWarpSize * kWarpSize;
-  return {static_cast<uint32_t>(threads < kMostTileThreads ? threads : kMostTileThreads)};
-}
 Dim3 GridFor(int64_t rows, int samples) {
   return {static_cast<uint32_t>((rows + samples - 1) / samples)};
+}
+
+int64_t PartsOfDotGrad(int vectors, ElementType type, int64_t dim) {
+  return int64_t{DotTileStep(vectors)} * DenseRowsOf(ElementBytes(type), dim).chunks;
+}
+
+// The lanes that are taken by `parts` parts of work, some of them in vain.
+int64_t LanesFor(int64_t parts) {
+  const int64_t threads = BlockFor(parts).x;
+  return (parts + threads - 1) / threads * threads;
 }
 
 template <typename T>
@@ -371,7 +389,11 @@ void LaunchTiles(DeviceStream* stream, const DotVectors& vectors, const DotTile*
                  const int32_t* terms, int num_tiles, const Values& y) {
   const int samples = DotTileSamples(vectors.count, vectors.type, vectors.dim, y.cols);
   const int64_t bytes = BytesOfDots(vectors.count, vectors.type, vectors.dim, y.cols);
-  Launch<DotTilesKernel<T>>(stream, GridFor(y.rows, samples), BlockFor(samples * num_tiles),
+  // Threads for all tiles of as many samples as possible.
+  const int64_t most = kMostTileThreads / num_tiles;
+  const int64_t rounds = most > 0 ? (samples + most - 1) / most : 1;
+  const int64_t at_once = most > 0 ? (samples + rounds - 1) / rounds : 1;
+  Launch<DotTilesKernel<T>>(stream, GridFor(y.rows, samples), BlockFor(at_once * num_tiles),
                             samples * bytes, vectors, tiles, terms, num_tiles, samples, y);
 }
 
@@ -380,8 +402,7 @@ void LaunchGradTiles(DeviceStream* stream, const DotVectors& vectors, const DotG
                      const DotPair* pairs, const ConstValues& dy) {
   const int samples = DotGradSamples(vectors.count, vectors.type, vectors.dim);
   const int64_t bytes = BytesOfDotGrad(vectors.count, vectors.type, vectors.dim);
-  const int64_t work =
-      int64_t{samples} * DotTileStep(vectors.count) * RowsOf(sizeof(T), vectors.dim).chunks;
+  const int64_t work = samples * PartsOfDotGrad(vectors.count, vectors.type, vectors.dim);
   Launch<DotGradTilesKernel<T>>(stream, GridFor(dy.rows, samples), BlockFor(work), samples * bytes,
                                 vectors, targets, pairs, samples, dy);
 }
@@ -414,8 +435,15 @@ int DotTileSamples(int vectors, ElementType type, int64_t dim, int64_t terms) {
   return SamplesIn(BytesOfDots(vectors, type, dim, terms));
 }
 
+// The number of samples with the fewest lanes a sample.
 int DotGradSamples(int vectors, ElementType type, int64_t dim) {
-  return SamplesIn(BytesOfDotGrad(vectors, type, dim));
+  const int most = SamplesIn(BytesOfDotGrad(vectors, type, dim));
+  const int64_t parts = PartsOfDotGrad(vectors, type, dim);
+  int best = most;
+  for (int samples = most - 1; samples > most / 2; --samples) {
+    if (LanesFor(samples * parts) * best < LanesFor(best * parts) * samples) best = samples;
+  }
+  return best;
 }
 
 void PairDotsInTiles(DeviceStream* stream, const DotVectors& vectors, const DotTile* tiles,

@@ -1,6 +1,7 @@
 #include "nn_worker/device/kernels/row_sum.h"
 
 #include "nn_worker/device/kernel.h"
+#include "nn_worker/device/kernels/chunk.h"
 #include "nn_worker/device/kernels/elementwise.h"
 #include "nn_worker/device/kernels/value_access.h"
 #include "nn_worker/device/kernels/warp_sum.h"
@@ -148,6 +149,114 @@ SATRAP_KERNEL void FmGradKernel(const ConstValues* inputs, const FmGradTarget* t
   });
 }
 
+// The groups of a chunk, which FmKernel would give to as many lanes. Their sums stay apart until
+// those of a row are added, so that the bits are the same.
+template <typename T>
+inline constexpr int kGroupsAChunk = Chunk<T>::kLanes / kGroup;
+
+// For one chunk of the columns: adds the sums of the inputs, which are also stored, squared, minus
+// the sums of their squares. The sum of each group is added to one of `totals`.
+template <typename T>
+SATRAP_DEVICE void AddPairs(const ConstValues* inputs, int num_inputs, int64_t row, int64_t c,
+                            const Values& s, float* totals) {
+  constexpr int kLanes = Chunk<T>::kLanes;
+  float sums[kLanes] = {}, squares[kLanes] = {};
+  for (int first = 0; first < num_inputs; first += kAtOnce) {
+    Chunk<T> chunks[kAtOnce];
+    for (int k = 0; k < kAtOnce; ++k) {
+      // The last input is loaded again instead of one that does not exist, because a branch would
+      // separate the loads.
+      const ConstValues& x = inputs[first + k < num_inputs ? first + k : num_inputs - 1];
+      chunks[k] = Chunk<T>::Load(static_cast<const T*>(x.data) + row * x.stride + c);
+    }
+    for (int k = 0; k < kAtOnce; ++k) {
+      if (first + k >= num_inputs) continue;
+      for (int i = 0; i < kLanes; ++i) {
+        const float value = chunks[k].Value(i);
+        sums[i] += value;
+        squares[i] += value * value;
+      }
+    }
+  }
+  for (int g = 0; g < kGroupsAChunk<T>; ++g) {
+    Group group;
+    for (int i = 0; i < kGroup; ++i) {
+      const float sum = sums[g * kGroup + i];
+      group.lane[i] = sum;
+      totals[g] += sum * sum - squares[g * kGroup + i];
+    }
+    StoreGroup(s, row, c + g * kGroup, group);
+  }
+}
+
+template <typename T>
+SATRAP_KERNEL void WideFmKernel(const ConstValues* inputs, int num_inputs, int lanes, Values s,
+                                Values y) {
+  constexpr int kLanes = Chunk<T>::kLanes;
+  ForEachRow(y.rows, lanes, [&](int64_t row, int lane, bool exists) {
+    float totals[kGroupsAChunk<T>] = {};
+    for (int64_t c = lane * kLanes; exists && c < s.cols; c += lanes * kLanes) {
+      AddPairs<T>(inputs, num_inputs, row, c, s, totals);
+    }
+    float total = WarpSum(totals[0], lanes);
+    if (kGroupsAChunk<T> == 2) total += WarpSum(totals[kGroupsAChunk<T> - 1], lanes);
+    if (exists && lane == 0) StoreValue(y, row, 0, 0.5f * total);
+  });
+}
+
+template <typename T>
+SATRAP_KERNEL void WideFmGradKernel(const WideFmGradTarget* targets, int num_targets, ConstValues s,
+                                    ConstValues dy) {
+  constexpr int kLanes = Chunk<T>::kLanes;
+  SHARED_ARRAY(WideFmGradTarget, list, [kFmTargets]);
+  const int begin = static_cast<int>(BlockIndex().z) * kFmTargets;
+  const int left = num_targets - begin, count = left < kFmTargets ? left : kFmTargets;
+  const Dim3 size = BlockSize(), thread = ThreadIndex();
+  const int number = static_cast<int>(thread.y * size.x + thread.x);
+  const int threads = static_cast<int>(size.x * size.y);
+  for (int k = number; k < count; k += threads) list[k] = targets[begin + k];
+  SyncThreads();
+  ForEachGroup(s.rows, s.cols / kLanes, [&](int64_t r, int64_t g) {
+    const int64_t c = g * kLanes;
+    float sums[kLanes], slopes[kLanes];
+    for (int i = 0; i < kLanes; i += kGroup) {
+      const Group of_s = LoadGroup(s, r, c + i);
+      Group of_dy;
+      if (dy.cols == 1) {
+        const float slope = LoadValue(dy, r, 0);
+        of_dy = {{slope, slope, slope, slope}};
+      } else {
+        of_dy = LoadGroup(dy, r, c + i);
+      }
+      for (int j = 0; j < kGroup; ++j) {
+        sums[i + j] = of_s.lane[j];
+        slopes[i + j] = of_dy.lane[j];
+      }
+    }
+    for (int first = 0; first < count; first += kAtOnce) {
+      Chunk<T> chunks[kAtOnce];
+      for (int k = 0; k < kAtOnce; ++k) {
+        const WideFmGradTarget& of = list[first + k < count ? first + k : count - 1];
+        chunks[k] = Chunk<T>::Load(static_cast<const T*>(of.x) + r * of.x_stride + c);
+      }
+      for (int k = 0; k < kAtOnce; ++k) {
+        if (first + k >= count) continue;
+        const WideFmGradTarget& of = list[first + k];
+        T* const dx = static_cast<T*>(of.dx) + r * of.dx_stride + c;
+        Chunk<T> before = {}, after = {};
+        if (of.add != 0) before = Chunk<T>::Load(dx);
+        for (int i = 0; i < kLanes; ++i) {
+          float gradient = 0;
+          gradient += slopes[i] * (sums[i] - chunks[k].Value(i));
+          if (of.add != 0) gradient += before.Value(i);
+          after.Set(i, FromFloat<T>(gradient));
+        }
+        after.Store(dx);
+      }
+    }
+  });
+}
+
 // The z index of a block says which of the targets are its own. A card has at most 65535 blocks in
 // z.
 constexpr int kMaxTargets = 65535;
@@ -155,10 +264,10 @@ constexpr int kMaxTargets = 65535;
 // Calls launch(first target, number of targets, grid, block) until all targets are covered, as few
 // times as the limits of a grid allow. A block handles `targets_a_block` targets.
 template <typename LaunchPart>
-void ForTargets(int64_t rows, int64_t cols, int num_targets, int targets_a_block,
+void ForTargets(int64_t rows, int64_t groups, int num_targets, int targets_a_block,
                 LaunchPart launch) {
-  if (rows == 0 || cols == 0) return;
-  ElementwiseShape shape = ShapeOf(rows, GroupsOf(cols));
+  if (rows == 0 || groups == 0) return;
+  ElementwiseShape shape = ShapeOf(rows, groups);
   for (int first = 0; first < num_targets; first += kMaxTargets) {
     const int left = num_targets - first, count = left < kMaxTargets ? left : kMaxTargets;
     shape.grid.z = static_cast<uint32_t>((count + targets_a_block - 1) / targets_a_block);
@@ -166,11 +275,29 @@ void ForTargets(int64_t rows, int64_t cols, int num_targets, int targets_a_block
   }
 }
 
-// The lanes that share a row of Fm: not more than it has groups. The others would add zeros.
-int FmLanes(int64_t cols) {
+// The lanes that share a row of Fm: not more than it has groups. The others would add zeros. Each
+// takes `groups` neighbouring groups.
+int FmLanes(int64_t cols, int groups) {
   int lanes = 1;
-  while (lanes < kLanesARow && lanes < GroupsOf(cols)) lanes *= 2;
+  while (lanes * groups < kLanesARow && lanes * groups < GroupsOf(cols)) lanes *= 2;
   return lanes;
+}
+
+template <typename T>
+void LaunchWideFm(DeviceStream* stream, const ConstValues* inputs, int num_inputs, const Values& s,
+                  const Values& y) {
+  const int lanes = FmLanes(s.cols, kGroupsAChunk<T>);
+  Launch<WideFmKernel<T>>(stream, RowGrid(y.rows, lanes), kRowBlock, 0, inputs, num_inputs, lanes,
+                          s, y);
+}
+
+template <typename T>
+void LaunchWideFmGrad(DeviceStream* stream, const WideFmGradTarget* targets, int num_targets,
+                      const ConstValues& s, const ConstValues& dy) {
+  ForTargets(s.rows, s.cols / Chunk<T>::kLanes, num_targets, kFmTargets,
+             [&](int first, int count, Dim3 grid, Dim3 block) {
+               Launch<WideFmGradKernel<T>>(stream, grid, block, 0, targets + first, count, s, dy);
+             });
 }
 
 }  // namespace
@@ -182,14 +309,15 @@ void RowSum(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Val
 
 void RowSumGrad(DeviceStream* stream, ConstValues dy, const RowSumTarget* targets, int num_targets,
                 int64_t max_cols) {
-  ForTargets(dy.rows, max_cols, num_targets, 1, [&](int first, int, Dim3 grid, Dim3 block) {
-    Launch<RowSumGradKernel>(stream, grid, block, 0, dy, targets + first);
-  });
+  ForTargets(dy.rows, GroupsOf(max_cols), num_targets, 1,
+             [&](int first, int, Dim3 grid, Dim3 block) {
+               Launch<RowSumGradKernel>(stream, grid, block, 0, dy, targets + first);
+             });
 }
 
 void Fm(DeviceStream* stream, const ConstValues* inputs, int num_inputs, Values s, Values y) {
   if (y.rows == 0) return;
-  const int lanes = FmLanes(s.cols);
+  const int lanes = FmLanes(s.cols, /*groups=*/1);
   Launch<FmKernel>(stream, RowGrid(y.rows, lanes), kRowBlock, 0, inputs, num_inputs, lanes, s, y);
 }
 
@@ -202,10 +330,34 @@ void BiInteraction(DeviceStream* stream, const ConstValues* inputs, int num_inpu
 
 void FmGrad(DeviceStream* stream, const ConstValues* inputs, const FmGradTarget* targets,
             int num_targets, ConstValues s, ConstValues dy) {
-  ForTargets(s.rows, s.cols, num_targets, kFmTargets,
+  ForTargets(s.rows, GroupsOf(s.cols), num_targets, kFmTargets,
              [&](int first, int count, Dim3 grid, Dim3 block) {
                Launch<FmGradKernel>(stream, grid, block, 0, inputs, targets + first, count, s, dy);
              });
+}
+
+void WideFm(DeviceStream* stream, const ConstValues* inputs, int num_inputs, ElementType type,
+            Values s, Values y) {
+  if (y.rows == 0 || num_inputs == 0 || s.cols == 0) {
+    Fm(stream, inputs, num_inputs, s, y);
+  } else if (type == ElementType::kF32) {
+    LaunchWideFm<float>(stream, inputs, num_inputs, s, y);
+  } else if (type == ElementType::kF16) {
+    LaunchWideFm<Half>(stream, inputs, num_inputs, s, y);
+  } else {
+    LaunchWideFm<Bf16>(stream, inputs, num_inputs, s, y);
+  }
+}
+
+void WideFmGrad(DeviceStream* stream, const WideFmGradTarget* targets, int num_targets,
+                ElementType type, ConstValues s, ConstValues dy) {
+  if (type == ElementType::kF32) {
+    LaunchWideFmGrad<float>(stream, targets, num_targets, s, dy);
+  } else if (type == ElementType::kF16) {
+    LaunchWideFmGrad<Half>(stream, targets, num_targets, s, dy);
+  } else {
+    LaunchWideFmGrad<Bf16>(stream, targets, num_targets, s, dy);
+  }
 }
 
 }  // namespace satrap

@@ -50,6 +50,27 @@ struct FmGradTarget {
 void FmGrad(DeviceStream* stream, const ConstValues* inputs, const FmGradTarget* targets,
             int num_targets, ConstValues s, ConstValues dy);
 
+// Whether every row of `x` can be divided into accesses of 16 bytes.
+inline bool HasWideRows(const ConstValues& x) {
+  const int64_t values = 16 / ElementBytes(x.type);
+  return reinterpret_cast<uintptr_t>(x.data) % 16 == 0 && x.cols % values == 0 &&
+         (x.rows <= 1 || x.stride % values == 0);
+}
+
+// Like Fm and FmGrad, with accesses of 16 bytes and the same bits. A target has one input.
+// REQUIRES: all inputs and gradients have type `type` and wide rows
+struct WideFmGradTarget {
+  const void* x;
+  int64_t x_stride;
+  void* dx;
+  int64_t dx_stride;
+  int64_t add;
+};
+void WideFm(DeviceStream* stream, const ConstValues* inputs, int num_inputs, ElementType type,
+            Values s, Values y);
+void WideFmGrad(DeviceStream* stream, const WideFmGradTarget* targets, int num_targets,
+                ElementType type, ConstValues s, ConstValues dy);
+
 }  // namespace satrap
 
 #endif  // SATRAP_NN_WORKER_DEVICE_KERNELS_ROW_SUM_H_

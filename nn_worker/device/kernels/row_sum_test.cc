@@ -182,5 +182,78 @@ TEST_P(KernelTest, FmOfEachTypeIsThatOfALoop) {
   }
 }
 
+// Sums of arbitrary values, and gradients, of which every second one is added to.
+template <typename T>
+struct FmResults {
+  std::vector<float> s, y;
+  std::vector<std::vector<T>> dxs;
+};
+template <typename T>
+FmResults<T> FmOf(TestDevice* device, int inputs, int64_t cols, int64_t slopes, bool wide) {
+  std::vector<ConstValues> views;
+  std::vector<FmGradTarget> targets;
+  std::vector<WideFmGradTarget> wide_targets;
+  std::vector<T*> dxs;
+  for (int f = 0; f < inputs; ++f) {
+    const T* const x = device->Put(Halves<T>(RandomValues(kRows * cols, f)));
+    views.emplace_back(x, kRows, cols, cols);
+    EXPECT_TRUE(HasWideRows(views.back()));
+    dxs.push_back(device->Put(Halves<T>(RandomValues(kRows * cols, 100 + f))));
+    targets.push_back({Values(dxs.back(), kRows, cols, cols), f, 1, f % 2});
+    wide_targets.push_back({x, cols, dxs.back(), cols, f % 2});
+  }
+  const ConstValues* const list = device->Put(views);
+  float* const s = device->Room<float>(kRows * cols);
+  float* const y = device->Room<float>(kRows);
+  const auto of_s = MatrixOf(s, kRows, cols), of_y = MatrixOf(y, kRows, 1);
+  const ConstValues dy = {device->Put(RandomValues(kRows * slopes, 99)), kRows, slopes, slopes};
+  if (wide) {
+    WideFm(device->stream(), list, inputs, ElementTypeOf<T>(), of_s, of_y);
+    WideFmGrad(device->stream(), device->Put(wide_targets), inputs, ElementTypeOf<T>(), of_s, dy);
+  } else {
+    Fm(device->stream(), list, inputs, of_s, of_y);
+    FmGrad(device->stream(), list, device->Put(targets), inputs, of_s, dy);
+  }
+  FmResults<T> results = {device->Get(s, kRows * cols), device->Get(y, kRows), {}};
+  for (T* const dx : dxs) results.dxs.push_back(device->Get(dx, kRows * cols));
+  return results;
+}
+template <typename T>
+void ExpectEqualBits(TestDevice* device, int inputs, int64_t cols, int64_t slopes) {
+  const FmResults<T> wide = FmOf<T>(device, inputs, cols, slopes, true);
+  const FmResults<T> narrow = FmOf<T>(device, inputs, cols, slopes, false);
+  ASSERT_EQ(wide.s, narrow.s) << inputs << " x " << cols;
+  ASSERT_EQ(wide.y, narrow.y) << inputs << " x " << cols;
+  for (int f = 0; f < inputs; ++f) {
+    for (int64_t at = 0; at < kRows * cols; ++at) {
+      ASSERT_EQ(FloatOf(wide.dxs[f][at]), FloatOf(narrow.dxs[f][at])) << f << " " << at;
+    }
+  }
+}
+
+TEST_P(KernelTest, WideAccessesGiveTheBitsOfNarrowOnes) {
+  for (const int inputs : {1, 8, 11, 26}) {
+    for (const int64_t cols : {8, 16, 24, 72}) {
+      for (const int64_t slopes : {int64_t{1}, cols}) {
+        ExpectEqualBits<float>(&device_, inputs, cols, slopes);
+        ExpectEqualBits<Half>(&device_, inputs, cols, slopes);
+        ExpectEqualBits<Bf16>(&device_, inputs, cols, slopes);
+      }
+    }
+  }
+}
+
+TEST(HasWideRows, RowsOfWholeAccessesAreWide) {
+  alignas(16) static float data[32];
+  EXPECT_TRUE(HasWideRows({data, 2, 12, 16, ElementType::kF32}));
+  EXPECT_FALSE(HasWideRows({data, 2, 10, 16, ElementType::kF32}));
+  EXPECT_FALSE(HasWideRows({data, 2, 12, 14, ElementType::kF32}));
+  EXPECT_TRUE(HasWideRows({data, 1, 12, 14, ElementType::kF32}));
+  EXPECT_FALSE(HasWideRows({data + 1, 2, 12, 16, ElementType::kF32}));
+  EXPECT_FALSE(HasWideRows({data, 2, 12, 16, ElementType::kBF16}));
+  EXPECT_TRUE(HasWideRows({data, 2, 8, 16, ElementType::kBF16}));
+  EXPECT_FALSE(HasWideRows({data, 2, 8, 12, ElementType::kF16}));
+}
+
 }  // namespace
 }  // namespace satrap
