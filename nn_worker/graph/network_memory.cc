@@ -188,8 +188,8 @@ absl::StatusOr<std::vector<Tensor>> AllocateCopies(const FlatLayout& layout, DTy
   if (DTypeBytes(dtype) != 2) return copies;
   for (size_t i = 0; i < copies.size(); ++i) {
     const FlatArray& array = layout.arrays[i];
-    const bool has_copy = array.spec.in_products ||
-                          (array.spec.added_to_products && backend->takes_rounded_biases());
+    const bool has_copy =
+        array.spec.in_products || (array.spec.added_to_products && backend->takes_rounded_biases());
     if (!has_copy) continue;
     ASSIGN_OR_RETURN(const Tensor block,
                      AllocateBlock(dtype, array.padded_rows, array.padded_cols, backend));

@@ -66,8 +66,8 @@ Tensor ViewOf(const FlatArray& array, const Tensor& buffer);
 
 // Returns a tensor for each array of `layout`. If the array is a factor of products, or a bias that
 // the backend takes rounded (ParameterSpec), and `dtype` has 16 bits, the tensor is memory of
-// `dtype` for a copy, with the array's padding and with rows that begin at cache lines; otherwise it
-// is empty.
+// `dtype` for a copy, with the array's padding and with rows that begin at cache lines; otherwise
+// it is empty.
 absl::StatusOr<std::vector<Tensor>> AllocateCopies(const FlatLayout& layout, DType dtype,
                                                    Backend* backend);
 

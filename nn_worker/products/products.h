@@ -40,8 +40,8 @@ class Products {
   // dx = dz w^T; with `add`, dx += dz w^T.   dz: (n, out)  dx: (n, in)
   virtual void InputGradient(DeviceStream* stream, ConstValues dz, ConstValues w, Values dx,
                              bool add) = 0;
-  // dw = x^T dz, as the sum over pieces of `piece` samples, which are added in order. A layer of one
-  // output has the pieces of OneOutputBackward instead.
+  // dw = x^T dz, as the sum over pieces of `piece` samples, which are added in order. A layer of
+  // one output has the pieces of OneOutputBackward instead.
   //   dw: (in, out) without gaps   piece: >= 1
   //   workspace: WeightGradientWorkspace bytes of device memory, aligned to 64, overwritten
   virtual void WeightGradient(DeviceStream* stream, ConstValues x, ConstValues dz, Matrix<float> dw,

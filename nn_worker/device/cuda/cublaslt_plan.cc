@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "nn_worker/device/cuda/cublaslt_functions.h"
 #include "nn_worker/device/cuda/cuda_device.h"
-#include "nn_worker/device/cuda/dynamic_library.h"
 #include "nn_worker/device/first_accepted.h"
 
 namespace satrap {
@@ -20,50 +20,6 @@ namespace {
 constexpr int64_t kWorkspaceBytes = kMostPlanWorkspaceBytes;
 // The number of algorithms that the heuristic is asked for, best first.
 constexpr int kMostAlgorithms = 16;
-
-// The functions of the library that this file uses, with the types of its header.
-struct CublasLt {
-  decltype(cublasLtCreate)* Create;
-  decltype(cublasLtDestroy)* Destroy;
-  decltype(cublasLtGetStatusName)* StatusName;
-  decltype(cublasLtGetVersion)* Version;
-  decltype(cublasLtMatmulAlgoConfigGetAttribute)* GetConfig;
-  decltype(cublasLtMatmul)* Matmul;
-  decltype(cublasLtMatmulAlgoGetHeuristic)* Heuristic;
-  decltype(cublasLtMatmulAlgoCheck)* Check;
-  decltype(cublasLtMatmulDescCreate)* NewOperation;
-  decltype(cublasLtMatmulDescDestroy)* DestroyOperation;
-  decltype(cublasLtMatmulDescSetAttribute)* SetOperation;
-  decltype(cublasLtMatrixLayoutCreate)* NewLayout;
-  decltype(cublasLtMatrixLayoutDestroy)* DestroyLayout;
-  decltype(cublasLtMatrixLayoutSetAttribute)* SetLayout;
-  decltype(cublasLtMatmulPreferenceCreate)* NewPreference;
-  decltype(cublasLtMatmulPreferenceDestroy)* DestroyPreference;
-  decltype(cublasLtMatmulPreferenceSetAttribute)* SetPreference;
-};
-
-absl::StatusOr<CublasLt> Load(const std::string& name) {
-  ASSIGN_OR_RETURN(const DynamicLibrary library, DynamicLibrary::Open(name));
-  CublasLt lt;
-  RETURN_IF_ERROR(library.Find("cublasLtCreate", &lt.Create));
-  RETURN_IF_ERROR(library.Find("cublasLtDestroy", &lt.Destroy));
-  RETURN_IF_ERROR(library.Find("cublasLtGetStatusName", &lt.StatusName));
-  RETURN_IF_ERROR(library.Find("cublasLtGetVersion", &lt.Version));
-  RETURN_IF_ERROR(library.Find("cublasLtMatmulAlgoConfigGetAttribute", &lt.GetConfig));
-  RETURN_IF_ERROR(library.Find("cublasLtMatmul", &lt.Matmul));
-  RETURN_IF_ERROR(library.Find("cublasLtMatmulAlgoGetHeuristic", &lt.Heuristic));
-  RETURN_IF_ERROR(library.Find("cublasLtMatmulAlgoCheck", &lt.Check));
-  RETURN_IF_ERROR(library.Find("cublasLtMatmulDescCreate", &lt.NewOperation));
-  RETURN_IF_ERROR(library.Find("cublasLtMatmulDescDestroy", &lt.DestroyOperation));
-  RETURN_IF_ERROR(library.Find("cublasLtMatmulDescSetAttribute", &lt.SetOperation));
-  RETURN_IF_ERROR(library.Find("cublasLtMatrixLayoutCreate", &lt.NewLayout));
-  RETURN_IF_ERROR(library.Find("cublasLtMatrixLayoutDestroy", &lt.DestroyLayout));
-  RETURN_IF_ERROR(library.Find("cublasLtMatrixLayoutSetAttribute", &lt.SetLayout));
-  RETURN_IF_ERROR(library.Find("cublasLtMatmulPreferenceCreate", &lt.NewPreference));
-  RETURN_IF_ERROR(library.Find("cublasLtMatmulPreferenceDestroy", &lt.DestroyPreference));
-  RETURN_IF_ERROR(library.Find("cublasLtMatmulPreferenceSetAttribute", &lt.SetPreference));
-  return lt;
-}
 
 cudaDataType_t FactorType(ProductPrecision precision) {
   switch (precision) {
@@ -482,7 +438,7 @@ absl::StatusOr<AlgorithmPlace> PlaceOf(const CublasLt& lt, int card) {
 
 absl::StatusOr<std::unique_ptr<CublasLtPlanner>> NewCublasLtPlanner(
     int card, const std::string& library, absl::Span<const MeasuredAlgorithm> table) {
-  ASSIGN_OR_RETURN(const CublasLt lt, Load(library));
+  ASSIGN_OR_RETURN(const CublasLt lt, CublasLt::Load(library));
   // The handle belongs to the card that is current in this thread.
   const cudaError_t chosen = cudaSetDevice(card);
   if (chosen != cudaSuccess) {
