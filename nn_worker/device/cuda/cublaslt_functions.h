@@ -1,5 +1,5 @@
-// The functions of cuBLASLt that plans use, with the types of its header, found in a library that is
-// loaded when it is first needed.
+// The functions of cuBLASLt that plans use, with the types of its header, found in a library that
+// is loaded when it is first needed.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_CUDA_CUBLASLT_FUNCTIONS_H_
 #define SATRAP_NN_WORKER_DEVICE_CUDA_CUBLASLT_FUNCTIONS_H_
