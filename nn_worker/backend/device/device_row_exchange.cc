@@ -146,20 +146,6 @@ std::pair<ElementType, bool> TypeOf(const std::vector<ScatterSource>& sources) {
   return {first == nullptr ? ElementType::kF32 : first->type, false};
 }
 
-// Moves the groups of spans whose first gradient has the type `type` before all others, and returns
-// their number.
-int32_t DivideByType(const std::vector<ScatterSource>& sources, size_t num_spans, ElementType type,
-                     std::vector<ScatterGroup>* groups) {
-  const auto has_type = [&](const ScatterGroup& group) {
-    for (size_t i = static_cast<size_t>(group.span); i < sources.size(); i += num_spans) {
-      if (sources[i].gradient != nullptr) return sources[i].type == type;
-    }
-    return true;
-  };
-  const auto others = std::stable_partition(groups->begin(), groups->end(), has_type);
-  return static_cast<int32_t>(others - groups->begin());
-}
-
 // The scratch memory of a scatter. Each part begins at a multiple of 64 bytes.
 struct ScatterScratch {
   int64_t places, pieces, large_rows, end;  // in bytes from its beginning
@@ -207,7 +193,7 @@ void ScatterGradientsOnDevice(DeviceTransfers* transfers,
                               absl::Span<const FeatureExchange> features, const RowInverse& inverse,
                               const Tensor& gradients) {
   const std::vector<int64_t> bounds = SpansOf(features, gradients.cols);
-  std::vector<ScatterGroup> groups = GroupsOfSpans(bounds);
+  const std::vector<ScatterGroup> groups = GroupsOfSpans(bounds);
   const size_t num_spans = bounds.size() - 1;
   std::vector<ScatterFeature> entries;
   std::vector<ScatterSource> sources(features.size() * num_spans);
@@ -224,13 +210,11 @@ void ScatterGradientsOnDevice(DeviceTransfers* transfers,
   }
   CHECK(inverse.positions.size() == num_ids) << inverse.positions.size() << " for " << num_ids;
   CHECK(inverse.starts.size() == gradients.rows + 1) << inverse.starts.size();
-  ScatterArgs args = {};
-  std::tie(args.type, args.mixed) = TypeOf(sources);
-  if (args.mixed) args.num_first_groups = DivideByType(sources, num_spans, args.type, &groups);
   const ScatterScratch at = ScatterScratchOf(num_ids, gradients.cols, !one_id);
   auto* const scratch = transfers->Scratch<char>(std::max<int64_t>(1, at.end));
   const auto [feature_list, group_list, source_list] =
       transfers->part_tables()->Tables(entries, groups, sources);
+  ScatterArgs args = {};
   args.starts = U32Data(inverse.starts);
   args.ids = U32Data(inverse.positions);
   args.samples = features.empty() ? 0 : static_cast<uint32_t>(features[0].samples);
@@ -239,6 +223,7 @@ void ScatterGradientsOnDevice(DeviceTransfers* transfers,
   args.sources = source_list;
   args.num_groups = static_cast<int32_t>(groups.size());
   args.num_spans = static_cast<int32_t>(num_spans);
+  std::tie(args.type, args.mixed) = TypeOf(sources);
   args.pieces = reinterpret_cast<float*>(scratch + at.pieces);
   args.large_rows = reinterpret_cast<uint32_t*>(scratch + at.large_rows);
   if (!one_id) {

@@ -243,49 +243,17 @@ SATRAP_DEVICE Piece FindPiece(const ScatterArgs& args, int64_t num_rows, uint32_
   return {row, number, first, end - first < kPiece ? end : first + kPiece};
 }
 
-// How a block is divided among rows, and a row's groups among threads. If the groups are divided by
-// type, threads of different types are in different warps: within one, they would wait for each
-// other.
-struct BlockShape {
-  int32_t slots;      // for rows
-  int32_t widths[2];  // the threads of a slot, for the first groups and for the others
-  int32_t others;     // the first thread for the others
-  int32_t threads;
-};
-
-constexpr BlockShape ShapeOfBlock(const ScatterArgs& args) {
-  constexpr int32_t kMost = kSummingThreads;
-  const int32_t all = args.num_groups, first = args.num_first_groups;
-  if (first == 0 || first == all) {
-    const int32_t width = all < kMost ? all : kMost;
-    return {kMost / width, {width, 1}, kMost, kMost};
-  }
-  const int32_t rest = all - first;
-  const int32_t widths[2] = {first < kMost ? first : kMost, rest < kMost ? rest : kMost};
-  int32_t slots = 1;
-  while (slots < kWarpSize && 2 * slots * (widths[0] + widths[1]) <= kMost + kWarpSize) slots *= 2;
-  const int32_t others = (slots * widths[0] + kWarpSize - 1) / kWarpSize * kWarpSize;
-  return {slots, {widths[0], widths[1]}, others, others + slots * widths[1]};
-}
-
-// A thread's part of a block: the slot for a row, and the row's groups first, first + width, ...
-// under `end`.
+// A thread's part of a block: the slot for a row, and the first of its groups.
 struct Part {
-  int32_t slot, slots;  // slot: under `slots`, or the thread has nothing to do
-  int32_t first, end, width;
+  int32_t slot, lane;    // slot: under `slots`, or the thread has nothing to do
+  int32_t slots, width;  // how many threads share a row
 };
 
 SATRAP_DEVICE Part PartOf(const ScatterArgs& args) {
-  const BlockShape shape = ShapeOfBlock(args);
+  const int32_t width = args.num_groups < kSummingThreads ? args.num_groups : kSummingThreads;
   const auto thread = static_cast<int32_t>(ThreadIndex().x);
-  if (thread < shape.others) {
-    const int32_t width = shape.widths[0], slot = thread / width;
-    const int32_t end = shape.others < shape.threads ? args.num_first_groups : args.num_groups;
-    return {slot, shape.slots, thread - slot * width, end, width};
-  }
-  const int32_t width = shape.widths[1], slot = (thread - shape.others) / width;
-  return {slot, shape.slots, args.num_first_groups + thread - shape.others - slot * width,
-          args.num_groups, width};
+  const int32_t slot = thread / width;
+  return {slot, thread - slot * width, kSummingThreads / width, width};
 }
 
 template <typename Gradients>
@@ -298,11 +266,11 @@ SATRAP_DEVICE void SumPieces(const SumArgs& args, Matrix<float> gradients, const
     const auto j = static_cast<uint32_t>(unit / 2 + 1);
     const bool later = unit % 2 != 0;
     const Piece piece = FindPiece(args, gradients.rows, j, later);
-    if (!later && part.first == 0) args.large_rows[j] = piece.row;
+    if (!later && part.lane == 0) args.large_rows[j] = piece.row;
     if (piece.row == kNoRow) continue;
     float* const sums = args.pieces + SlotOf(args.starts[piece.row], piece.number) * stride;
     const NextIds ids = LoadIds(args, piece.begin, piece.end);
-    for (int32_t g = part.first; g < part.end; g += part.width) {
+    for (int32_t g = part.lane; g < args.num_groups; g += part.width) {
       const ScatterGroup group = args.groups[g];
       const Group sum = SumIds<Gradients>(args, group, {piece.begin, piece.end}, ids);
       StoreGroup(sums + group.column, sum, group.count, group.column % kGroup == 0);
@@ -322,7 +290,7 @@ template <typename Gradients>
 SATRAP_DEVICE void SumRows(const SumArgs& args, Matrix<float> gradients, bool aligned,
                            const Part& part, int64_t piece_blocks) {
   const int64_t step = (GridSize().x - piece_blocks) * part.slots;
-  for (int32_t g = part.first; g < part.end; g += part.width) {
+  for (int32_t g = part.lane; g < args.num_groups; g += part.width) {
     const ScatterGroup group = args.groups[g];
     const bool wide = aligned && group.column % kGroup == 0;
     int64_t r = (BlockIndex().x - piece_blocks) * part.slots + part.slot;
@@ -396,7 +364,7 @@ SATRAP_DEVICE void SumLargeRow(const ScatterArgs& args, Matrix<float> gradients,
     for (int64_t first = part.slot * larger; part.slot < part.slots && first < pieces;
          first += part.slots * larger) {
       const int64_t end = first + larger < pieces ? first + larger : pieces;
-      for (int32_t g = part.first; g < part.end; g += part.width) {
+      for (int32_t g = part.lane; g < args.num_groups; g += part.width) {
         const ScatterGroup group = args.groups[g];
         const Group sum = SumOfPieces(args.pieces, stride, group, begin, first, end, each);
         StoreGroup(args.pieces + SlotOf(begin, first) * stride + group.column, sum, group.count,
@@ -406,7 +374,7 @@ SATRAP_DEVICE void SumLargeRow(const ScatterArgs& args, Matrix<float> gradients,
     SyncThreads();
   }
   if (part.slot != 0) return;
-  for (int32_t g = part.first; g < part.end; g += part.width) {
+  for (int32_t g = part.lane; g < args.num_groups; g += part.width) {
     const ScatterGroup group = args.groups[g];
     const Group sum = SumOfPieces(args.pieces, stride, group, begin, 0, pieces, each);
     StoreGroup(gradients.data + row * gradients.stride + group.column, sum, group.count,
@@ -429,7 +397,7 @@ SATRAP_KERNEL void SumLargeRowsKernel(ScatterArgs args, Matrix<float> gradients,
   if (pieces > kIdsOfPiece) {
     AtomicMax(&larger_rows[0], 1);
   } else if (pieces > 0) {
-    for (int32_t g = part.first; g < part.end; g += part.width) {
+    for (int32_t g = part.lane; g < args.num_groups; g += part.width) {
       const ScatterGroup group = args.groups[g];
       const Group sum = SumOfPieces(args.pieces, PieceColumns(gradients.cols), group,
                                     args.starts[row], 0, pieces, 1);
@@ -468,13 +436,13 @@ void LocateIds(DeviceStream* stream, const ScatterFeature* features, int num_fea
 void ScatterRows(DeviceStream* stream, const ScatterArgs& args, Matrix<float> gradients) {
   if (gradients.rows == 0 || gradients.cols == 0) return;
   const bool aligned = RowsAligned(gradients, kGroup * sizeof(float));
-  const BlockShape shape = ShapeOfBlock(args);
-  const int64_t slots = shape.slots;
+  const int64_t width = args.num_groups < kSummingThreads ? args.num_groups : kSummingThreads;
+  const int64_t slots = kSummingThreads / width;
   const int64_t steps = args.num_ids == 0 ? 0 : (args.num_ids - 1) / kIdsOfPiece;
   const int64_t piece_blocks = BlocksOf(2 * steps, slots, kMaxSummingBlocks);
   const Dim3 grid = {
       static_cast<uint32_t>(piece_blocks + BlocksOf(gradients.rows, slots, kMaxSummingBlocks))};
-  const Dim3 block = {static_cast<uint32_t>(shape.threads)};
+  const Dim3 block = {static_cast<uint32_t>(kSummingThreads)};
   const SumArgs sum_args = {args, args.samples == 0 ? 0 : 0xffffffffu / args.samples};
   const auto launch = [&](auto gradients_of) {
     Launch<SumKernel<decltype(gradients_of)>>(stream, grid, block, 0, sum_args, gradients, aligned,

@@ -79,9 +79,6 @@ struct ScatterArgs {
   const ScatterGroup* groups;    // [num_groups]
   const ScatterSource* sources;  // [features, num_spans]
   int32_t num_groups;
-  // If it is above 0, gradients of the groups before this one mostly have one type, and those of
-  // the others another. This costs only time where it is not so.
-  int32_t num_first_groups;
   int32_t num_spans;
   ElementType type;      // of all sources; not read if `mixed`
   bool mixed;            // sources have several types

@@ -148,7 +148,7 @@ ScatterArgs ArgsOf(TestDevice* device, const std::vector<std::vector<uint32_t>>&
 // With `mixed`, every second segment is F32.
 template <typename In>
 std::vector<float> Scatter(TestDevice* device, const std::vector<Feature>& features, Spans spans,
-                           int64_t gap = kGap, bool mixed = false, int32_t first_groups = 0) {
+                           int64_t gap = kGap, bool mixed = false) {
   std::vector<ScatterFeature> list;
   std::vector<std::vector<uint32_t>> of_row(kRows);
   uint32_t number = 0;
@@ -179,7 +179,6 @@ std::vector<float> Scatter(TestDevice* device, const std::vector<Feature>& featu
   ScatterArgs args = ArgsOf(device, of_row, spans, kSamples);
   args.type = ElementTypeOf<In>();
   args.mixed = mixed;
-  args.num_first_groups = first_groups;
   IdPlace* const places = device->Room<IdPlace>(number);
   LocateIds(device->stream(), device->Put(list), static_cast<int>(list.size()), kSamples, places);
   args.places = places;
@@ -216,10 +215,7 @@ TEST_P(KernelTest, GradientsAreSummedByRow) {
     ExpectSums(features, Scatter<float>(&device_, features, spans), 1e-4);
     ExpectSums(features, Scatter<Half>(&device_, features, spans), 0.1);
     ExpectSums(features, Scatter<Bf16>(&device_, features, spans), 1);
-    for (const int32_t first_groups : {0, 1, 3}) {
-      ExpectSums(features,
-                 Scatter<Bf16>(&device_, features, spans, kGap, /*mixed=*/true, first_groups), 1);
-    }
+    ExpectSums(features, Scatter<Bf16>(&device_, features, spans, kGap, /*mixed=*/true), 1);
   }
 }
 
@@ -290,7 +286,6 @@ void ExpectSumsOfCounts(TestDevice* device, std::vector<uint32_t> counts, int32_
   ScatterArgs args = ArgsOf(device, of_row, spans, samples);
   args.type = ElementTypeOf<In>();
   args.mixed = !std::is_same_v<In, Single>;
-  args.num_first_groups = args.mixed ? args.num_groups - 1 : 0;
   const auto rows = static_cast<int64_t>(counts.size());
   float* const out = device->Room<float>(rows * (width + 1));
   ScatterRows(device->stream(), args, MatrixOf(out, rows, width + 1));
