@@ -171,11 +171,20 @@ profile_steps() {
 
 # Every kernel once on small shapes. Kernels of the libraries are left out by name: they are not ours,
 # and instrumenting them takes most of the time.
+# Runs compute-sanitizer's tool $1 over every kernel of ours, with further flags of the benchmark.
+sanitize_kernels() {
+  compute-sanitizer "--tool=$1" --error-exitcode=1 --kernel-name kns=satrap \
+    ./satrap exec nn_worker/backend/benchmark/kernel_benchmark_cuda --small "${@:2}"
+}
+export -f sanitize_kernels
+
+# racecheck loses a product of cuBLASLt in TF32, whose kernels of ours are those of F32. So each
+# precision is a part of its own, and TF32 is left out.
 sanitize() {
-  local tool
-  for tool in memcheck racecheck; do
-    part "$tool" 90 compute-sanitizer "--tool=$tool" --error-exitcode=1 --kernel-name kns=satrap \
-      ./satrap exec nn_worker/backend/benchmark/kernel_benchmark_cuda --small &
+  local precision
+  part memcheck 90 bash -c 'sanitize_kernels memcheck' &
+  for precision in F32 BF16 F16; do
+    part "racecheck_$precision" 90 bash -c "sanitize_kernels racecheck --precision=$precision" &
   done
   ! is_chosen rest || {
     compile_peers 65536 BF16 TF32 F32

@@ -111,10 +111,10 @@ session good 200 0
 says good 'cuda_device_test +passed in [0-9]+ s, 2 tests skipped'
 in_order good 'cublaslt_plan_test +passed' 'step_deepfm_131072_BF16 +passed' \
   'peer_deepfm_131072_BF16 +passed' 'step_dlrm_131072_BF16 +passed' 'kernels +passed' \
-  'job_bf16 +passed' 'algorithms +passed' 'profile_dlrm_8192 +passed' '(mem|race)check +passed' \
+  'job_bf16 +passed' 'algorithms +passed' 'profile_dlrm_8192 +passed' 'memcheck +passed' \
   'step_deepfm_65536_BF16 +passed' 'step_deepfm_131072_TF32 +passed' 'step_dlrm_8192_F32 +passed' \
   'job_f32 +passed' 'memcheck_cuda_conformance_test +passed' '^model +batch'
-says good 'racecheck +passed'
+says good 'racecheck_BF16 +passed'
 grep -q 'runs: .*bench deepfm .*--precision=bf16 .*nn_worker.device=CUDA' \
   "$TEST_TMPDIR/good/job_bf16.txt" || fail "the job was not run"
 [[ "$(<"$TEST_TMPDIR/good/algorithms.txt")" == "algorithm 7" &&
