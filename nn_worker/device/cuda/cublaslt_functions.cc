@@ -1,5 +1,7 @@
 #include "nn_worker/device/cuda/cublaslt_functions.h"
 
+#include <cublasLt.h>
+
 #include "common/base/status_macros.h"
 #include "nn_worker/device/cuda/dynamic_library.h"
 
