@@ -277,7 +277,7 @@ TEST_P(CublasLtPlanTest, ALayerEndsWithABiasOfItsResultsType) {
 }
 
 // A weight gradient in pieces of 96 samples: 5 and a last one of 20. c has the product of each
-// piece, and what lies behind is kept.
+// piece, and what lies after it is kept.
 TEST_P(CublasLtPlanTest, AWeightGradientHasAProductForEachPiece) {
   ProductSpec spec = Square(24, 32, 500, GetParam());
   spec.transpose_a = true;
