@@ -50,6 +50,9 @@ void SimSubmissions::WakeTwin(ClaimRequest request, FileSystem* disk) {
   Plant(disk, /*is_stale=*/true, &request);
   const auto claimed = ClaimGeneration(request, disk);
   if (!claimed.ok() || claimed->waits_to_be_asked || claimed->superseded) return;
+  // A rival may have found that the run may not restart again, and ended it. Then this coordinator
+  // serves that end, and has claimed nothing.
+  if (claimed->log.end() != nullptr) return;
   violated_(absl::StrCat("a coordinator that nobody has asked, of ", request.holder,
                          ", has generation ", claimed->generation));
 }

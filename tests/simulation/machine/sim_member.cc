@@ -66,6 +66,9 @@ void SimMember::OnRegistered(const absl::StatusOr<rpc::Message>& answer) {
   CHECK(registered_.ParseFromString(answer->header));
   // In the next life another process takes the place of this one, so this process only waits.
   if (registered_.wait()) return RegisterLater();
+  // A process that has no place is started again, and knows nothing of the generation before. In
+  // the same generation it fails as the process before it did.
+  if (envelope().generation() != failed_in_) failure_ = absl::OkStatus();
   events_.registered(registered_);
   if (failure_.ok() || !options_.fails_unheard) Heartbeat();
 }
@@ -142,6 +145,7 @@ void SimMember::Fail(absl::Status status) {
   CHECK(!status.ok());
   if (exit_.has_value() || !failure_.ok()) return;
   failure_ = std::move(status);
+  failed_in_ = envelope().generation();
   if (rpc::IsOfAnotherRun(failure_)) return End(Exit::kStartAgain, failure_.ToString());
   // Only a member's failure counts.
   if (is_heard_ || options_.fails_unheard) ReportFailure();

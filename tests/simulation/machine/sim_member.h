@@ -110,6 +110,7 @@ class SimMember {
   int waits_ = 0;
   int64_t last_heard_us_ = 0;
   absl::Status failure_;
+  uint64_t failed_in_ = 0;  // the generation
   absl::optional<Exit> exit_;
 };
 

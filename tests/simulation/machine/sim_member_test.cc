@@ -24,6 +24,7 @@ class FakeCoordinator final : public rpc::Handler {
     if (method == kRegister) {
       RegisterAnswer answer;
       answer.mutable_envelope()->set_run_id(7);
+      answer.mutable_envelope()->set_generation(generation);
       if (waits-- > 0) {
         answer.clear_envelope();
         answer.set_wait(true);
@@ -61,6 +62,7 @@ class FakeCoordinator final : public rpc::Handler {
   RunState state = STARTING;
   absl::Status refusal;
   std::string failure;
+  uint64_t generation = 1;
   int waits = 0;       // until the next generation is there
   uint64_t spare = 0;  // the incarnation that is told that another process has its place
   bool tells_members = true;
@@ -96,6 +98,10 @@ class SimMemberTest : public testing::TestWithParam<uint64_t> {
   bool RunUntilJoined() {
     return loop_.RunUntil([this] { return joined_ > 0; }, kLimitUs, kMaxEvents);
   }
+  bool RunUntilRegistered() {
+    return loop_.RunUntil([this] { return member_->envelope().generation() > 0; }, kLimitUs,
+                          kMaxEvents);
+  }
   bool RunUntilExit() {
     return loop_.RunUntil([this] { return exits_ > 0; }, kLimitUs, kMaxEvents);
   }
@@ -128,6 +134,27 @@ TEST_P(SimMemberTest, IsAnotherProcessAfterAHeartbeatThatHadNoPlace) {
   EXPECT_TRUE(member_->is_heard());
   EXPECT_GT(member_->incarnation(), 1u);
   EXPECT_EQ(exits_, 0);
+}
+
+TEST_P(SimMemberTest, FailsAsAnotherProcessInTheGenerationThatItCannotRun) {
+  StartMember("pod-1");
+  coordinator_.spare = 1;
+  ASSERT_TRUE(RunUntilRegistered());
+  member_->Fail(absl::FailedPreconditionError("no machine can run this job"));
+  ASSERT_TRUE(RunUntilExit());
+  EXPECT_EQ(coordinator_.failure, "no machine can run this job");
+}
+
+TEST_P(SimMemberTest, DoesNotFailALaterGenerationForWhatItFoundInAnEarlierOne) {
+  StartMember("pod-1");
+  coordinator_.spare = 1;
+  ASSERT_TRUE(RunUntilRegistered());
+  member_->Fail(absl::FailedPreconditionError("no machine can run this job"));
+  coordinator_.generation = 2;
+  EXPECT_FALSE(RunUntilExit());
+  EXPECT_EQ(joined_, 1);
+  EXPECT_GT(member_->incarnation(), 1u);
+  EXPECT_EQ(coordinator_.failure, "");
 }
 
 TEST_P(SimMemberTest, JoinsOnceAndExitsWith0WhenTheRunHasFinished) {
