@@ -53,8 +53,8 @@ TEST(SimulationWithDeaths, NothingIsLostAndNothingCountsTwiceUnderSeeds1501To200
 // still gives its rows, that a process which is started again knows a failure of the process before
 // it, and that a coordinator which finds the run's end has claimed a generation.
 TEST(SimulationWithDeaths, ExpectsNoMoreThanIsPromised) {
-  for (const uint64_t seed : {6733u, 14725u, 19072u, 22081u, 30430u, 33045u, 36904u, 58089u, 61963u,
-                              81964u, 84677u}) {
+  for (const uint64_t seed :
+       {6733u, 14725u, 19072u, 22081u, 30430u, 33045u, 36904u, 58089u, 61963u, 81964u, 84677u}) {
     ExpectAsPromised(seed, seed, /*with_deaths=*/true);
   }
 }
