@@ -90,7 +90,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     const absl::Status size =
         CheckMessageSize("answer to", method, BytesOf(answer), options.limits.largest_bytes);
     if (!size.ok()) return size;
-    // A sender that repeats a call no longer fetches an earlier answer to it, or never heard of
+    // A sender that repeats a call has stopped fetching an earlier answer to it, or never heard of
     // that answer.
     if (call.has_value()) DropAnswersTo(*call);
     auto held = std::make_shared<Outgoing>();
@@ -164,8 +164,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     const absl::optional<NamedCall> named =
         CallOf(*method, beginning.substr(0, header.header_bytes()));
     if (named.has_value()) {
-      // Checked here already, so that a process of another run cannot take memory. The handler
-      // checks the envelope again when it has the whole message.
+      // Check the envelope here already, so that a process of another run cannot take memory. The
+      // handler checks it again when it has the whole message.
       RETURN_IF_ERROR(CheckEnvelope(named->envelope, options.envelope, options.name));
       if (!DropEarlier(named->name, header.transfer())) return ChunkNote::UNKNOWN;
     }

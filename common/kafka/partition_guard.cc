@@ -31,9 +31,9 @@ absl::Status CompareAnchor(const KafkaPartition& partition, const MessageMark& a
   if (look.latest >= 0 && look.latest <= anchor.offset) {
     return AnotherTopic(partition, anchor.offset);
   }
-  // If the look has found no message at the anchor's offset, that shows no change: retention or
-  // compaction may have removed the message since it was read. After an error, which the reader
-  // will report, there is no message either.
+  // A look that has found no message at the anchor's offset does not prove a change: retention or
+  // compaction may have removed the message since it was read. There is no message after an error,
+  // either; the reader will report that error.
   if (!look.first.has_value() || look.first->offset > anchor.offset) return absl::OkStatus();
   return look.first->hash == anchor.hash ? absl::OkStatus()
                                          : AnotherTopic(partition, anchor.offset);

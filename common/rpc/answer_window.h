@@ -1,5 +1,5 @@
-// An AnswerWindow is for the calls that one sender makes by one method on one stream. It runs each
-// call exactly once, however often the network repeats, delays and reorders its attempts
+// An AnswerWindow receives the calls that one sender makes by one method on one stream. It runs
+// each call exactly once, however often the network repeats, delays and reorders its attempts
 // (docs/consistency.md).
 //
 // The sender numbers its calls from 1. Each attempt carries the oldest number that is still open at

@@ -62,7 +62,7 @@ class TopicLoaderTest : public testing::Test {
     return job;
   }
   // Writes five partitions from offset 3, with gaps, messages of several lines, and bad and empty
-  // messages. One has no record, and one no offset.
+  // messages. One partition has no record, and another has no offset.
   void WriteTopic() {
     int number = 0;
     for (int p = 0; p < 3; ++p) {

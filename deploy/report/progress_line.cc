@@ -41,7 +41,7 @@ std::string Bar(double fraction) {
   return absl::StrCat("[", std::string(full, '#'), std::string(kBarWidth - full, '.'), "] ");
 }
 
-// From the most important to the least.
+// Ordered from the most important to the least important.
 enum Importance {
   kPhase,
   kPercentage,

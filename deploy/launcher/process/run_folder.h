@@ -63,8 +63,8 @@ class RunFolder {
   std::string JobPath() const;
   std::string LogPath(absl::string_view process) const;        // "embedding_ps_0"
   std::string SocketAddress(absl::string_view process) const;  // "unix:..."
-  // The file to which `process` writes its Ending. It is beside the sockets, because the run's disk
-  // may be full or hang.
+  // The file to which `process` writes its Ending. It is in the folder of the sockets, because the
+  // run's disk may be full or hang.
   std::string EndingPath(absl::string_view process) const;
 
  private:
