@@ -40,9 +40,9 @@ class LifeSign {
   const int descriptor_;
 };
 
-// Gives signs from its own thread, from its construction to its destruction. It is for a phase that
-// may take any time and has no loop. The signs end only if the whole process is stopped. `sign`
-// must outlive it.
+// Gives signs on a separate thread for as long as this object exists. Use it in a phase that may
+// take any time and has no loop. The signs end only if the whole process is stopped. `sign` must
+// outlive this object.
 class LifeSignThread {
  public:
   explicit LifeSignThread(const LifeSign* sign);

@@ -12,7 +12,7 @@
 //   - a repeat of an answered call gets the kept answer;
 //   - a number below the oldest open one is answered {outcome: OLD} and does nothing.
 // An attempt that has waited hold_us is answered {outcome: WAIT}. This is not the answer of the
-// call: the call goes on running and the sender repeats it, from then on without its payload.
+// call: the call keeps running, and the sender repeats it, from then on without its payload.
 //
 //   if (window->Admit(number, oldest_open, std::move(respond)) == Admission::kHandled) return;
 //   ...do the work, now or later, then:

@@ -30,8 +30,8 @@ std::string ProgressText(const StatusAnswer& status);
 
 // The progress bar, followed by the text of ProgressText, in less than `columns` columns: the last
 // column stays free, because a terminal may wrap there. Parts that do not fit are left out, in this
-// order: watermark, staleness, norm, rates, the bar without its percentage, the samples of a run
-// without end, auc, valid, samples/s, lag, loss, time left, epoch and step, percentage. The phase
+// order: watermark, staleness, norm, rates, the bar without its percentage, the samples of an
+// endless run, auc, valid, samples/s, lag, loss, time left, epoch and step, percentage. The phase
 // always remains, but is shortened if necessary.
 std::string FittedProgress(const StatusAnswer& status, size_t columns);
 

@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kPeriodMs = 500;
 constexpr int64_t kAnswerMs = 2000;
 
-// Asks the coordinator to stop, unless its generation was asked already. Returns the newest
-// generation that has accepted the wish; 0 if none has.
+// Asks the coordinator to stop, unless its generation was asked already. Returns the last
+// generation that has accepted the wish; 0 if none has, or if the present one has refused it.
 uint64_t AskOnce(rpc::Channel* channel, uint64_t asked_generation) {
   const absl::StatusOr<StatusAnswer> status =
       CoordinatorClient(channel, Envelope(), kAnswerMs).Status();
