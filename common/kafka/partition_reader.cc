@@ -145,7 +145,7 @@ absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBat
   Partition* const partition = partitions_[index].get();
   batch->Clear();
   if (!partition->status.ok()) return partition->status;
-  // Read before the status, because when a look (partition_guard.h) ends, the guard first sets the
+  // Read this before the status: when a look (partition_guard.h) ends, the guard first sets the
   // status, and only then reports that the look is no longer awaited.
   const bool awaits_look = guard_->awaits_look(index);
   if (guard_->any_changed()) {
