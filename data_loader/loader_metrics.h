@@ -12,11 +12,11 @@
 //              satrap_topic_watermark_seconds
 //   counters   satrap_late_records_total, satrap_dead_letters_total, satrap_lost_messages_total
 //
-// The metrics of the first list, and the counters of dead letters and of lost messages, cover all
-// streams, epochs and passes, except that satrap_clamped_numbers_total covers only the first epoch
-// or pass of each stream. The other metrics cover only the train stream. When satrap_ready_parts
-// and satrap_unaccepted_parts are at their limits, the embedding workers have no room: that is
-// back-pressure.
+// The metrics of the first list cover all streams, epochs and passes; but
+// satrap_clamped_numbers_total covers only the first epoch or pass of each stream. Of the second
+// list, satrap_dead_letters_total and satrap_lost_messages_total also cover all of them; the other
+// metrics cover only the train stream. If satrap_ready_parts and satrap_unaccepted_parts are at
+// their limits, the embedding workers have no room: that is back-pressure.
 
 #ifndef SATRAP_DATA_LOADER_LOADER_METRICS_H_
 #define SATRAP_DATA_LOADER_LOADER_METRICS_H_
@@ -27,8 +27,8 @@
 
 namespace satrap {
 
-// Sets the metrics, and makes those that do not exist yet. Nothing is owned. For one thread at a
-// time.
+// Sets the metrics, and creates those that do not exist yet. Owns nothing. To be called by one
+// thread at a time.
 void ExportLoaderMetrics(const LoaderStreams& streams, const LoaderEngine& engine,
                          MetricsRegistry* registry);
 

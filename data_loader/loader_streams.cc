@@ -211,8 +211,8 @@ void LoaderStreams::AddSource(Stream stream, uint32_t lane, Executor* parse_exec
     options.first_seq = position_.lanes(static_cast<int>(lane)).next_seq();
     options.has_left = position_.lanes(static_cast<int>(lane)).left();
   }
-  // A lane must have one order, so it has one maker. An unordered stream has a maker for each
-  // parsing thread.
+  // A lane must have one order, so it has only one maker. An unordered stream has one maker for
+  // each parsing thread.
   options.num_makers = to->ordered ? 1 : std::max(1, job_.data_loader().threads());
   options.capacity_parts = static_cast<size_t>(std::max(1, job_.data_loader().prefetch_parts()));
   const auto feed = feeds_[stream].find(lane);

@@ -2,8 +2,8 @@
 // job's lanes and splits. The LoaderEngine sends the parts of these sources
 // (engine/loader_engine.h).
 //
-// Not thread-safe, except the sources that it owns, Deal, known_partitions, and all methods that
-// report progress.
+// Not thread-safe. These exceptions are thread-safe: the sources that it owns, Deal,
+// known_partitions, and all methods that report progress.
 
 #ifndef SATRAP_DATA_LOADER_LOADER_STREAMS_H_
 #define SATRAP_DATA_LOADER_LOADER_STREAMS_H_
@@ -69,15 +69,15 @@ class LoaderStreams {
   // The run's file of items (SplitList.candidates) as it was when the run began; absent if the run
   // has no such file.
   const absl::optional<FileIdentity>& item_file() const { return item_file_; }
-  // How the train stream is read, which is needed to count its items and to check its first labels;
-  // null if nothing is left to train.
+  // How the train stream is read; null if nothing is left to train. It is needed to count the
+  // stream's items and to check its first labels.
   const StreamSpec* train_spec() const { return specs_[TRAIN_STREAM].get(); }
 
   // The number of topic partitions of the train stream that are known, from fix_files or from Deal.
   uint32_t known_partitions() const;
-  // Call for each partition that was added to the train stream. Ignores a partition unless its
-  // number is known_partitions(): each partition is sent again until it is known. If the partition
-  // belongs to another loader, only counts it.
+  // Call for each partition that was added to the train stream. Each partition is sent again until
+  // it is known, so a partition whose number is not known_partitions() is ignored. If the partition
+  // belongs to another loader, it is only counted.
   void Deal(const DealtPartition& dealt);
 
   // Makes the sources. See ParsedPartSource about `parse_executor`; `lease` may be null if

@@ -129,8 +129,8 @@ class RestartTest : public testing::Test {
 };
 
 // Restarts with every combination of two counts: how many batches of the first lane were consumed,
-// and how many of each of the other lanes. What is sent then must be equal bit for bit to the
-// undisturbed run, in this epoch and in the next one.
+// and how many of each of the other lanes. What is sent after the restart must equal the
+// undisturbed run bit for bit, in this epoch and in the next one.
 void RestartTest::CheckEveryPositionOfALane(const JobConfig& job) {
   const size_t ranks = static_cast<size_t>(job.nn_worker().replicas());
   const auto undisturbed = Begin(job, {});

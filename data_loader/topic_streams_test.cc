@@ -1,4 +1,4 @@
-// How a loader of topics closes blocks and batches, takes turns, sends dead letters, and grows.
+// Tests how topic loaders close blocks and batches, take turns, send dead letters, and grow.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

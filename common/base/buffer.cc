@@ -27,7 +27,7 @@ Buffer::Buffer(size_t size_bytes, std::shared_ptr<BufferAllocator> allocator) : 
 void Buffer::CheckRange(size_t offset_bytes, size_t count, size_t size, size_t alignment) const {
   CHECK(alignment <= kBufferAlignment && offset_bytes % alignment == 0)
       << "offset " << offset_bytes << " is not aligned to " << alignment;
-  // Divides, because count * size could overflow.
+  // Divide instead of multiplying, because count * size could overflow.
   CHECK(offset_bytes <= size_ && count <= (size_ - offset_bytes) / size)
       << count << " values of " << size << " bytes at " << offset_bytes << " of " << size_;
 }

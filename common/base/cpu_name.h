@@ -1,5 +1,5 @@
-// The name of this machine's CPU. Benchmarks print it beside their figures, which depend on the
-// CPU.
+// The name of this machine's CPU. Benchmarks print it with their figures, because those depend on
+// the CPU.
 
 #ifndef SATRAP_COMMON_BASE_CPU_NAME_H_
 #define SATRAP_COMMON_BASE_CPU_NAME_H_

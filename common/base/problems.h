@@ -24,8 +24,8 @@ class Problems {
     lines_.push_back(absl::StrCat(path, ": ", what));
   }
 
-  // Adds "PATH: must be in [low, high], got VALUE" unless `value` is in that range, which NaN never
-  // is.
+  // Adds "PATH: must be in [low, high], got VALUE" unless `value` is in that range. NaN is in no
+  // range.
   template <typename T>
   void Range(absl::string_view path, T value, T low, T high) {
     if (value >= low && value <= high) return;

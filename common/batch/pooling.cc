@@ -10,8 +10,8 @@ namespace satrap {
 
 namespace {
 
-// Columns of a row that are handled at a time: the compiler vectorises a loop whose length it
-// knows.
+// The number of columns of a row that are handled at a time. It is a constant, because the compiler
+// vectorises a loop whose length it knows.
 constexpr size_t kBlock = 8;
 // How many ids ahead a row is prefetched into the cache.
 constexpr size_t kPrefetchDistance = 16;

@@ -29,8 +29,8 @@
 namespace satrap {
 
 // The ids of one feature of a part, each as the number of its row. Refers to the caller's memory.
-// There are two ways to select samples [b, e). With offsets, take offsets [b, e], which need not
-// begin at 0 then, and keep all rows and weights. Without offsets, take rows and weights [b, e).
+// To select samples [b, e) if there are offsets, take offsets [b, e] and keep all rows and weights;
+// the first offset may then be above 0. Without offsets, take rows and weights [b, e).
 struct RowIndices {
   size_t samples = 0;
   absl::Span<const uint32_t> rows;     // [num_ids]

@@ -15,11 +15,11 @@ inline constexpr int kExpectedIds = 3;
 // ROWS or POOLED, never AUTO. It is what the job asks for, with two exceptions:
 //
 //  - Pooling NONE is always ROWS: a sequence has nothing to pool.
-//  - AUTO is ROWS for a feature with at most one id a sample. For other features it is whatever is
-//    expected to cost fewer bytes for a part of B samples: B rows if pooled; otherwise
-//    min(vocabulary, 3 B / 2) rows and 3 B indices of four bytes. This assumes kExpectedIds a
-//    sample, half of which occur in the part already; for other data the job should say ROWS or
-//    POOLED.
+//  - AUTO is ROWS for a feature with at most one id a sample. For other features it is the choice
+//    that is expected to cost fewer bytes for a part of B samples. POOLED costs B rows; ROWS costs
+//    min(vocabulary, 3 B / 2) rows and 3 B indices of four bytes. This assumes kExpectedIds ids per
+//    sample, half of which occur in the part already. If the data differ from that, the job should
+//    say ROWS or POOLED.
 //
 // REQUIRES: a validated job (common/config/validate_job.h)
 FeatureConfig::Transfer TransferOf(const FeatureConfig& feature, const JobConfig& job);

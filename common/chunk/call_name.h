@@ -1,6 +1,6 @@
-// A CallName tells which call a message is an attempt of. A repeat of a call has the same name, so
-// it replaces the chunks of an earlier attempt (chunked_handler.h) and keeps the call's turn
-// (chunk_memory.h).
+// A CallName identifies the call that a message is an attempt of. A repeat of a call has the same
+// name, so it replaces the chunks of an earlier attempt (chunked_handler.h) and keeps the call's
+// turn (chunk_memory.h).
 //
 // The name of a numbered request (CallPrefix in proto/hot.proto) has its method, its sender, its
 // number and, if the header's field after the prefix is a varint, that field. In a method that has

@@ -29,8 +29,8 @@ inline constexpr size_t kChunkOverheadBytes = 128;
 inline constexpr int64_t kLargestMessageBytes = int64_t{8} << 30;
 
 struct ChunkLimits {
-  // The largest size of a frame, also of one that holds a chunk (JobConfig.max_message_bytes).
-  // REQUIRES: above kChunkOverheadBytes
+  // The largest size of a frame, including a frame that holds a chunk
+  // (JobConfig.max_message_bytes). REQUIRES: above kChunkOverheadBytes
   int64_t max_message_bytes = 0;
   // The most bytes of header and payload that one message may have.
   int64_t largest_bytes = kLargestMessageBytes;

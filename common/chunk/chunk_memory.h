@@ -3,11 +3,10 @@
 //
 // Turns. The first call that was refused is the first to get room. Until it does, other calls get
 // room only from what would still be free if the first call had its bytes. So a large message
-// cannot starve while small ones come and go. Each message that has room is completed or given up,
-// and needs no more room for that, so the first call's turn comes. A call that has not asked again
-// for `patience_us` loses its turn, and so does one whose message could never fit. At most
-// kMostWaiting calls wait in turn; further calls have no turn, and get room only if there is some
-// when they ask.
+// cannot starve while small ones come and go. Each message that has room is completed or given up
+// without needing more, so the first call's turn always comes. A call that has not asked again for
+// `patience_us` loses its turn, and so does one whose message could never fit. At most kMostWaiting
+// calls wait in turn; further calls have no turn, and get room only if there is some when they ask.
 //
 // Thread-safe.
 
@@ -33,7 +32,7 @@ class ChunkMemory {
   ChunkMemory(int64_t most_bytes, int64_t patience_us)
       : most_bytes_(most_bytes), patience_us_(patience_us) {}
 
-  // A number of bytes of the memory, which are given back when the share is destroyed.
+  // Bytes that are reserved in the memory. They are given back when the share is destroyed.
   class Share {
    public:
     Share() = default;

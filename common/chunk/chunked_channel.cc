@@ -25,7 +25,7 @@ absl::Status RepeatLater(const Method& method, absl::string_view why) {
 }  // namespace
 
 struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
-  // One attempt of a call. Shared by the callbacks of its chunks, one at a time.
+  // One attempt of a call. Shared by the callbacks of its chunks, which run one at a time.
   struct Attempt {
     Method method;
     absl::optional<CallName> call;

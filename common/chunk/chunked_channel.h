@@ -2,11 +2,11 @@
 // larger than a frame may be. It also joins answers that come in chunks. chunked_handler.h is the
 // other half.
 //
-// A chunked message is one attempt of its call. Its chunks are sent one after another: each when
-// the one before has arrived. A lost chunk is sent again, at most twice; then the attempt is over,
-// and the caller makes another attempt (common/rpc/reliable_call.h) with its own chunks. A chunk's
-// timeout is that of the attempt, but the time for the attempt's payload is replaced by the time
-// for the chunk's own bytes. Each answer to a chunk, even a refusal, is a sign of life: if the
+// A chunked message is one attempt of its call. Its chunks are sent one after another, each after
+// the previous one has arrived. A lost chunk is sent again, at most twice; then the attempt is
+// over, and the caller makes another attempt (common/rpc/reliable_call.h) with its own chunks. A
+// chunk's timeout is that of the attempt, but the time for the attempt's payload is replaced by the
+// time for the chunk's own bytes. Each answer to a chunk, even a refusal, is a sign of life: if the
 // attempt fails afterwards, its error says when the last answer came (common/rpc/sign_of_life.h).
 // Only if the attempt fails because a later chunk took too long do the next attempts get more time
 // (MarkAnswerBegun, common/rpc/rpc.h).
@@ -32,8 +32,8 @@ class ChunkedChannel final : public Channel {
     ChunkLimits limits;
     // Memory for incomplete answers; shared with the process's other channels and its handler.
     std::shared_ptr<ChunkMemory> memory;
-    // Transfers are numbered from here upwards. No other channel to the same peer uses the same
-    // numbers.
+    // Transfers are numbered from this number upwards. No other channel to the same peer uses the
+    // same numbers.
     uint64_t first_transfer = 0;
     // The same as EndpointOptions.payload_allocator.
     std::shared_ptr<BufferAllocator> payload_allocator;

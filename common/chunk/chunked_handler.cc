@@ -90,8 +90,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     const absl::Status size =
         CheckMessageSize("answer to", method, BytesOf(answer), options.limits.largest_bytes);
     if (!size.ok()) return size;
-    // A sender that repeats a call no longer fetches an earlier answer to it, or never heard of
-    // that answer.
+    // A sender that repeats a call has stopped fetching an earlier answer to it, or has never known
+    // of that answer.
     if (call.has_value()) DropAnswersTo(*call);
     auto held = std::make_shared<Outgoing>();
     held->share = ChunkMemory::Take(answer_memory, BytesOf(answer), ClaimOf(call));
@@ -164,8 +164,8 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     const absl::optional<NamedCall> named =
         CallOf(*method, beginning.substr(0, header.header_bytes()));
     if (named.has_value()) {
-      // Checked here already, so that a process of another run cannot take memory. The handler
-      // checks the envelope again when it has the whole message.
+      // Check the envelope here already, so that a process of another run cannot take memory. The
+      // handler checks it again when it has the whole message.
       RETURN_IF_ERROR(CheckEnvelope(named->envelope, options.envelope, options.name));
       if (!DropEarlier(named->name, header.transfer())) return ChunkNote::UNKNOWN;
     }
@@ -264,7 +264,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
 
   void SetTimer(int64_t delay_us) REQUIRES(mutex) {
     timer_set = true;
-    // A weak pointer, so that destroying the handler releases the transfers even if a timer is
+    // The pointer is weak, so that destroying the handler releases the transfers even if a timer is
     // still set.
     executor->PostAfter(delay_us, [weak = weak_from_this()] {
       if (const std::shared_ptr<Rep> self = weak.lock()) self->GiveUpOld();

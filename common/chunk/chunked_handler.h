@@ -19,9 +19,9 @@
 // asked for within `deadline_us` is dropped, too.
 //
 // Checks: the first chunk of a request begins with the call's header, so the envelope in it is
-// checked before anything is kept. The other chunks name only their transfer. Each process numbers
-// its transfers from a random number on, so a chunk from another run does not match any transfer,
-// and is answered UNKNOWN.
+// checked before anything is kept. The other chunks name only their transfer. The numbers of a
+// process's transfers begin at a random number, so a chunk from another run does not match any
+// transfer, and is answered UNKNOWN.
 //
 // Thread-safe.
 
@@ -54,7 +54,7 @@ class ChunkedHandler final : public Handler {
     std::shared_ptr<BufferAllocator> payload_allocator;
     int64_t answer_bytes = kLargestMessageBytes;
     int64_t deadline_us = 0;
-    // Answers are numbered from here upwards. No other process at this address uses the same
+    // Answers are numbered from this number upwards. No other process at this address uses the same
     // numbers.
     uint64_t first_transfer = 0;
   };

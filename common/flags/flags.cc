@@ -46,7 +46,8 @@ bool ReadNumber(absl::string_view text, T* to) {
 
 template <typename T>
 std::string RangeText(T low, T high) {
-  // A bound that is the largest value of the type means "no upper bound", so it is not shown.
+  // If the upper limit is the largest value of the type, there is in effect no limit, so none is
+  // shown.
   const char* const kind = std::is_integral<T>::value ? "a whole number" : "a number";
   if (high < std::numeric_limits<T>::max()) {
     return absl::StrCat(kind, " in [", low, ", ", high, "]");

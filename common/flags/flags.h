@@ -14,7 +14,7 @@
 //
 // `--name value` and `--name=value` mean the same, anywhere among the arguments. A switch takes no
 // value, so the next word does not belong to it. A word that begins with two dashes is never the
-// value of the flag before it: write --name=--value.
+// value of the flag before it, so such a value is written --name=--value.
 //
 // Thread-safe if the variables are: the functions depend only on their arguments.
 

@@ -303,7 +303,8 @@ class Reader {
     return absl::OkStatus();
   }
 
-  // What follows "\u", as UTF-8. Half a pair of UTF-16 becomes U+FFFD, as decoders of JSON do it.
+  // Appends the character whose escape began with "\u", as UTF-8. Half of a surrogate pair becomes
+  // U+FFFD, as in other decoders of JSON.
   absl::Status CodePoint(std::string* value) {
     uint32_t code = 0;
     RETURN_IF_ERROR(Unit(&code));

@@ -33,7 +33,7 @@ class KafkaAdmin {
   absl::Status DeleteTopic(const std::string& topic);
   // Adds partitions until there are `total`.
   absl::Status AddPartitions(const std::string& topic, int total);
-  // Removes the messages before `place.offset`, as if they had expired.
+  // Removes the messages before `place.offset`, as if retention had removed them.
   absl::Status DeleteRecords(const KafkaPlace& place);
 
  private:

@@ -16,8 +16,8 @@ class BrokerOutage {
   // answers, which then warns.
   bool Begin() { return silent_.fetch_add(1) == 0; }
   // Call this when the reader gets answers again, or ends. Returns true for the last reader that
-  // was without answers; this reader then reports that the broker is back. REQUIRES: one call for
-  // each Begin
+  // was without answers; this reader then reports that the broker answers again. REQUIRES: one call
+  // for each Begin
   bool End() { return silent_.fetch_sub(1) == 1; }
 
  private:

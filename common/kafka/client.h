@@ -35,8 +35,8 @@ class ConnectionTrouble {
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR_NO_ERROR;  // since the last answer
     std::string reason;
     // True if waiting does not help, because login was refused or TLS fails. Never true once a
-    // broker has answered: the settings are then right, and a broker that refuses is only
-    // restarting.
+    // broker has answered, because then the settings are right, and a broker that refuses later is
+    // only restarting.
     bool hopeless = false;
   };
   Last last() const;

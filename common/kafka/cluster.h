@@ -38,8 +38,8 @@ class KafkaCluster {
                                                                Logger logger = {});
   ~KafkaCluster();
 
-  // The cluster's own id. It survives restarts, but a cluster that was set up anew has another id,
-  // because its offsets refer to other messages.
+  // The cluster's own id. Restarts do not change it. A cluster that was set up anew has another id,
+  // so one can tell that its offsets refer to other messages.
   const std::string& id() const { return id_; }
 
   // All partitions of `config`'s topics and of those that match its pattern, sorted. NOT_FOUND

@@ -33,9 +33,10 @@ class MockBrokers {
   void BringUp(int broker);
   // Makes the brokers refuse the next `count` requests for offsets, as a newly elected leader does.
   void RefuseOffsets(int count);
-  // The next `count` requests for offsets are refused for lack of rights.
+  // Makes the brokers refuse the next `count` requests for offsets for lack of rights.
   void ForbidOffsets(int count);
-  // The next fetch of messages is told that its offset is after the end, whether or not it is.
+  // Makes the broker answer the next fetch of messages that its offset is after the end, whether or
+  // not it is.
   void HideMessagesOnce();
 
  private:

@@ -18,7 +18,7 @@ namespace satrap {
 // client will read the data correctly.
 absl::Status CheckOffset(const KafkaPartition& partition, int64_t offset, int64_t wanted);
 
-// The error after a broker has refused offset `wanted` and then answered that it has the offsets
+// The error to report if a broker refused offset `wanted` and then answered that it has the offsets
 // `found`. OUT_OF_RANGE, and `*lost` is set, if `wanted` is not in `found`. UNAVAILABLE if it is:
 // the two answers come from different leaders, and nothing is lost.
 absl::Status OffsetRefused(const KafkaPartition& partition, int64_t wanted,

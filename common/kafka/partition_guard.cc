@@ -13,7 +13,7 @@ namespace satrap {
 namespace {
 
 // How far before the start a message is searched for. The offset just before the start may hold the
-// mark of a transaction, or its message may be compacted.
+// mark of a transaction, or compaction may have removed its message.
 constexpr int64_t kLookBack = 1000;
 
 absl::Status AnotherTopic(const KafkaPartition& partition, int64_t offset) {
@@ -31,9 +31,9 @@ absl::Status CompareAnchor(const KafkaPartition& partition, const MessageMark& a
   if (look.latest >= 0 && look.latest <= anchor.offset) {
     return AnotherTopic(partition, anchor.offset);
   }
-  // If the look has found no message at the anchor's offset, that shows no change: retention or
-  // compaction may have removed the message since it was read. After an error, which the reader
-  // will report, there is no message either.
+  // A look that has found no message at the anchor's offset does not prove a change: retention or
+  // compaction may have removed the message since it was read. There is no message after an error,
+  // either; the reader will report that error.
   if (!look.first.has_value() || look.first->offset > anchor.offset) return absl::OkStatus();
   return look.first->hash == anchor.hash ? absl::OkStatus()
                                          : AnotherTopic(partition, anchor.offset);
@@ -171,8 +171,8 @@ bool PartitionGuard::Await() {
 }
 
 bool PartitionGuard::AnyAwaits() {
-  // Allows kLookMs more than the reader does, so that if all brokers are unreachable, it is the
-  // reader that reports this: its error names the brokers.
+  // Wait kLookMs longer than the reader does. So if all brokers are unreachable, the reader reports
+  // this first, with an error that names the brokers.
   const int64_t limit_ms = static_cast<int64_t>(config_.broker_wait_seconds() * 1000) + kLookMs;
   const int64_t waited_ms = MonotonicMs() - begin_ms_;
   bool any = false;

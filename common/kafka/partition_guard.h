@@ -3,11 +3,12 @@
 //
 // The guard remembers one message of each partition, its anchor: a message that was read, or one
 // before the place where reading begins. From time to time, and when there is reason to doubt, it
-// reads the anchor again with a client of its own. This is called a look. The look must find the
-// same value, or no message (retention, compaction). After that the anchor is the last message that
-// was read before this look, because that message is now known to be of the same topic. A partition
-// without a message before the place where reading begins has no anchor at first. Until it has one,
-// it counts as changed once its first offset has gone back to 0.
+// reads the anchor again with a client of its own. This is called a look. If the look finds the
+// same value, or no message (because of retention or compaction), the topic counts as unchanged.
+// After that the anchor is the last message that was read before this look, because that message is
+// now known to be of the same topic. A partition without a message before the place where reading
+// begins has no anchor at first. Until it has one, it counts as changed once its first offset has
+// gone back to 0.
 //
 // A guard may begin with the anchor of an earlier reader. Then it looks at once, and again each
 // second while the brokers do not answer. awaits_look() says for each partition whether the

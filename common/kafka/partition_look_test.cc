@@ -128,8 +128,8 @@ TEST_F(PartitionLookTest, APartitionThatHasGrownPastTheOffsetIsNotTakenForOneTha
   absl::optional<PartitionLook> found;
   int polls = 0;
   const auto stop = [&] {
-    // Both offsets are known once the fetch was answered. After that, a poll tells that the offset
-    // of the question is after the end.
+    // Both offsets are known once the fetch was answered. After that, a poll reports that the
+    // offset of the question is after the end.
     int64_t low = -1, high = -1;
     rd_kafka_get_watermark_offsets(client->get(), "clicks", 0, &low, &high);
     return high == 10 && ++polls == 10;

@@ -95,7 +95,7 @@ absl::Status PartitionReader::Assign(std::vector<KafkaPlace> places,
     partition->index = partitions_.size();
     partition->queue_bytes = share;
     partition->next = place.offset;
-    // Done before the assignment, so that no message ever goes to the client's common queue.
+    // Do this before the assignment, so that no message ever goes to the client's common queue.
     partition->queue.reset(rd_kafka_queue_get_partition(
         client_->get(), place.partition.topic.c_str(), place.partition.partition));
     CHECK(partition->queue != nullptr) << place.partition.ToString();
@@ -145,8 +145,8 @@ absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBat
   Partition* const partition = partitions_[index].get();
   batch->Clear();
   if (!partition->status.ok()) return partition->status;
-  // Ask for this before the status: when a look (partition_guard.h) ends, the guard first sets the
-  // status, and only then says that the look is no longer awaited.
+  // Read this before the status: when a look (partition_guard.h) ends, the guard first sets the
+  // status, and only then reports that the look is no longer awaited.
   const bool awaits_look = guard_->awaits_look(index);
   if (guard_->any_changed()) {
     partition->status = guard_->status(index);

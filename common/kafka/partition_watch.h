@@ -31,7 +31,7 @@ class PartitionWatch {
   // A shorter silence of a broker is not worth a warning.
   static constexpr int kGoneMs = 2000;
 
-  // How long brokers must say that there is no such partition before it counts as deleted.
+  // How long brokers must report that a partition does not exist before it counts as deleted.
   static constexpr int kMissingMs = 10000;
 
   // Asks through `client`, which must outlive this object. `wake` is called when status() has

@@ -73,7 +73,7 @@ void KafkaProducer::OnDelivery(const rd_kafka_message_t& message) {
   }
   const bool too_large = message.err == RD_KAFKA_RESP_ERR_MSG_SIZE_TOO_LARGE;
   if (too_large && message._private != nullptr && SendShortened(message)) return;
-  // A time-out does not tell its cause, but the last error of the connection does.
+  // A time-out does not say why it happened, but the last error of the connection does.
   const std::string reason = client_->trouble().reason;
   absl::Status status = KafkaError(
       absl::StrCat("a message to ", NameOf(rd_kafka_topic_name(message.rkt), message.partition),
@@ -136,7 +136,7 @@ absl::Status KafkaProducer::Send(const Message& message, absl::Duration limit) {
                                                 : message.key->data(),
                        message.key.has_value() ? message.key->size() : 0),
         RD_KAFKA_V_TIMESTAMP(message.time_ms), RD_KAFKA_V_HEADERS(headers),
-        // Non-null tells OnDelivery that the message may be shortened.
+        // A non-null pointer tells OnDelivery that the message may be shortened.
         RD_KAFKA_V_OPAQUE(message.may_be_shortened ? this : nullptr), RD_KAFKA_V_END);
     if (error == RD_KAFKA_RESP_ERR_NO_ERROR) return absl::OkStatus();
     // The producer owns the headers only if it took the message.

@@ -149,8 +149,8 @@ TEST(KafkaSettingsTest, ASecretThatIsNotThereIsAnErrorThatNamesSettingAndPlace) 
 }
 
 TEST(KafkaSettingsTest, AVariableIsReadFromTheEnvironmentOfTheProcessStart) {
-  // Bazel sets a variable in the environment of every test. GoogleTest takes its temporary folder
-  // from this variable, and the setting refers to it.
+  // Bazel sets a variable in the environment of every test, from which GoogleTest takes its
+  // temporary folder. The setting refers to that variable.
   EXPECT_THAT(testing::TempDir(),
               testing::StartsWith(ResolveKafkaValue("env:TEST_TMPDIR").value_or("none")));
   EXPECT_EQ(ResolveKafkaValue("plain").value_or("none"), "plain");

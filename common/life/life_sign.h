@@ -1,10 +1,10 @@
-// The signs of life that a process gives to the one that has started it: a byte into a pipe, from
-// the loop that must not stand still. A process that is stopped, as by SIGSTOP, or whose loop hangs
-// gives none, and a supervisor kills it (deploy/pod/life_watch.h).
+// A process shows the supervisor that started it that it is alive: the loop that must not stand
+// still writes bytes to a pipe. If the process is stopped, as by SIGSTOP, or its loop hangs, no
+// bytes come, and the supervisor kills it (deploy/pod/life_watch.h).
 //
-// The supervisor passes the pipe's end as --alive=DESCRIPTOR. Without that flag nobody asks for
-// signs, and none are given. A pipe, unlike a file, has no disk to wait for, and ends with the
-// process.
+// The supervisor passes the descriptor of the pipe's end as --alive=DESCRIPTOR. Without that flag
+// no signs are given. A pipe is used instead of a file because it has no disk to wait for, and ends
+// with the process.
 
 #ifndef SATRAP_COMMON_LIFE_LIFE_SIGN_H_
 #define SATRAP_COMMON_LIFE_LIFE_SIGN_H_
@@ -17,21 +17,22 @@
 
 namespace satrap {
 
-// A process that lives gives a sign at least this often.
+// A living process gives a sign at least this often.
 inline constexpr int64_t kLifeSignPeriodMs = 1000;
 
-// The flag --alive. It refuses a descriptor that is no pipe: signs would go into whatever file is
-// opened at that number later.
+// The flag --alive. It refuses a descriptor that is not a pipe: otherwise the signs would be
+// written to whatever file gets that number later.
 Flag AliveFlag(int* descriptor);
 
 // Thread-safe.
 class LifeSign {
  public:
-  // `descriptor` is a pipe that can be written, and stays the caller's; -1: nobody asks for signs.
-  // Writes to it no longer block, and programs that this process starts do not inherit it.
+  // `descriptor` is the end of a pipe to which signs are written; it remains the caller's. -1:
+  // gives no signs. From now on, writes to it do not block, and programs that this process starts
+  // do not inherit it.
   explicit LifeSign(int descriptor);
   bool is_asked_for() const { return descriptor_ >= 0; }
-  // Never blocks. A sign that finds the pipe full is dropped: there are enough to be read.
+  // Never blocks. If the pipe is full, the sign is dropped, because enough signs wait to be read.
   // REQUIRES: SIGPIPE is ignored
   void Give() const;
 
@@ -39,9 +40,9 @@ class LifeSign {
   const int descriptor_;
 };
 
-// Gives signs from a thread of its own, from its construction to its destruction: for a phase of
-// which nobody knows how long it takes, and that has no loop. It finds only that the process is
-// stopped. `sign` must outlive it.
+// Gives signs on a separate thread for as long as this object exists. Use it in a phase that may
+// take any time and has no loop. The signs end only if the whole process is stopped. `sign` must
+// outlive this object.
 class LifeSignThread {
  public:
   explicit LifeSignThread(const LifeSign* sign);

@@ -31,7 +31,7 @@ class LifeSignTest : public testing::Test {
     close(ends_[0]);
     ends_[0] = -1;
   }
-  // Takes so many bytes, and waits for them.
+  // Reads `count` bytes, and waits for them if necessary.
   bool Take(int count) const {
     for (int i = 0; i < count; ++i) {
       pollfd waited = {reader(), POLLIN, 0};
@@ -64,7 +64,7 @@ TEST_F(LifeSignTest, EachSignIsAByteInThePipe) {
 
 TEST_F(LifeSignTest, ASignThatNobodyTakesDoesNotBlock) {
   const LifeSign sign(writer());
-  // More than any pipe holds.
+  // Gives more signs than any pipe holds.
   for (int i = 0; i < (1 << 20) + 1; ++i) sign.Give();
   EXPECT_TRUE(Take(1));
 }

@@ -80,8 +80,8 @@ class MetricsServer {
   // Where it serves: "127.0.0.1:40123"
   const std::string& address() const;
 
-  // From now on GET /ready succeeds, too; before, there is no such page. For probes. May be called
-  // again.
+  // From now on GET /ready succeeds, so probes see that the process is ready. Before that there is
+  // no such page. May be called again.
   void ShowReady();
 
  private:

@@ -122,7 +122,7 @@ TEST(MetricsServerTest, IsReadyOnceThatWasSaid) {
   EXPECT_THAT(Get((*server)->address(), "/ready"), HasSubstr("200 OK"));
 }
 
-// The idle connection stands for the probe of a load balancer, which connects but sends nothing.
+// The idle connection imitates the probe of a load balancer, which connects but sends nothing.
 TEST(MetricsServerTest, APageIsServedWhileAnotherConnectionIsIdle) {
   const MetricsRegistry registry("data_loader", 1);
   const auto server = MetricsServer::Start(&registry);

@@ -31,8 +31,9 @@ void Bf16FromF32(absl::Span<const float> from, absl::Span<uint16_t> to);
 void F32FromBf16(absl::Span<const uint16_t> from, absl::Span<float> to);
 
 // Replaces each infinity by the largest finite f16 of its sign (65504) and returns the number of
-// replaced values. A NaN stays. After F16FromF32 the infinities are values that were too large for
-// an f16, or infinities of the input: a caller that must distinguish these looks at the input.
+// replaced values. A NaN stays. After F16FromF32 an infinity comes either from a value that was too
+// large for an f16, or from an infinity in the input. A caller that must distinguish the two looks
+// at the input.
 size_t SaturateF16(absl::Span<uint16_t> values);
 
 // The largest absolute value among the finite ones; 0 if none is finite.

@@ -16,7 +16,7 @@ std::string PathOf(const std::string& run_dir, uint64_t submission) {
   return absl::StrCat(run_dir, "/refused_", submission, ".textproto");
 }
 
-// Tells the file from one that takes its place later; "" if there is none.
+// Distinguishes the file from one that replaces it later; "" if there is none.
 std::string MarkOf(const std::string& path) {
   struct stat found = {};
   if (stat(path.c_str(), &found) != 0) return "";

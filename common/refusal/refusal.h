@@ -1,10 +1,10 @@
-// A coordinator that cannot begin, for example on a storage without hard links, may be unable to
-// put an end into the run's log. So the cause is left in a file of the run's folder, by the
-// coordinator that serves its refusal or, if it has exited, by its supervisor. Both Jobs of the run
-// take that for the end of the submission.
+// A coordinator that cannot begin, for example on storage without hard links, may be unable to
+// append an END to the run log. So the reason is left in a file in the run's folder: by the
+// coordinator while it serves its refusal or, if it has exited, by its supervisor. Both Jobs of the
+// run treat this file as the end of the submission.
 //
 // Thread-safe: the functions depend only on their arguments and on the run's folder.
-// RefusalWatch is not.
+// RefusalWatch is not thread-safe.
 
 #ifndef SATRAP_COMMON_REFUSAL_REFUSAL_H_
 #define SATRAP_COMMON_REFUSAL_REFUSAL_H_
@@ -17,28 +17,29 @@
 
 namespace satrap {
 
-// Leaves why the coordinator of that submission does not begin. Errors are ignored: the container's
-// message says it, too.
+// Writes the file that says why the coordinator of that submission does not begin. Errors are
+// ignored, because the container's message has the reason, too.
 void LeaveRefusal(const std::string& run_dir, uint64_t submission, const Ending& ending);
-// Takes it back, because the coordinator is started again.
+// Removes the file, because the coordinator is started again.
 void RemoveRefusal(const std::string& run_dir, uint64_t submission);
-// What was left; nothing if it was not.
+// The ending in the file; nullopt if there is none.
 absl::optional<Ending> RefusalOf(const std::string& run_dir, uint64_t submission);
 
-// Watches for a refusal of the coordinator that is there now. A resume that could not begin may
-// have left one, and the next one has the same number, because the log knows of neither. So only
-// what is left after the construction counts. A coordinator that serves its refusal leaves it again
-// every few seconds; the supervisor of one that exits, whenever it has refused again.
+// Watches for a refusal by the present coordinator. An earlier resume that could not begin may have
+// left a file under the same submission number, because neither resume is in the run log. So only a
+// file that is written after the construction counts. A coordinator that serves its refusal writes
+// the file again every few seconds. If the coordinator exits, its supervisor writes the file after
+// each refusal.
 class RefusalWatch {
  public:
   RefusalWatch(std::string run_dir, uint64_t submission);
-  // What was left since the construction; nothing if nothing was.
+  // The refusal that was left since the construction; nullopt if there is none.
   absl::optional<Ending> New() const;
 
  private:
   const std::string run_dir_;
   const uint64_t submission_;
-  const std::string before_;  // tells the file that was there from others
+  const std::string before_;  // identifies the file that existed at the construction
 };
 
 }  // namespace satrap

@@ -1,5 +1,5 @@
-// An AnswerWindow is for the calls that one sender makes by one method on one stream. It runs each
-// call exactly once, however often the network repeats, delays and reorders its attempts
+// An AnswerWindow receives the calls that one sender makes by one method on one stream. It runs
+// each call exactly once, however often the network repeats, delays and reorders its attempts
 // (docs/consistency.md).
 //
 // The sender numbers its calls from 1. Each attempt carries the oldest number that is still open at
@@ -12,7 +12,7 @@
 //   - a repeat of an answered call gets the kept answer;
 //   - a number below the oldest open one is answered {outcome: OLD} and does nothing.
 // An attempt that has waited hold_us is answered {outcome: WAIT}. This is not the answer of the
-// call: the call goes on running and the sender repeats it, from then on without its payload.
+// call: the call keeps running, and the sender repeats it, from then on without its payload.
 //
 //   if (window->Admit(number, oldest_open, std::move(respond)) == Admission::kHandled) return;
 //   ...do the work, now or later, then:

@@ -107,8 +107,8 @@ void ListenOn(const std::string& address, const EndpointOptions& options,
   builder->SetMaxReceiveMessageSize(MaxMessageBytes(options));
   builder->SetMaxSendMessageSize(MaxMessageBytes(options));
   builder->AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  // Allows pings every kKeepaliveTimeMs. By default gRPC closes connections with so many pings as
-  // abusive.
+  // Allows pings every kKeepaliveTimeMs. By default gRPC regards so many pings as abuse and closes
+  // the connection.
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
                               kKeepaliveTimeMs / 2);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PING_STRIKES, 0);

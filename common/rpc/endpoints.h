@@ -35,8 +35,8 @@ inline constexpr size_t kMaxSocketPathBytes = 107;
 // INVALID_ARGUMENT if `address` is empty or a Unix socket whose path is empty or too long.
 absl::Status CheckAddress(absl::string_view address);
 
-// A channel with a connection of its own. It connects when it is first used, and again, after 0.1
-// to 1 s, whenever the connection is lost. Errors are those of CheckAddress.
+// A channel with a connection of its own. It connects when it is first used. Whenever the
+// connection is lost, it connects again after 0.1 to 1 s. Errors are those of CheckAddress.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> NewChannel(const std::string& address,
                                                           const EndpointOptions& options);
 

@@ -64,7 +64,7 @@ class GrpcChannel::Rep::UnaryCall final : public grpc::ClientUnaryReactor {
     context_.set_wait_for_ready(true);
     context_.set_deadline(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
     // Checks the request before it is encoded, because gRPC would refuse it with a text that names
-    // neither the call nor the cure.
+    // neither the call nor what to do.
     absl::Status status = CheckFrameSize("request of", method_, request, rep_->max_message_bytes);
     if (status.ok() && !rep_->Add(this)) status = absl::CancelledError("channel is closed");
     if (!status.ok()) {

@@ -1,4 +1,4 @@
-// Tests the errors of a channel: messages that are too large, answers that come too late, calls
+// Tests the errors of a channel: messages that are too large, answers that come too late, and calls
 // that either side ends. grpc_test.cc tests everything else, with channel and server against each
 // other.
 
@@ -33,8 +33,8 @@ using ::testing::HasSubstr;
 constexpr Method kGrow{"/satrap.Test/Grow", true};
 constexpr Method kEchoAndGrow[] = {kEcho, kGrow};
 constexpr int64_t kMaxBytes = 100000;
-// The bytes of a frame besides its payload: tag and length of the empty header, then tag and length
-// of the payload.
+// The bytes of a frame in addition to its payload: tag and length of the empty header, then tag and
+// length of the payload.
 constexpr int64_t kFrameBytes = 2 + 4;
 
 // Answers Echo with its request, and Grow with a payload that makes the answer too large.

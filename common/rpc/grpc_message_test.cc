@@ -50,7 +50,7 @@ TEST(GrpcMessage, APlainMessageIsItsHeader) {
 }
 
 TEST(GrpcMessage, ThePayloadIsReferencedAndOutlivesItsMessage) {
-  // Long enough that gRPC does not keep it inside the slice.
+  // The payload is long enough that gRPC does not keep it inside the slice.
   const std::string text(1000, 'p');
   grpc::ByteBuffer bytes;
   const void* data;

@@ -15,8 +15,8 @@ constexpr int64_t kLongestPauseUs = 1000 * 1000;
 // On a busy machine a timer is late by milliseconds. If it is late by more than this, the process
 // was suspended.
 constexpr int64_t kUsualLatenessUs = 1000 * 1000;
-// The limit of one attempt, however slow transfers are; its payload's TransferMs is added to it.
-// gRPC's keepalive detects a dead connection.
+// The limit for the timeout of one attempt, even if transfers are slow; its payload's TransferMs is
+// added to it. gRPC's keepalive detects a dead connection.
 constexpr int64_t kLongestAttemptMs = 600 * 1000;
 
 bool IsPeerAway(const absl::Status& status) {
@@ -122,7 +122,7 @@ bool ReliableCall::IsSilentAfter(const absl::Status& lost) {
   absl::optional<int64_t> sign_ago_us = SignOfLifeAgoUs(lost);
   if (!sign_ago_us.has_value() && is_slow) sign_ago_us = 0;
   if (sign_ago_us.has_value()) {
-    // However long the attempt went on after the last sign of life, no more than the time of a
+    // However long the attempt continued after the last sign of life, no more than the time of a
     // whole attempt counts as silence.
     const int64_t silent_us = std::min(*sign_ago_us, timeouts_.attempt_timeout_ms * 1000);
     last_sign_us_ = std::max(last_sign_us_, executor_->NowUs() - silent_us);

@@ -1,5 +1,5 @@
 // A ReliableCall is one call that is repeated under one number, one attempt at a time, until it is
-// answered. With an AnswerWindow at the receiver it happens once.
+// answered. An AnswerWindow at the receiver makes sure that the call happens only once.
 //
 // What happens after an attempt:
 //   - an answer {outcome: WAIT}: the next attempt follows, at once and without limit;
@@ -25,9 +25,9 @@
 // attempt takes longer than attempt_timeout_ms, or a pause takes longer than planned; the excess is
 // not counted. So no single lost attempt ends a call, however much time its payload was given.
 //
-// The call uses only the executor and the channel, so it runs on a simulated clock as on a real
-// one. The channel ends each attempt in time. If the channel reports one attempt twice, first as
-// lost and then as answered, the answer counts while the call is open.
+// The call uses only the executor and the channel, so it runs on a simulated clock as well as on a
+// real one. The channel ends each attempt in time. If the channel reports one attempt twice, first
+// as lost and then as answered, the answer counts while the call is open.
 //
 // Thread-safe.
 

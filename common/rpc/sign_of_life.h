@@ -1,7 +1,8 @@
 // A mark on the error of a failed attempt. It tells a ReliableCall that the peer was alive during
-// the attempt. It is set by channels whose attempts consist of several exchanges
-// (common/chunk/chunked_channel.h). MarkAnswerBegun (rpc.h) says more: that the attempt needs more
-// time. An error may have both marks; then this one says when the peer gave its last sign.
+// the attempt. Channels whose attempts consist of several exchanges set it
+// (common/chunk/chunked_channel.h). The mark of MarkAnswerBegun (rpc.h) says in addition that the
+// attempt needs more time. If an error has both marks, this one says when the peer gave its last
+// sign.
 //
 // Thread-safe: the functions depend only on their arguments.
 

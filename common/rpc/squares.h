@@ -1,6 +1,6 @@
-// The answer of an embedding PS to an Update if JobConfig.gradient_clip_norm is set: the squares of
-// its rows' gradients in the step (UpdateAnswerHeader in proto/hot.proto). Their sum is sent
-// exactly, so the embedding worker's total has the same bits for any number of PSs.
+// If JobConfig.gradient_clip_norm is set, an embedding PS answers an Update with the squares of its
+// rows' gradients in the step (UpdateAnswerHeader in proto/hot.proto). Their sum is sent exactly,
+// so the embedding worker's total has the same bits for any number of PSs.
 
 #ifndef SATRAP_COMMON_RPC_SQUARES_H_
 #define SATRAP_COMMON_RPC_SQUARES_H_

@@ -1,5 +1,5 @@
-// How long the two sides of a call wait. These are in one struct so that a simulation can shorten
-// all of them.
+// How long the two sides of a call wait. All waits are in one struct so that a simulation can
+// shorten them.
 
 #ifndef SATRAP_COMMON_RPC_TIMEOUTS_H_
 #define SATRAP_COMMON_RPC_TIMEOUTS_H_

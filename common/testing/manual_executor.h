@@ -47,8 +47,8 @@ class ManualExecutor final : public Executor {
     return true;
   }
 
-  // Advances the clock by `us`. At each timer on the way, the clock stops and everything that is
-  // ready runs.
+  // Advances the clock by `us`, in steps: at the time of each timer in between, it runs everything
+  // that is ready.
   void AdvanceBy(int64_t us) {
     const int64_t end_us = now_us_ + us;
     RunReady();

@@ -26,7 +26,7 @@ double WallSecondsOf(Work work) {
   work();
   return WallSeconds() - start;
 }
-// The time of the shortest of `runs` runs, after one more run that warms up.
+// The time of the shortest of `runs` runs, after one extra run to warm up.
 template <typename Work>
 double BestSeconds(int runs, Work work) {
   work();
@@ -40,8 +40,8 @@ inline double SecondsOfClock(clockid_t clock) {
   CHECK(clock_gettime(clock, &now) == 0);
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
-// Processor time of all threads of the process. On a shared machine it says more than elapsed time
-// does.
+// Processor time of all threads of the process. On a shared machine it is more reliable than
+// elapsed time.
 inline double ProcessCpuSeconds() { return SecondsOfClock(CLOCK_PROCESS_CPUTIME_ID); }
 // Processor time of this thread, so that other processes on the core do not count.
 inline double ThreadCpuSeconds() { return SecondsOfClock(CLOCK_THREAD_CPUTIME_ID); }

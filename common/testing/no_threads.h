@@ -1,7 +1,7 @@
-// While an object of this class lives, no thread can be started in this process: each would get a
-// larger stack than there are addresses. Threads that run already go on.
+// While an object of this class lives, no thread can be started in this process, because a new
+// thread's stack would be larger than the address space. Existing threads continue.
 //
-// Changes the process, so two must not live at a time.
+// The object changes the whole process, so there must be at most one at a time.
 
 #ifndef SATRAP_COMMON_TESTING_NO_THREADS_H_
 #define SATRAP_COMMON_TESTING_NO_THREADS_H_

@@ -1,6 +1,6 @@
-// Both ends of numbered calls, and a network that loses, repeats, delays and reorders messages, for
-// tests that each call happens once, with its own payload and answer. None of these classes owns
-// what it is given.
+// Both ends of numbered calls, with a network between them that loses, repeats, delays and reorders
+// messages. Tests use them to check that each call happens once, with its own payload and answer.
+// None of these classes owns what it is given.
 
 #ifndef SATRAP_COMMON_TESTING_NUMBERED_CALLS_H_
 #define SATRAP_COMMON_TESTING_NUMBERED_CALLS_H_
@@ -24,7 +24,7 @@ namespace satrap::rpc {
 inline constexpr Method kChange{"/satrap.Test/Change", true};
 inline constexpr int64_t kSecondUs = 1000000;
 
-// The calls 1 to `count`, with the payload of each call and of its answer.
+// The calls 1 to `count`, with the payloads of each call and its answer.
 struct Calls {
   size_t count = 0;
   std::function<Buffer(uint64_t number)> request, answer;
@@ -34,8 +34,8 @@ inline bool IsSame(const Buffer& a, const Buffer& b) {
   return a.size() == b.size() && std::equal(a.data(), a.data() + a.size(), b.data());
 }
 
-// Answers each call after a time that may be several times as long as the receiver's hold_us, after
-// which an attempt is answered WAIT.
+// Answers each call after a delay. The delay may be several times the receiver's hold_us, so that
+// some attempts are answered WAIT.
 class CountingReceiver final : public Handler {
  public:
   CountingReceiver(Calls calls, ManualExecutor* executor, SplitMix64* random, Keeping keeping)

@@ -1,8 +1,8 @@
 // The time of a monotonic clock, for deadlines, pauses and durations. The clock's zero is arbitrary
 // and differs between machines, so such a time is never sent to another process or stored.
 //
-// Engines must not use this clock, but that of their Executor (executor.h), which the simulation
-// replaces. Thread-safe.
+// Engines must not use this clock. They use the clock of their Executor (executor.h), which the
+// simulation replaces. Thread-safe.
 
 #ifndef SATRAP_COMMON_THREAD_CLOCK_H_
 #define SATRAP_COMMON_THREAD_CLOCK_H_

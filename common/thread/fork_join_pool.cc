@@ -45,9 +45,9 @@ struct ForkJoinPool::Rep {
       for (int i = 0; i < kSpins && generation.load(std::memory_order_acquire) == seen; ++i) {
         Pause();
       }
-      // The loop above decides nothing: by spinning, a helper only tries not to go to sleep.
-      // Decisions are made under the mutex. A helper that has missed a whole Run finds open ==
-      // nullptr and waits for the next Run.
+      // The loop above only saves a helper from going to sleep. What the helper does is decided
+      // here, under the mutex. A helper that has missed a whole Run finds open == nullptr and waits
+      // for the next Run.
       absl::FunctionRef<void(int64_t, int)>* job = nullptr;
       {
         MutexLock lock(&mutex);

@@ -27,7 +27,7 @@ class SerialExecutor final : public Executor {
   SerialExecutor& operator=(const SerialExecutor&) = delete;
 
   void Post(Task task) override;
-  // After `delay_us` the task is queued as if it were posted then.
+  // After `delay_us` the task is queued as if it had just been posted.
   void PostAfter(int64_t delay_us, Task task) override;
   int64_t NowUs() const override;
 

@@ -22,7 +22,7 @@ struct ThreadPoolExecutor::Rep {
   bool stopping GUARDED_BY(mutex) = false;
   std::deque<Task> tasks GUARDED_BY(mutex);
   // Due timers run before waiting tasks. Many timers, such as the one for an answer WAIT, must meet
-  // a deadline, and would miss it if they waited behind a long queue.
+  // a deadline, and would miss it if they waited in a long queue.
   std::deque<Task> due_timers GUARDED_BY(mutex);
   // Ordered by due time; timers due at the same time keep the order of PostAfter.
   std::multimap<int64_t, Task> timers GUARDED_BY(mutex);

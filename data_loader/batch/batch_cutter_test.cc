@@ -107,7 +107,7 @@ class BatchCutterTest : public testing::Test {
   std::shared_ptr<const StreamSpec> spec_;
 };
 
-// Each range as "BLOCK+SLOTS FROM_SLOT.LINE-TO_SLOT.LINE=RECORDS".
+// Describes each range as "BLOCK+SLOTS FROM_SLOT.LINE-TO_SLOT.LINE=RECORDS".
 std::string ProvenanceText(const Part& part) {
   std::string text;
   for (const ProvenanceRange& range : part.header.part().provenance()) {

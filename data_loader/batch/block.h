@@ -1,7 +1,7 @@
 // A Block is the unit of shuffling and of provenance (ProvenanceRange in proto/hot.proto). Block b
 // of a split covers the positions [b * block_rows, (b + 1) * block_rows), where positions count the
-// good records of the split. The block holds those of these records that belong to the stream, and
-// the order in which the stream takes them.
+// good records of the split. Of these records, the block holds those that belong to the stream. It
+// also holds the order in which the stream takes them.
 //
 // A block of a topic partition covers the offsets [index, end_offset). Each offset is a slot, which
 // is empty or has a message with its lines. The shuffle permutes slots, not records, so that a gap
@@ -93,9 +93,10 @@ inline constexpr uint64_t kUnshuffledBlockRows = 8192;
 void ShuffleBlock(uint64_t seed, uint32_t epoch, Block* block);
 void KeepOrder(Block* block);
 
-// A block covers `slots` offsets from `first` on. Returns the order in which its slots, counted
-// from `first`, are taken. The order is ShuffleBlock's permutation, a function of (seed, epoch,
-// split, first / shuffle_rows). If shuffle_rows is 0, the slots keep their order.
+// Returns the order in which the slots of a block are taken. The block covers `slots` offsets from
+// `first` on, and its slots are counted from `first`. The order is ShuffleBlock's permutation, a
+// function of (seed, epoch, split, first / shuffle_rows). If shuffle_rows is 0, the slots keep
+// their order.
 std::vector<uint32_t> SlotOrder(uint64_t seed, uint32_t epoch, uint32_t split, uint64_t first,
                                 uint64_t shuffle_rows, uint32_t slots);
 // Fills order and positions of a topic's block. `order` is the block's SlotOrder. places[r] is

@@ -68,7 +68,7 @@ TEST(BlockTest, SlotsArePermutedLikeTheRecordsOfAFile) {
   EXPECT_EQ(SlotOrder(7, 3, 11, 40, 0, 4), (std::vector<uint32_t>{0, 1, 2, 3})) << "not shuffled";
 }
 
-// Each record as "ROW@SLOT.LINE", in the order in which they are taken.
+// Describes each record as "ROW@SLOT.LINE", in the order in which they are taken.
 std::string TextOf(const Block& block) {
   std::string text;
   for (size_t i = 0; i < block.order.size(); ++i) {

@@ -4,7 +4,7 @@
 // it.
 //
 // After a restart a loader reads again what was not trained. So a bad line may be in several pairs,
-// or in a pair although no cut includes it. MergeQuarantine merges all pairs into one,
+// and a pair may have lines that no cut includes. MergeQuarantine merges all pairs into one,
 // quarantine/quarantine.{txt,tsv}, which has each line once.
 
 #ifndef SATRAP_DATA_LOADER_BATCH_QUARANTINE_FILES_H_

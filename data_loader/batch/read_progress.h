@@ -32,8 +32,8 @@ struct ReadCounts {
   uint64_t empty_lines = 0;
   uint64_t comments = 0;
   uint64_t disk_bytes = 0;
-  // Records of the stream that were left out because they are consumed. Those of them that were
-  // read all the same are counted in `records`, too.
+  // Records of the stream that were left out because they are consumed. If such a record was read
+  // nevertheless, it also counts in `records`.
   uint64_t skipped = 0;
 };
 

@@ -209,7 +209,8 @@ TEST_F(RecordBatchMakerTest, TheProvenanceOfAnEpochCoversEveryRecordOnce) {
   }
 }
 
-// Each range of a part, as "SPLIT:[FROM,TO)/BLOCK_ROWS+BAD+EMPTY" or "SPLIT:end/ROWS+BAD+EMPTY".
+// Describes each range of a part, as "SPLIT:[FROM,TO)/BLOCK_ROWS+BAD+EMPTY" or
+// "SPLIT:end/ROWS+BAD+EMPTY".
 std::string ProvenanceOf(const Part& part) {
   std::string text;
   for (const ProvenanceRange& range : part.header.part().provenance()) {

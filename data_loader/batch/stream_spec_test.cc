@@ -40,7 +40,7 @@ class StreamSpecTest : public testing::Test {
     KeepOrder(block.get());
     return {block, 0, rows};
   }
-  // Each part as "FIRST_SAMPLE: SPLIT[FROM,TO) ...".
+  // Describes each part as "FIRST_SAMPLE: SPLIT[FROM,TO) ...".
   static std::vector<std::string> Describe(const std::vector<Part>& parts) {
     std::vector<std::string> texts;
     for (const Part& part : parts) {

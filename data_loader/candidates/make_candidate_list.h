@@ -1,7 +1,7 @@
 // Makes the list of items from which a run draws candidates (CandidatesConfig.list). The list is
 // read from the file that the job names. Without such a file, the items of the train stream are
-// counted, and for that all files are read once more before the run begins. Memory is bounded by
-// the number of distinct items (kMostListedItems).
+// counted, so all of its files are read once more before the run begins. Memory is bounded by the
+// number of distinct items (kMostListedItems).
 //
 // Thread-safe: the functions depend only on their arguments and on the disk. Calls wait for the
 // disk.

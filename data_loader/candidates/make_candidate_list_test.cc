@@ -150,7 +150,7 @@ TEST_F(MakeCandidateListTest, AListThatWasDeletedIsMadeAnewOfTheSameItemsOrNotAt
   ASSERT_TRUE(MakeCandidateList(job_, nullptr, was).ok());
   EXPECT_EQ(ReadCandidateList(path)->size(), 2u);
   EXPECT_EQ(CandidateListHash(*ReadCandidateList(path)), made);
-  // As long as the list exists, its source file may be changed or removed.
+  // Once the list exists, its source file may be changed or removed.
   dir_.Write("items.tsv", "bee\nant\n");
   EXPECT_TRUE(MakeCandidateList(job_, nullptr, was).ok());
   std::filesystem::remove(path);

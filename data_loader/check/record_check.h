@@ -1,7 +1,7 @@
 // A RecordCheck finds parsed records that the job's losses or network cannot use: those with a
 // label that its loss does not accept, or with a number beyond 1e15 after its transform. Such a
-// record is bad, like one that cannot be parsed (docs/formats.md, "Bad records, everywhere"), so
-// that no record ends a run.
+// record counts as bad, like one that cannot be parsed (docs/formats.md, "Bad records,
+// everywhere"), so it does not end the run.
 //
 // A run that reads files and began before this check existed (data.record_rules 0) continues
 // without it, because its ledger counts the records that were good then. For the same reason the

@@ -159,7 +159,7 @@ void ValueWatch::WarnOfOutliers(Column* column) {
   };
   const double above = applied(column->extremes.largest) - median;
   const double below = median - applied(column->extremes.least);
-  // `usual` is 0 if nearly all numbers are equal, as for a rare flag. Then use 1 instead.
+  // `usual` is 0 if nearly all numbers are equal, as for a rare flag. In that case use 1.
   if (std::max(above, below) <= kFar * (usual > 0 ? usual : 1)) return;
   column->told = true;
   const bool is_above = above >= below;

@@ -192,7 +192,7 @@ void StreamSender::EndAccepted(Effects* effects) {
 
 void StreamSender::Put(size_t worker, Part part, const OpenPut& put) {
   // Call with the lock held, so that no call begins after Stop has returned, when channels may be
-  // destroyed. The callback takes the lock, too, but never runs inside Call. This takes little
+  // destroyed. The callback takes the lock, too, but never runs inside Call. The call takes little
   // time: the header is small and the payload is not copied.
   workers_.Call(worker, {part.header.SerializeAsString(), std::move(part.payload)},
                 [self = weak_from_this(), put](const absl::StatusOr<rpc::Message>& answer) {

@@ -7,8 +7,8 @@
 //     has at most its share of the open parts, max_open_parts / workers rounded up, and the other
 //     workers receive all other parts. The stream stops only while full workers have all open
 //     parts.
-//   - In an ordered stream the parts of one pair (lane, part) are sent one at a time: each when the
-//     previous one has been accepted.
+//   - In an ordered stream the parts of one pair (lane, part) are sent one at a time, each after
+//     the previous one has been accepted.
 //   - When every part of an epoch has been accepted, each worker gets a PutBatch without a part,
 //     which ends the epoch. When all workers have answered it, the next epoch begins.
 //

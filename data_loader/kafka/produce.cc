@@ -23,7 +23,7 @@ namespace {
 // The number of lines that are read between two checks of the clock.
 constexpr uint64_t kLinesPerLook = 64;
 
-// Each file as one split, with its size and compression.
+// Makes one split of each file, with the file's size and compression.
 absl::StatusOr<std::vector<Split>> WholeFiles(const ProduceOptions& options) {
   JobConfig job;
   // Use a format whose files are never cut into several splits.

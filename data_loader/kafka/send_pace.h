@@ -1,5 +1,5 @@
-// Keeps a producer at a rate: message or line n is due n / rate after the start. So the producer
-// catches up after a pause of the broker.
+// Keeps a producer at a rate: message or line n is due n / rate after the start. So if the broker
+// pauses, the producer catches up afterwards.
 //
 // Thread-compatible.
 

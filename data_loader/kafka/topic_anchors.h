@@ -5,8 +5,8 @@
 // continue from a cut that was taken after the old topic was deleted, but before a check detected
 // that.
 //
-// Thread-safe. Open and Keep wait for the disk. The method Of never waits for the disk, even while
-// another thread does.
+// Thread-safe. Open and Keep wait for the disk. Of never waits for the disk, even while another
+// thread waits for it.
 
 #ifndef SATRAP_DATA_LOADER_KAFKA_TOPIC_ANCHORS_H_
 #define SATRAP_DATA_LOADER_KAFKA_TOPIC_ANCHORS_H_

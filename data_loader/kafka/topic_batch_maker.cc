@@ -34,8 +34,8 @@ class TopicBatchMaker final : public BatchMaker {
         trains_(spec_.stream == TRAIN_STREAM),
         max_wait_ms_(trains_ ? stream_.config.max_wait_ms() : 0),
         by_turns_(spec_.ordered && max_wait_ms_ == 0),
-        // A lane that has an end gives a full batch only when one further record is known, which
-        // proves that the batch is not the last.
+        // A lane that has an end returns a full batch only when one further record is known,
+        // because that proves that the batch is not the last.
         needed_(static_cast<uint64_t>(spec_.job.global_batch_size()) +
                 (spec_.ordered && !stream_.endless ? 1 : 0)),
         reads_first_(spec_.begin.epoch == 0),
@@ -187,8 +187,8 @@ class TopicBatchMaker final : public BatchMaker {
                        [](const auto& partition) { return partition->over; });
   }
 
-  // Reads what has arrived, partition after partition, until a block is queued, so only one
-  // complete block waits besides those being filled. Returns false if everything was read.
+  // Reads what has arrived, partition after partition, until a block is queued. So only one
+  // complete block waits in addition to those being filled. Returns false if everything was read.
   absl::StatusOr<bool> ReadRound() {
     flush_tried_ = false;
     if (by_turns_) {
@@ -318,8 +318,8 @@ class TopicBatchMaker final : public BatchMaker {
     if (closed.block == nullptr) {
       if (trains_) {
         cutter_.QueueRider(EmptyOffsets(partition->split.split, closed.first, closed.end));
-        // Do not count this rider if partitions are read by turns: how many blocks of a gap come as
-        // one rider depends on what has arrived, and the batches must not depend on that.
+        // Do not count this rider if partitions are read by turns: then the batches must not depend
+        // on how many blocks of a gap are returned as one rider, which depends on what has arrived.
         if (!by_turns_) ++riders_;
       }
     } else if (trains_ || closed.block->records.rows() > 0) {

@@ -15,9 +15,10 @@
 // when the loader receives further partitions, and with one more client for each partition of which
 // it has skipped lost offsets.
 //
-// Thread safety is that of BatchMaker. MakeBatch waits at most about 50 ms for messages, and as
-// long for the broker to acknowledge dead letters, and then returns kNothingYet. Reopening clients
-// takes up to a second, and asking for offsets after a loss up to 5 s (partition_reader.h).
+// Thread safety is that of BatchMaker. MakeBatch waits at most about 50 ms for messages, and at
+// most another 50 ms for the broker to acknowledge dead letters. Then it returns kNothingYet.
+// Reopening clients takes up to a second, and asking for offsets after a loss up to 5 s
+// (partition_reader.h).
 
 #ifndef SATRAP_DATA_LOADER_KAFKA_TOPIC_BATCH_MAKER_H_
 #define SATRAP_DATA_LOADER_KAFKA_TOPIC_BATCH_MAKER_H_

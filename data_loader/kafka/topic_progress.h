@@ -62,8 +62,9 @@ class TopicProgress {
 
   struct Lag {
     uint64_t messages = 0;  // offsets that are not in parts yet, of partitions whose end is known
-    // For how long messages may have waited in the partition that is furthest behind: the time
-    // since the newest message that was read, or since everything was read, whichever is shorter.
+    // For how long messages may have waited in the partition where they have waited longest. The
+    // wait of a partition is the time since its newest message that was read, or since everything
+    // in it was read, whichever is shorter.
     double seconds = 0;
     int64_t open_blocks = 0;  // blocks that are not yet completely in parts
   };
@@ -81,8 +82,8 @@ class TopicProgress {
     absl::optional<int64_t> caught_up_ms;  // when nothing was left to read, most recently
   };
   absl::optional<int64_t> Watermark() const REQUIRES(mutex_);
-  // The moment since which messages may have been waiting, counted from 1970; no message has waited
-  // longer. Absent if nothing is known.
+  // The earliest time, in ms since 1970, from which a message of the partition may have been
+  // waiting. Absent if nothing is known.
   static absl::optional<int64_t> WaitsSince(const Partition& partition, int64_t now_ms,
                                             int64_t wall_ms);
 

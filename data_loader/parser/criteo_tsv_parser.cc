@@ -21,7 +21,7 @@ constexpr int kIds = 26;
 constexpr int kColumns = 1 + kNumerics + kIds;
 
 // The positions of a line's tabs. One pass finds them, and also checks for NUL bytes. Fields are
-// then parsed by position, so no byte is searched twice: this is the benchmark's hot path.
+// then found by these positions, so no byte is searched twice: this is the benchmark's hot path.
 struct Tabs {
   bool has_nul = false;
   int count = 0;  // may be more than kColumns; then only the first kColumns positions are kept

@@ -58,8 +58,8 @@ std::string BadNumeric(const CsvColumn& column, absl::string_view field);
 std::string BadLabel(const CsvColumn& column, absl::string_view field);
 std::string BadWeight(const CsvColumn& column, absl::string_view field);
 std::string BadTime(const CsvColumn& column, absl::string_view field);
-// The reason for an element of a list whose ids have values: the element has no value, or its value
-// is not a number.
+// The reason for a bad element of a list whose ids have values: the element has no value, or its
+// value is not a number.
 std::string NoValue(const CsvColumn& column, absl::string_view element);
 std::string BadValue(const CsvColumn& column, absl::string_view value);
 

@@ -1,7 +1,7 @@
 // The rules that decide whether text is a good or a bad record (DataConfig.record_rules). A run
-// keeps the rules that it began with, because its ledger counts the records that were good by them.
-// If a file that is read again had one more good record, all records after it would have other
-// numbers.
+// keeps the rules that it began with, because its ledger counts the records that are good by those
+// rules. Under other rules a file might have one more good record, and all records after it would
+// have other numbers.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_RECORD_RULES_H_
 #define SATRAP_DATA_LOADER_PARSER_RECORD_RULES_H_

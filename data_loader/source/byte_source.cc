@@ -192,7 +192,8 @@ class ZstdFile final : public ByteSource {
       if (ZSTD_isError(result)) return Failed(ZSTD_getErrorCode(result));
       inside_frame_ = result != 0;
       if (out.pos > 0) return out.pos;
-      // If the input has ended, the decompressor could still have had output left. It had none.
+      // At the end of the input, the decompressor could still have had output left, but it had
+      // none.
       if (!more) return Damaged(path_, input_.offset(), "the zstd file ends early");
     }
   }
@@ -250,7 +251,8 @@ class Bzip2File final : public ByteSource {
         return Damaged(path_, input_.offset(), "the bzip2 file is damaged");
       }
       if (got > 0) return got;
-      // If the input has ended, the decompressor could still have had output left. It had none.
+      // At the end of the input, the decompressor could still have had output left, but it had
+      // none.
       if (!more && inside_stream_) {
         return Damaged(path_, input_.offset(), "the bzip2 file ends early");
       }

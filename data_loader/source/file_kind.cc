@@ -24,8 +24,9 @@ struct Mark {
 
 // A format that cannot be read, and how it is recognised: by at least four bytes, or by three of
 // which one never occurs in text. A CSV file may begin with `ORC` or `PK`, so these alone prove
-// nothing. The list has the formats that tables and logs come in, and what is downloaded or named
-// by mistake. Formats that begin with plain words or digits, such as cpio or GIF, are not in it.
+// nothing. The list has the formats that are common for tables and logs, and the formats of files
+// that users download or name by mistake. Formats that begin with plain words or digits, such as
+// cpio or GIF, are not in it.
 struct Foreign {
   Mark first;
   Mark second;              // may have no bytes

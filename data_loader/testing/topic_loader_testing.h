@@ -62,7 +62,7 @@ class TopicLoaderTest : public testing::Test {
     return job;
   }
   // Writes five partitions from offset 3, with gaps, messages of several lines, and bad and empty
-  // messages. One has no record, and one no offset.
+  // messages. One partition has no record, and another has no offset.
   void WriteTopic() {
     int number = 0;
     for (int p = 0; p < 3; ++p) {
@@ -107,7 +107,7 @@ class TopicLoaderTest : public testing::Test {
   }
   // Requests a part. Runs the executor until the part comes, at most a minute of the topics' clock.
   absl::StatusOr<absl::optional<Part>> NextPart(PartSource* source) {
-    // In a shared_ptr, because the answer may come after this function has returned.
+    // The answer is in a shared_ptr, because it may come after this function has returned.
     auto answer = std::make_shared<absl::optional<absl::StatusOr<absl::optional<Part>>>>();
     source->Next(
         [answer](absl::StatusOr<absl::optional<Part>> part) { *answer = std::move(part); });

@@ -44,8 +44,8 @@ uint64_t NumericToId::Apply(float x) const {
     const double log = std::log(value);
     return static_cast<uint64_t>(std::floor(log * log));
   }
-  // Round towards zero. A negative number becomes the u64 with the same bits. The bound keeps the
-  // conversion to an integer defined.
+  // Round towards zero. A negative number becomes the u64 with the same bits. Without the lower
+  // limit the conversion to an integer could be undefined.
   return static_cast<uint64_t>(static_cast<int64_t>(std::max(value, -9.0e18)));
 }
 

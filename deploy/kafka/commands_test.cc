@@ -1,5 +1,5 @@
-// Error messages for wrong command lines. No test here contacts a broker; tests/kafka runs the
-// commands.
+// Tests the error messages for wrong command lines. No test here contacts a broker; tests/kafka
+// runs the commands.
 
 #include "deploy/kafka/commands.h"
 

@@ -38,10 +38,10 @@ struct TopicsColumns {
   bool read = false;
 };
 
-// A line of headings, and a line for each row. If the column in_cut or the column committed is
-// shown, so is the lag: the number of messages that the broker has before `until`, counted from the
-// row's in_cut. A row without in_cut counts from its committed offset, and a row without both from
-// the broker's first message.
+// A line of headings, and a line for each row. If in_cut or committed is shown, the lag is shown,
+// too. It is the number of messages that the broker has before `until`, counted from the row's
+// in_cut. A row without in_cut counts from its committed offset, and a row without both from the
+// broker's first message.
 std::string TopicsTableText(const std::vector<TopicsRow>& rows, const TopicsColumns& columns);
 
 // The sum of the lags of all rows.
@@ -65,7 +65,7 @@ struct StreamOfRun {
 // Asks the cluster of `kafka` for the stream's partitions, and formats the table. Errors are those
 // of KafkaCluster; FAILED_PRECONDITION if that is not the run's cluster.
 absl::StatusOr<std::string> StreamText(const KafkaConfig& kafka, const StreamOfRun& stream);
-// The same text made from `asked`, the broker's answer with a row for each partition.
+// Like StreamText above, but made from `asked`: the broker's answer, with a row for each partition.
 std::string StreamText(const StreamOfRun& stream, const std::string& group,
                        std::vector<TopicsRow> asked);
 

@@ -13,7 +13,7 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kPeriodMs = 250;
-// Short, because the launcher does not notice deaths during a call.
+// The time-out is short, because the launcher does not notice deaths during a call.
 constexpr int64_t kTimeoutMs = 500;
 // After this time without an answer, a coordinator that has answered before counts as silent, as it
 // does for its members. A coordinator that was just started has kFirstAnswerMs, because it may

@@ -1,4 +1,5 @@
-// What the coordinator of the current generation has answered, and for how long it has been silent.
+// Keeps what the coordinator of the current generation has answered, and for how long it has been
+// silent.
 //
 // Not thread-safe: only the launcher's main thread may use it.
 
@@ -29,8 +30,8 @@ class CoordinatorWatch {
   // Whether it is time to ask again.
   bool IsDue() const;
   void AskSoon() { next_ms_ = 0; }
-  // Makes the wish once. Returns whether the coordinator has accepted it. REQUIRES: as
-  // StopRequest::Try
+  // Sends the wish to the coordinator once. Returns whether the coordinator has accepted it.
+  // REQUIRES: as StopRequest::Try
   bool TryStop(StopRequest* stop);
 
   // The newest answer, unless SetStatus has replaced it.
@@ -56,8 +57,8 @@ class CoordinatorWatch {
   bool answers_ = false;
   int64_t silent_ms_ = 0;  // for how long it has not answered
   int64_t next_ms_ = 0;
-  // When SaysGenerationIsOver was true first, or the coordinator first said that it writes the
-  // run's end; 0: neither has happened.
+  // When SaysGenerationIsOver first became true, or when the coordinator first said that it writes
+  // the run's end; 0 if neither has happened.
   int64_t over_ms_ = 0;
 };
 

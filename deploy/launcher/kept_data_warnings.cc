@@ -48,8 +48,8 @@ KeptDataWarnings::KeptDataWarnings(const std::string& run_dir, bool has_begun, F
   warnings_.Restore(kept);
   if (kept.labels_size() == 0) return;
   // If the disk is too full to write the file, remove it, which is still possible. Then the next
-  // command does not know the warnings. It would be worse if that command took the labels in the
-  // old file for all labels.
+  // command does not know the warnings. It would be worse if that command believed that the old
+  // file has all labels.
   if (!Replace(path_, warnings_.Kept(), disk_).ok()) disk_->Remove(path_).IgnoreError();
 }
 

@@ -1,9 +1,9 @@
-// Keeps in RUN/data_warnings.textproto what the loaders of a run have reported about its data, for
-// all commands that run it, one after the other.
+// Keeps in RUN/data_warnings.textproto what the loaders of a run have reported about its data.
+// Several commands may run the run, one after another, and each continues with this file.
 //
-// While a command runs, the file has only the warnings. The labels are added when the command has
-// seen the end of its last generation. So if a command is killed, the next one does not assume that
-// it knows all labels.
+// While a command runs, the file has only the warnings. The labels are added once the command has
+// seen the end of its last generation. So if a command is killed, the next command does not assume
+// that it knows all labels.
 //
 // Not thread-safe: only the launcher's main thread may use it. TakeNew does not block that thread.
 // The file is written by a thread that may outlive this object (side_thread.h).

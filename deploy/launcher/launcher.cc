@@ -204,7 +204,7 @@ void Launcher::Rep::Settle() {
   while ((watch.state() == STARTING || watch.state() == RUNNING) && MonotonicMs() < deadline_ms) {
     if (!generation->Reap().ok() || generation->coordinator().ended) break;
     watch.Ask();
-    // How the run ends is decided, and the coordinator says so once its log does, or soon after.
+    // The run's end is decided. The coordinator reports it once the log has it, or soon after.
     if (watch.status().writes_end()) deadline_ms = std::max(deadline_ms, begun_ms + kWriteEndMs);
     WaitForEvent(20);
   }
@@ -251,7 +251,7 @@ absl::optional<RunEnd> Launcher::Rep::Restart(
   }
   progress = *read;
   StatusAnswer last = watch.status();
-  // Until its first generation has begun, a resume finds the end of the submission before.
+  // Until a resume has begun a generation, the log still has the previous submission's end.
   const bool has_begun = !options.next_job || progress.generation > generations_before;
   if (has_begun && SetEndOfLog(progress, &last)) return EndInLog(std::move(last), cause);
   const bool is_new_cut = progress.cut.has_value() &&

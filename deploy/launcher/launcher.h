@@ -108,7 +108,7 @@ class Launcher {
   // One element for each restart, in order.
   const std::vector<RestartTimes>& restart_times() const;
 
-  // What to report if a signal asked the run to stop but came too late, because the run has
+  // What to report if a signal asked the run to stop but came too late, because the run had
   // finished. Empty if there was no such signal so far. REQUIRES: Wait returned FINISHED
   std::string LateSignalText();
 

@@ -1,4 +1,4 @@
-// Runs whose end is in their log, or is being written into it.
+// Tests runs whose end is in their log, or is being written to it.
 
 #include <csignal>
 #include <fstream>
@@ -42,7 +42,7 @@ TEST_F(LauncherEndTest, NorIsOneWhoseLogSaysThatItWasStopped) {
   EXPECT_THAT(end.warnings, SizeIs(0)) << "nothing is lost";
 }
 
-// The role that was killed could tell nobody. The log has what another role saw of its death.
+// The killed role could not report its own end. The log has only what another role saw of it.
 TEST_F(LauncherEndTest, ARoleThatWasKilledIsTheCauseWhateverAnotherHasSeenOfIt) {
   job_.set_max_restarts(5);
   const RunEnd end = Run([&] {
@@ -57,7 +57,8 @@ TEST_F(LauncherEndTest, ARoleThatWasKilledIsTheCauseWhateverAnotherHasSeenOfIt) 
   EXPECT_THAT(messages_, SizeIs(0));
 }
 
-// A role that has failed may exit before a full disk takes the end.
+// While the coordinator tries to write the run's end to a full disk, a role that has failed may
+// exit.
 TEST_F(LauncherEndTest, AnEndThatIsStillBeingWrittenIsWaitedForWhoeverExitsMeanwhile) {
   job_.set_max_restarts(5);
   AppendGeneration(1);

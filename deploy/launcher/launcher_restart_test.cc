@@ -1,4 +1,5 @@
-// Runs that are restarted, resumed and scaled. Runs that are stopped: launcher_stop_test.cc.
+// Tests runs that are restarted, resumed and scaled. launcher_stop_test.cc tests runs that are
+// stopped.
 
 #include <sys/resource.h>
 #include <unistd.h>
@@ -283,8 +284,8 @@ TEST_F(LauncherTest, ASizeThatLacksMemoryTwiceIsDroppedAndTheRunGoesOnAsItWas) {
 }
 
 // The new size is announced in the log, but its generation never begins. Only the first attempt may
-// count as a restart that was asked for; otherwise the run would be restarted for ever without a
-// pause.
+// count as a restart that was asked for. If all of them did, the run would be restarted for ever
+// without a pause.
 TEST_F(LauncherTest, AnAnnouncedSizeThatCannotBeStartedIsOneWishAndThenAFailure) {
   job_.set_max_restarts(0);
   AppendGeneration(1);

@@ -1,4 +1,4 @@
-// Runs that are stopped by signals and by `satrap stop`.
+// Tests runs that are stopped by signals and by `satrap stop`.
 
 #include <unistd.h>
 
@@ -235,8 +235,8 @@ TEST_F(LauncherStopTest, ADeathRightAfterTheLastCutWasCommittedLosesNothing) {
   ExpectNobodyIsLeft();
 }
 
-// The run was stopped with a last cut and then resumed. It has trained since then, so the work
-// after that cut is lost.
+// The run was stopped with a last cut and then resumed. It has trained since it was resumed, so the
+// work after that cut is lost.
 TEST_F(LauncherStopTest, ALastCutOfAnEarlierGenerationDoesNotSaveTheWorkOfThisOne) {
   job_.set_max_restarts(5);
   AppendGeneration(1);
@@ -394,8 +394,8 @@ TEST_F(LauncherStopTest, ADamagedNewestCutIsNotToldAsThePlaceToGoOnFrom) {
                                  HasSubstr(" --from CUT`"), Not(HasSubstr("goes on from"))));
 }
 
-// The launcher's quick check finds nothing wrong with the cut, but the PS that loaded it has found
-// damage and advises the user to choose another one.
+// The launcher's quick check finds nothing wrong with the cut, but the PS that loaded the cut has
+// found damage and advises the user to choose another cut.
 TEST_F(LauncherStopTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
   ScriptTraining(
       "state: FAILED generation: 1 ending { origin { role: EMBEDDING_PS index: 0 } "

@@ -1,4 +1,4 @@
-// Runs that are not restarted (max_restarts: 0).
+// Tests runs that are not restarted (max_restarts: 0).
 
 #include <sys/resource.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
-// The launcher must decide nothing by the words in logs, in statuses and in the run's log. It uses
-// endings (common/role/ending.h), exit codes and signals. If a role was unable to write its ending,
-// the launcher does not guess it.
+// Tests that the launcher decides nothing by the words in logs, in statuses and in the run's log.
+// Instead it uses endings (common/role/ending.h), exit codes and signals. If a role was unable to
+// write its ending, the launcher does not guess it.
 
 #include <string>
 

@@ -1,7 +1,7 @@
-// While a run pauses between two generations, a PauseServer serves at the coordinator's address in
-// the coordinator's absence. It answers Status, and accepts a wish to stop. So `satrap stop` works
-// even for a run that is restarted again and again and rarely has a coordinator. It refuses other
-// wishes and other calls.
+// While a run pauses between two generations, there is no coordinator, and a PauseServer serves at
+// its address. It answers Status, and accepts a wish to stop. So `satrap stop` works even for a run
+// that is restarted again and again and rarely has a coordinator. It refuses other wishes and other
+// calls.
 //
 // Thread-safe.
 

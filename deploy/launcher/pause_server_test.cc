@@ -78,7 +78,7 @@ TEST_F(PauseServerTest, WaitsForNobodyForLong) {
 TEST_F(PauseServerTest, RefusesTheWishForAnotherRunAndOtherWishes) {
   EXPECT_EQ(Client().Wish(WishOf(WishRequest::STOP, /*run_id=*/8)).status().code(),
             absl::StatusCode::kFailedPrecondition);
-  // UNAVAILABLE, because the next generation may accept these wishes.
+  // The answer is UNAVAILABLE, because the next generation may accept these wishes.
   for (const WishRequest::Kind kind : {WishRequest::CUT, WishRequest::SCALE}) {
     EXPECT_EQ(Client().Wish(WishOf(kind)).status().code(), absl::StatusCode::kUnavailable);
   }

@@ -83,7 +83,7 @@ TEST_F(SideThreadTest, ATaskThatHangsDoesNotHoldUpTheEndAndTheNextIsDropped) {
     thread.Post(TaskOf("b"));
   }
   gate_->Release();
-  // The thread goes on without the SideThread object. It refers to the gate until it has finished
+  // The thread continues without the SideThread object. It refers to the gate until it has finished
   // the running task "a" and dropped the waiting task "b".
   for (int waited_ms = 0; gate_.use_count() > 1 && waited_ms < 60000; ++waited_ms) {
     poll(nullptr, 0, 1);

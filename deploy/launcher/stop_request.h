@@ -1,7 +1,7 @@
-// A StopRequest is the wish for a stop with a last cut, which the first Ctrl-C makes.
+// A StopRequest is the wish for a stop with a last cut. The first Ctrl-C makes this wish.
 //
 // One attempt is not enough: on a loaded machine the coordinator answers late, and during a change
-// of size it refuses. So the wish is made again until it is accepted or `stop_seconds` are over.
+// of size it refuses. So the wish is sent again until it is accepted or `stop_seconds` are over.
 // The coordinator treats repeated wishes to stop as one.
 //
 // Not thread-safe: only the launcher's main thread may use it.

@@ -1,5 +1,6 @@
-// What the loaders of a run have reported about its data in all generations: those that this
-// command has seen, and those that earlier commands have saved in the run's folder.
+// Collects what the loaders of a run have reported about its data, in all generations: in those
+// that this command has seen, and in those whose reports earlier commands have saved in the run's
+// folder.
 //
 // Not thread-safe.
 
@@ -19,8 +20,8 @@ namespace satrap {
 
 class DataWarnings {
  public:
-  // `since_begin`: whether this command, together with the ones before it, has seen the run from
-  // its beginning. If not, there are no warnings for which all labels must be known.
+  // `since_begin`: whether this command and the commands before it have together seen the run from
+  // its beginning. If not, there are no warnings about labels, because these need all labels.
   explicit DataWarnings(bool since_begin = true) : since_begin_(since_begin) {}
 
   // Continues from what an earlier command has saved. If `kept` has no labels, the commands so far
@@ -29,9 +30,9 @@ class DataWarnings {
   // What to save now in case this command is killed: only the warnings. Labels are left out,
   // because loaders may read further labels that a later command would not know.
   LoaderProgress Kept() const;
-  // What to save when no loader reads any more: the warnings and, for a run that was seen from its
+  // What to save when no loader reads any more: the warnings and, if the run was seen from its
   // beginning, the range of all labels of each LABEL column. If there are no such ranges, one empty
-  // range stands for them.
+  // range is saved in their place.
   LoaderProgress KeptAtEnd() const;
 
   // The loaders' warnings in `status` that no earlier status had.
@@ -48,7 +49,7 @@ class DataWarnings {
   bool since_begin_;
   std::vector<std::string> warnings_;
   // The ranges that each loader has reported last, one for each LABEL column, by generation and
-  // loader. Generation 0 stands for what was saved.
+  // loader. Generation 0 has the ranges that an earlier command saved.
   std::map<std::pair<uint64_t, uint32_t>, std::vector<LabelRange>> labels_;
 };
 

@@ -104,8 +104,8 @@ TEST(DataWarnings, OfARunWhoseBeginningNobodyHasSeenNothingIsSaidOfAllLabels) {
   EXPECT_THAT(after.All(Job()), IsEmpty());
 }
 
-// The command that was killed may not have seen the last labels. These may differ from the labels
-// before, and their records may be in a cut.
+// The killed command may not have seen the last labels. These may differ from the labels before,
+// and their records may already be in a cut.
 TEST(DataWarnings, AfterACommandThatWasKilledNothingIsSaidOfAllLabels) {
   DataWarnings before;
   before.TakeNew(Warning(1, "x is far"));

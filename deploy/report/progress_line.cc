@@ -41,7 +41,7 @@ std::string Bar(double fraction) {
   return absl::StrCat("[", std::string(full, '#'), std::string(kBarWidth - full, '.'), "] ");
 }
 
-// From the most important to the least.
+// Ordered from the most important to the least important.
 enum Importance {
   kPhase,
   kPercentage,
@@ -85,7 +85,7 @@ std::vector<Part> PartsOf(const StatusAnswer& status) {
   const TrainProgress& train = status.train();
   std::vector<Part> parts = {{kPhase, Phase(status)}};
   if (status.state() != RUNNING || train.step() == 0) return parts;
-  // A stream without end has no epochs, and no number of samples to compare with.
+  // An endless stream has no epochs, and no number of samples to compare with.
   if (train.endless()) {
     parts.push_back({kStep, absl::StrCat("  step ", CountText(train.step()))});
     parts.push_back({kSamples, absl::StrCat(" | ", Counted(train.samples(), "sample"))});

@@ -1,7 +1,7 @@
 // The line that shows a run's progress. On a terminal it is one line with a bar, overwritten in
 // place. That line is never longer than the terminal's current width, because only the last row of
-// a wrapped line could be overwritten. Elsewhere it is a plain line every few seconds, and at once
-// when the phase changes.
+// a wrapped line could be overwritten. Elsewhere, a plain line is written every few seconds, and at
+// once when the phase changes.
 //
 // Not thread-safe.
 
@@ -23,15 +23,15 @@ namespace satrap {
 //   training  epoch 1  step 120 | 54,321 samples/s | loss 0.4712 | auc 0.7312 |
 //   staleness 1.8 (max 4) | norm 3.2 (mean 2.5, 30 of 120 steps clipped) |
 //   rates x 0.1 (1 reduction) | 12.0 s left
-// and for a run that trains from topics without end:
+// and for a run that trains from endless topics:
 //   training  step 120 | 491,520 samples | 54,321 samples/s | loss 0.4712 | lag 1,234 (0.8 s) |
 //   watermark 2026-05-01T09:30:00Z
 std::string ProgressText(const StatusAnswer& status);
 
 // The progress bar, followed by the text of ProgressText, in less than `columns` columns: the last
 // column stays free, because a terminal may wrap there. Parts that do not fit are left out, in this
-// order: watermark, staleness, norm, rates, the bar without its percentage, the samples of a run
-// without end, auc, valid, samples/s, lag, loss, time left, epoch and step, percentage. The phase
+// order: watermark, staleness, norm, rates, the bar without its percentage, the samples of an
+// endless run, auc, valid, samples/s, lag, loss, time left, epoch and step, percentage. The phase
 // always remains, but is shortened if necessary.
 std::string FittedProgress(const StatusAnswer& status, size_t columns);
 

@@ -39,7 +39,7 @@ void AddTables(const RunResult& result, ReportFile* file) {
   file->set_bytes(bytes);
 }
 
-// One line, and one more for each task if the job names several.
+// One line, and another line for each task if the job names several.
 std::string LinesOf(const MetricValues& values) {
   std::string lines =
       absl::StrCat(MetricsText(values), " (", Counted(values.samples(), "sample"), ")");
@@ -52,8 +52,8 @@ std::string LinesOf(const MetricValues& values) {
 }
 
 // Whether a validation took place is derived from the job, because rank 0's last progress may be
-// older than its result. But the job does not show whether a validation by the clock took place;
-// `any` says whether the progress has reported one.
+// older than its result. But the job does not show whether a validation at a time interval took
+// place; `any` says whether the progress has reported a validation.
 Validation ValidationOf(const JobConfig& job, uint64_t steps, bool any) {
   if (!HasValidData(job.data())) return Validation::kNoData;
   const EvaluationConfig& evaluation = job.evaluation();
@@ -85,7 +85,7 @@ std::string FewStepsText(const RunResult& result) {
   std::string text = absl::StrCat("only ", Counted(result.steps(), "step"), " for ",
                                   Counted(result.samples(), "sample"));
   // The largest power of two that gives enough steps, but at least 16: with fewer samples a
-  // gradient says too little.
+  // gradient is too noisy.
   uint64_t batch = 16;
   if (result.samples() < kFewSteps * batch) return text + ": more epochs make more steps";
   while (2 * batch * kFewSteps <= result.samples()) batch *= 2;
@@ -138,7 +138,7 @@ void AppendWarnings(const RunReport& report, std::string* text) {
   }
 }
 
-// How the run went: its lengths, restarts, rates and gradients.
+// Appends how the run went: its lengths, restarts, rates and gradients.
 void AppendCourse(const RunReport& report, std::string* text) {
   const RunResult& result = report.result;
   if (report.action == JobConfig::TRAIN) {

@@ -25,8 +25,8 @@ std::vector<std::string> WarningsOf(const TrainProgress& progress);
 
 // The warnings of a run in training. Each is given only once, even if its numbers change, or if it
 // disappears and comes again. They include those of WarningsOf. They also include a validation with
-// doubtful values, but only if the validation before it had doubtful values, too: a single one may
-// have come before the model had learned much.
+// doubtful values, but only if the validation before it had doubtful values, too: the first one may
+// only show that the model had not learned much yet.
 class ProgressWarnings {
  public:
   explicit ProgressWarnings(JobConfig job) : job_(std::move(job)) {}
@@ -47,10 +47,10 @@ class ProgressWarnings {
   int doubtful_validations_ = 0;  // in a row
 };
 
-// Detects when a generation has abandoned one more cut.
+// Detects that a generation has abandoned another cut.
 class AbandonedCuts {
  public:
-  // The warning of it; empty if there is none since the previous call.
+  // The warning about the cut; empty if none was abandoned since the previous call.
   std::string New(const StatusAnswer& status);
 
  private:

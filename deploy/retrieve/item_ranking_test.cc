@@ -41,7 +41,7 @@ RankedItems RankBySorting(const float* user, const VectorSet& items, const std::
   return ranked;
 }
 
-// There are more users and items than a block holds, and their numbers are no multiples of its
+// There are more users and items than a block holds, and their numbers are not multiples of its
 // size.
 TEST(RankItemsTest, GivesEachUserTheBestItemsThatTheUserHasNotSeen) {
   constexpr int64_t kUsers = 131, kItems = 4100, kDim = 5;

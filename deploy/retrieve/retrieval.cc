@@ -104,7 +104,7 @@ class Retrieval {
       return absl::InvalidArgumentError(
           absl::StrCat("cannot write ", options_.output, ": it is one of the files to read"));
     }
-    // Check now, not only after all vectors are read.
+    // Check this now, not only after all vectors are read.
     return options_.output.empty() ? absl::OkStatus() : CheckWritable(options_.output);
   }
 
@@ -191,7 +191,7 @@ class Retrieval {
       const auto item = items_.find(pair.item);
       if (item != items_.end()) ++counts[item->second];
     }
-    // Stable, so that items with equal counts keep the order of their file.
+    // Use a stable sort, so that items with equal counts keep the order of their file.
     popular_.resize(item_names_.size());
     std::iota(popular_.begin(), popular_.end(), 0);
     std::stable_sort(popular_.begin(), popular_.end(),

@@ -1,4 +1,4 @@
-// How `satrap retrieve` prints its result.
+// Formats the result of `satrap retrieve`.
 //
 // Thread-safe: the functions depend only on their arguments.
 

@@ -18,7 +18,8 @@ namespace {
 constexpr int64_t kPeriodMs = 500;
 constexpr int64_t kAnswerMs = 2000;
 
-// Makes the wish unless the generation has it. Returns the generation that has it; 0: none.
+// Asks the coordinator to stop, unless its generation was asked already. Returns the last
+// generation that has accepted the wish; 0 if none has, or if the present one has refused it.
 uint64_t AskOnce(rpc::Channel* channel, uint64_t asked_generation) {
   const absl::StatusOr<StatusAnswer> status =
       CoordinatorClient(channel, Envelope(), kAnswerMs).Status();
@@ -28,7 +29,8 @@ uint64_t AskOnce(rpc::Channel* channel, uint64_t asked_generation) {
   WishRequest request;
   request.set_run_id(status->run_id());
   request.set_kind(WishRequest::STOP);
-  // It is refused while the run changes its size, and may be taken a moment later.
+  // The coordinator refuses the wish while the run changes its size, but may accept it a moment
+  // later.
   const auto wished = CoordinatorClient(channel, Envelope(), kAnswerMs).Wish(request);
   return wished.ok() ? status->generation() : 0;
 }
@@ -60,7 +62,8 @@ absl::StatusOr<std::string> StopFromPod(const std::string& run_dir, uint64_t sub
   while (true) {
     const absl::optional<SubmissionEnd> over = EndOfSubmission(run_dir, submission);
     if (over.has_value()) return TextOf(*over, has_asked);
-    // A new channel each time: one that has failed waits longer and longer before it tries again.
+    // Make a new channel each time: a channel that has failed waits longer and longer before it
+    // tries again.
     ASSIGN_OR_RETURN(const auto channel,
                      rpc::GrpcChannel::Create(coordinator, rpc::EndpointOptions()));
     asked_generation = AskOnce(channel.get(), asked_generation);

@@ -13,11 +13,12 @@
 
 namespace satrap {
 
-// Asks the coordinator at `coordinator` for a last cut and the run's end, again in each generation
-// that begins meanwhile, until the run's log has the end of that submission. Returns how the run
-// has ended, a line for people. FAILED_PRECONDITION: it had finished, has failed, or goes on by a
-// later submission; DEADLINE_EXCEEDED: it has not ended within `limit_ms` and its cut, which may
-// still come; CANCELLED: `wait`, which waits and returns a signal or 0, has returned a signal.
+// Asks the coordinator at `coordinator` for a last cut and the run's end. Asks again in each
+// generation that begins meanwhile, until the run's log has the end of `submission`. Returns a line
+// for people that says how the run has ended. FAILED_PRECONDITION if the run had finished, has
+// failed, or continues as a later submission. DEADLINE_EXCEEDED if the run has not ended within
+// `limit_ms`; its last cut may still come. CANCELLED if `wait` has returned a signal. `wait` waits
+// for at most `timeout_ms`, and returns the signal that ended the wait, or 0.
 absl::StatusOr<std::string> StopFromPod(const std::string& run_dir, uint64_t submission,
                                         const std::string& coordinator, int64_t limit_ms,
                                         const std::function<int(int64_t timeout_ms)>& wait);

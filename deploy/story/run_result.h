@@ -1,6 +1,6 @@
-// What is made of a run once it has ended: its report, and one list of its bad records.
+// Makes the report of a run that has ended, and one list of its bad records.
 //
-// Thread-safe: functions of their arguments and of the run's folder.
+// Thread-safe: the functions depend only on their arguments and on the run's folder.
 
 #ifndef SATRAP_DEPLOY_STORY_RUN_RESULT_H_
 #define SATRAP_DEPLOY_STORY_RUN_RESULT_H_
@@ -15,8 +15,8 @@
 
 namespace satrap {
 
-// The report of a run that has finished with `status`, with `of_data` as the last of its warnings.
-// What cannot be read is left out, and `problems` says so, a line each.
+// The report of a run that has finished with `status`. `of_data` become its last warnings. Parts
+// that cannot be read are left out; for each of them, `problems` gets one line.
 RunReport ReportOf(const JobConfig& job, const StatusAnswer& status, double wall_seconds,
                    const std::vector<std::string>& of_data, std::vector<std::string>* problems);
 

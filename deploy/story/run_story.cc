@@ -32,12 +32,12 @@ namespace {
 constexpr int64_t kPeriodMs = 500;
 constexpr int64_t kAnswerMs = 1000;
 constexpr int kSignalExit = 128;
-// How often it tries to write a file of the run's folder, a second apart.
+// How many times to try to write a file of the run's folder, one second apart.
 constexpr int kAttempts = 10;
 constexpr int64_t kAgainMs = 1000;
 
-// How long the submission has taken by its log, from its first generation to its end; nothing if
-// the log does not have both any more.
+// The time in the log from the submission's first generation to its end; nullopt if the log no
+// longer has both.
 absl::optional<double> SecondsOf(const std::string& run_dir, uint64_t submission) {
   const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());
   if (!log.ok()) return absl::nullopt;
@@ -76,8 +76,8 @@ class Story {
 
  private:
   void ShowStatus() {
-    // A channel that has failed to connect waits longer and longer before it tries again, while the
-    // run's coordinators come and go.
+    // Make a new channel after each failure: a channel that has failed to connect waits longer and
+    // longer before it tries again, but a new coordinator may start at any time.
     if (channel_ == nullptr) {
       auto channel = rpc::GrpcChannel::Create(options_.coordinator, rpc::EndpointOptions());
       if (!channel.ok()) return;
@@ -157,16 +157,16 @@ class Story {
     return kExitFailed;
   }
 
-  // Leaves the message of the container.
+  // Writes the termination message of the container.
   void LeaveMessage(const std::string& text) {
     if (options_.termination_log.empty()) return;
-    // The kubelet made this file, and it must stay the same one.
+    // Write into the existing file: the kubelet made it, so it must not be replaced.
     std::unique_ptr<FILE, int (*)(FILE*)> file(fopen(options_.termination_log.c_str(), "w"),
                                                fclose);
     if (file != nullptr) fputs(text.c_str(), file.get());
   }
 
-  // Tries again, because a storage may be back a moment later.
+  // Tries several times, because the storage may be available again a moment later.
   absl::Status WithAttempts(const std::function<absl::Status()>& write) {
     absl::Status status = write();
     for (int attempt = 1; !status.ok() && attempt < kAttempts; ++attempt) {
@@ -177,14 +177,16 @@ class Story {
   }
 
   int Report(const JobConfig& job, const EndEntry& end, const RunProgress& progress) {
-    // What the coordinator said last may be from before the end. The loaders' counts are from it.
+    // The coordinator's last answer may be from before the end. Only the loaders' counts are taken
+    // from it.
     StatusAnswer status = status_;
     *status.mutable_result() = end.result();
     status.set_generation(progress.generation);
     status.clear_restarts();
     for (const Restart& restart : progress.restarts) *status.add_restarts() = restart;
     std::vector<std::string> problems;
-    // Another pod may have told the beginning, and the log may have been compacted since.
+    // Use the longer of the two times: another pod may have begun the story, and the log may have
+    // been compacted since.
     const double own_seconds = static_cast<double>(MonotonicMs() - start_ms_) * 1e-3;
     const double seconds =
         std::max(own_seconds, SecondsOf(options_.run_dir, options_.submission).value_or(0));

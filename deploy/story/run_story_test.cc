@@ -43,7 +43,7 @@ class RunStoryTest : public FakeRunTest {
       return signal_;
     };
   }
-  // Returns the exit code. `said_` has what was said afterwards.
+  // Returns the exit code. Afterwards `said_` has the text that was printed.
   int Tell() {
     return TellStory(options_, [this](const std::string& text) { said_ += text; });
   }

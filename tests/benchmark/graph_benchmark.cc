@@ -1,12 +1,12 @@
-// Samples per second of the dense network alone, on 1 and on 2 threads: DeepFM with the shape of
-// Criteo (26 id features of dim 16 with a linear weight, 13 numerics, MLP 400-400-400, batch 4096);
-// forward, loss, backward and Adam.
+// Measures the samples per second of the dense network alone, on 1 and on 2 threads. The network is
+// a DeepFM with the shape of Criteo (26 id features of dim 16 with a linear weight, 13 numerics,
+// MLP 400-400-400, batch 4096). A step consists of forward, loss, backward and Adam.
 //
 //   graph_benchmark [--mlp=400,400,400] [--batch=4096] [--seconds=5]
 //
 // Prints one JSON line for each number of threads; `samples_per_second` is the median over windows
-// of 5 steps. A step includes filling the inputs: each embedding is copied from a buffer of rows,
-// as in training.
+// of 5 steps. A step also includes filling the inputs: each embedding is copied from a buffer of
+// rows, as in training.
 
 #include <cstring>
 #include <string>

@@ -1,4 +1,4 @@
-// What it costs to read the log of a long run, before and after the log is compacted.
+// Measures what it costs to read the log of a long run, before and after the log is compacted.
 //
 //   log_benchmark [--entries=100000] [--folder=/tmp]
 //
@@ -140,7 +140,7 @@ int Run(int argc, char** argv) {
   ResolveJob(&job);
   MakeLog(job, entries);
   Measure("as written", job);
-  // Compaction leaves old files, which are removed in portions, with each claim and each cut.
+  // Compaction leaves old files behind; each later claim and each cut removes some of them.
   size_t files = 0;
   for (size_t before = 1; before != files;) {
     before = files;

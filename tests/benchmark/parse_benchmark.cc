@@ -1,6 +1,6 @@
-// How fast a loader turns text into batches on one core: a loader reads the text from the page
-// cache, splits it into lines, parses them, hashes ids, shuffles in blocks and encodes for the
-// wire. Prints one JSON line:
+// Measures how fast a loader turns text into batches on one core: the loader reads the text from
+// the page cache, splits it into lines, parses them, hashes ids, shuffles in blocks and encodes for
+// the wire. Prints one JSON line:
 //
 //   mb_per_s        megabytes (10^6 bytes) of text per second, median over passes
 //   mb_per_cpu_s    the same per second of processor time, which other processes do not lengthen

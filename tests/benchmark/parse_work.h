@@ -1,6 +1,6 @@
-// The work of the parse benchmarks: a file of click records with Criteo's 40 columns, a quarter of
-// the numerics missing, and the loader's path from text to encoded batches. The records are the
-// same in every format.
+// The work of the parse benchmarks: a file of click records, and the loader's path from text to
+// encoded batches. The records have Criteo's 40 columns, with a quarter of the numerics missing,
+// and are the same in every format.
 
 #ifndef SATRAP_TESTS_BENCHMARK_PARSE_WORK_H_
 #define SATRAP_TESTS_BENCHMARK_PARSE_WORK_H_

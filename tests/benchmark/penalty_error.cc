@@ -1,6 +1,6 @@
-// Measures how exact the penalty of sgd_l1 is after many steps. The row is in every step and has no
-// gradient. Its weight is compared with the same rule in double precision, and with the former
-// rule, which kept one f32 sum of all penalties that a row owes.
+// Measures how exact the penalty of sgd_l1 is after many steps. One row is in every step, with a
+// gradient of 0. Its weight is compared with that of the same rule in double precision, and with
+// that of the former rule, which kept one f32 sum of all penalties that a row owes.
 //
 //   penalty_error [--steps=40000000] [--l1=1e-6]
 //
@@ -32,8 +32,8 @@ struct Flags {
   }
 };
 
-// The former rule keeps, besides the weight, the sum of all penalties that the row has ever owed,
-// and the sum of those that it has paid.
+// In addition to the weight, the former rule keeps the sum of all penalties that the row has ever
+// owed, and the sum of those that it has paid.
 template <typename T>
 struct OneSum {
   T value;
@@ -91,7 +91,7 @@ int main(int argc, char** argv) {
   const auto code =
       satrap::TakeProgramFlags(argc, argv, "usage: penalty_error [FLAGS]", flags.Table());
   if (code.has_value()) return *code;
-  // The weight begins so far from 0 that it still pays penalties at the end.
+  // The weight begins far enough from 0 that it still pays penalties at the end.
   const auto start = static_cast<float>(1.25 * static_cast<double>(flags.steps) * flags.l1);
   satrap::Run(flags, start);
   satrap::Run(flags, -start);

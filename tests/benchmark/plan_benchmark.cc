@@ -1,5 +1,5 @@
-// The computing time of an embedding worker, on one core, for a part of 4096 samples with 26
-// single-valued features and rows of 17 f32 values:
+// Measures the computing time of an embedding worker, on one core, for a part of 4096 samples with
+// 26 single-valued features and rows of 17 f32 values:
 //   - MakePlan: the plan of the part;
 //   - LookupAndAnswer: the Lookups to two PSs, and the answer to NextBatch made of their answers;
 //   - PushToUpdates: the Updates made of a push.

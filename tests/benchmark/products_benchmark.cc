@@ -1,7 +1,7 @@
-// The speed that a job's dense network would have if the machine computed nothing but its matrix
-// products: for each weight matrix the product of Forward and the two of Backward, for a global
-// batch. The CPU's backend runs them as in the NN worker, in the job's precision, without bias and
-// activation. No training can be faster.
+// Measures the speed that a job's dense network would have if the machine computed nothing but its
+// matrix products. These are, for each weight matrix and a global batch, the product of Forward and
+// the two products of Backward. The CPU's backend runs them as in the NN worker, in the job's
+// precision, without bias and activation. No training can be faster.
 //
 //   products_benchmark --job FILE     FILE is a resolved job file, as each run folder has one
 //
@@ -41,7 +41,8 @@ struct Product {
   bool wants_dx = false;  // false: the input is data, which has no gradient
 };
 
-// The products of all layers with a weight matrix. A bias is a parameter of one row.
+// The products of all layers with a weight matrix. A bias, which is a parameter of one row, has
+// none.
 std::vector<Product> ProductsOf(const Graph& graph) {
   std::vector<Product> products;
   for (const GraphNode& node : graph.nodes) {

@@ -1,5 +1,6 @@
-// Lookups and Adagrad updates per second of the embedding table on one core, compared with the bare
-// loop of table_probe.h. Also measures writing and loading cuts of the table, on one core.
+// Measures lookups and Adagrad updates per second of the embedding table on one core, compared with
+// the bare loop of table_probe.h. Also measures how fast cuts of the table are written and loaded,
+// on one core.
 //
 //   table_benchmark [--rows=10000000] [--linear] [--call_keys=16384] [--calls=600] [--cuts=5]
 //                   [--folder=/tmp]
@@ -10,13 +11,14 @@
 // rows of the table have a second segment of one value, as in a model with linear weights; the
 // probe's rows keep 16 values.
 //
-// A second line of JSON has the rate of updates that first copy each row out, because a cut is
-// under way. The last line is about cuts: medians of rows per second of the process's processor
-// time, which includes the kernel's for files and memory. Writing is compared with a loop that
-// gathers the rows in the order of their keys, computes a checksum and writes the same bytes.
-// Loading is compared with a loop that reads these bytes, computes a checksum and copies them to
-// memory that was touched before. Both read from the page cache. Nothing is synced. Files are
-// written below `folder` and removed. With --cuts=0 these two lines are left out.
+// A second line of JSON has the rate of updates while a cut is under way, so that each row is
+// copied out before it changes. The last line is about cuts: medians of rows per second of the
+// process's processor time, which includes the kernel's time for files and memory. Writing is
+// compared with a loop that gathers the rows in the order of their keys, computes a checksum and
+// writes the same bytes. Loading is compared with a loop that reads these bytes, computes a
+// checksum and copies them to memory that was touched before. Both read from the page cache.
+// Nothing is synced. Files are written below `folder` and removed. With --cuts=0 these two lines
+// are left out.
 
 #include <stdlib.h>
 
@@ -101,8 +103,8 @@ class OwnThread final : public Executor {
   std::deque<Task> tasks_;
 };
 
-// The machine's own file system, but without syncs, because these take the disk's time and not the
-// processor's.
+// The machine's own file system, but without syncs, because a sync takes time of the disk, not of
+// the processor.
 class UnsyncedFiles final : public ForwardingFileSystem {
  public:
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
@@ -207,7 +209,7 @@ class CutBenchmark {
     CHECK(loaded_->rows() == table_->rows());
   }
 
-  // A block at a time, as the writer does.
+  // The probe works on one block at a time, as the writer does.
   static constexpr size_t kBlockRows = 2048;
 
   void ProbeWrite() {
@@ -313,8 +315,8 @@ class TableBenchmark {
     PrintJson(line);
   }
 
-  // Measures updates without a cut; then updates in a cut that is begun but not written, so that
-  // each row is copied out once; then whole cuts.
+  // Measures three things: updates without a cut; updates while a cut is begun but not written, so
+  // that each row is copied out once; and whole cuts.
   void RunCuts() {
     if (flags_.cuts == 0) return;
     probe_.reset();
@@ -395,8 +397,8 @@ class TableBenchmark {
     });
   }
 
-  // The prefetch distance with the highest median rate. The choices take turns, so that a slow
-  // moment of the machine does not affect only one of them.
+  // Finds the prefetch distance with the highest median rate. The distances take turns, so that a
+  // slow moment of the machine does not affect only one of them.
   template <typename RateOf>
   static size_t Tune(RateOf rate_of) {
     const std::vector<size_t> choices = {4, 6, 8, 12, 16, 20, 24, 32, 48};

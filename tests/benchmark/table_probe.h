@@ -2,8 +2,9 @@
 // prefetching in batches, and does nothing else. It has no locks, no growth, no absent keys and one
 // fixed dim, so it shows the rate that the machine's memory allows.
 //
-// One flat array of 16-byte entries {u64 key, u32 row}, at load .75, with linear probing; rows of
-// 16 values and 16 accumulators, 128 bytes, aligned. It requests huge pages as the table does.
+// Its index is one flat array of 16-byte entries {u64 key, u32 row}, at load .75, with linear
+// probing. Its rows are aligned and have 16 values and 16 accumulators, 128 bytes in all. It
+// requests huge pages as the table does.
 //
 // Not thread-safe.
 

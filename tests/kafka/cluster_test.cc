@@ -1,4 +1,4 @@
-// KafkaCluster, KafkaAdmin and KafkaProducer against a real broker.
+// Tests KafkaCluster, KafkaAdmin and KafkaProducer against a real broker.
 
 #include "common/kafka/cluster.h"
 
@@ -118,7 +118,7 @@ TEST_F(KafkaClusterTest, RangesAndTimesKeepTheOrderOfThePartitions) {
   EXPECT_EQ((*ranges)[1].latest, 10);
   EXPECT_EQ((*ranges)[2].latest, 0);
   // The time lies between the fourth and the fifth message of partition 1 of topic a. The messages
-  // of topic b are of today, and partition 0 of topic a has none.
+  // of topic b have today's time, and partition 0 of topic a has no messages.
   const auto at = cluster_->OffsetsAt(partitions, 1700000003500);
   ASSERT_TRUE(at.ok()) << at.status();
   EXPECT_EQ(*at, (std::vector<int64_t>{0, 4, 0}));
@@ -156,13 +156,14 @@ TEST_F(KafkaClusterTest, AMessageThatArrivesWhileATimeIsAskedForIsNotBeforeItsOf
 
 TEST_F(KafkaClusterTest, ACommitWaitsNoLongerThanTheLimitForABrokerThatHangs) {
   const std::string topic = broker_->NewTopic(1);
-  // The first commit of all makes the broker create a topic for its own use, so allow more time.
+  // The broker's very first commit makes it create a topic for its own use, so allow more time.
   ASSERT_TRUE(cluster_->Commit({KafkaPlace{{topic, 0}, 0}}).ok());
   const auto cluster = KafkaCluster::Connect(broker_->Config(""), absl::Seconds(3));
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   ASSERT_TRUE((*cluster)->Commit({KafkaPlace{{topic, 0}, 1}}).ok());
   ASSERT_EQ(kill(broker_->pid(), SIGSTOP), 0);
-  // On a busy machine some of the broker's threads run on for a while.
+  // On a busy machine some of the broker's threads run on for a while, so wait until it has
+  // stopped.
   int stopped = 0;
   ASSERT_EQ(waitpid(broker_->pid(), &stopped, WUNTRACED), broker_->pid());
   ASSERT_TRUE(WIFSTOPPED(stopped));

@@ -1,5 +1,5 @@
-// `satrap demo --kafka` as a user runs it, with its own broker, its producer, and the run that
-// trains from the topic at the same time.
+// Tests `satrap demo --kafka` as a user runs it, with its own broker, its producer, and the run
+// that trains from the topic at the same time.
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -27,7 +27,7 @@ namespace {
 constexpr char kScript[] = "tests/kafka/broker";
 // The script's exit code when something is not installed.
 constexpr int kNotInstalled = 3;
-// Long enough for Java to start on a machine that is building at the same time.
+// This is long enough for Java to start on a machine that is building at the same time.
 constexpr int64_t kStartMs = 120000;
 
 std::string ReadFile(const std::string& path) {

@@ -1,5 +1,5 @@
-// A loader that reads topics of a real broker: gaps, transactions, several lines per message, dead
-// letters, expired offsets, and a partition that is added while it reads.
+// Tests a loader that reads topics of a real broker: gaps, transactions, several lines per message,
+// dead letters, expired offsets, and a partition that is added while it reads.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

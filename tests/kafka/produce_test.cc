@@ -1,4 +1,4 @@
-// `satrap produce` and `satrap topics` against a real broker.
+// Tests `satrap produce` and `satrap topics` against a real broker.
 
 #include "data_loader/kafka/produce.h"
 

@@ -1,4 +1,5 @@
-// A topic that is deleted and made again while a PartitionReader reads it, with a real broker.
+// Tests a topic that is deleted and made again while a PartitionReader reads it, with a real
+// broker.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -31,9 +32,9 @@ std::vector<std::string> Numbered(int count, const std::string& prefix) {
   return values;
 }
 
-// The reader seldom asks which broker leads a partition. So it finds the new topic only when the
-// new topic has as many messages as the reader knows of the old one. If nothing checked this, the
-// reader could then go on in the new topic without noticing a gap.
+// In these tests the reader seldom asks which broker leads a partition. So it finds the new topic
+// only when the new topic has as many messages as the reader knows of the old one. Without a check,
+// the reader could then continue in the new topic without noticing a gap.
 class RemadeTopicTest : public testing::Test {
  protected:
   static void SetUpTestSuite() { broker_ = KafkaBroker::Start().release(); }

@@ -1,5 +1,5 @@
-// Login and TLS against a real broker: what works, and one clear error for each setting that does
-// not work.
+// Tests login and TLS against a real broker: what works, and that each setting that does not work
+// gives a clear error.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,8 +1,8 @@
-// How fast a loader turns a topic into batches, compared with the same records from a file. Starts
-// a broker and writes a topic of one partition. In each round it parses the file (as bench parse),
-// makes batches of the topic, and reads the topic's messages without using them. This process, with
-// librdkafka's threads, is pinned to one core, and the broker to another one. Prints one JSON line;
-// rates are of 10^6 bytes of text, medians over rounds:
+// Measures how fast a loader turns a topic into batches, compared with the same records from a
+// file. Starts a broker and writes a topic of one partition. In each round it parses the file (as
+// bench parse), makes batches of the topic, and reads the topic's messages without using them. This
+// process, with librdkafka's threads, is pinned to one core, and the broker to another one. Prints
+// one JSON line; rates are of 10^6 bytes of text, medians over rounds:
 //
 //   file_mb_per_s          from the file, in the page cache
 //   topic_mb_per_s         from the topic

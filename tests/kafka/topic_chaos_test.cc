@@ -1,6 +1,6 @@
-// An endless run that trains from a topic while its processes and the broker are killed. Every
-// hundredth message is bad, and the topic gets another partition during the run. In the end every
-// record is trained once, and every bad message is among the dead letters.
+// Tests an endless run that trains from a topic while its processes and the broker are killed.
+// Every hundredth message is bad, and the topic gets another partition during the run. In the end
+// every record is trained once, and every bad message is among the dead letters.
 //
 //   bazel run //tests/kafka:topic_chaos_test -- --records=1000000 --kills=20 --seed=1
 
@@ -86,8 +86,8 @@ class TopicChaosTest : public TopicRunFixture {
     }
     const int generations = Generations();
     Signal(victim.role, victim.index, SIGKILL);
-    // The next kill waits for the next generation. Otherwise the next kill might hit a process that
-    // has already ended as a consequence of this one.
+    // The next kill waits for the next generation. Otherwise it might hit a process that has
+    // already ended as a consequence of this kill.
     ASSERT_TRUE(WaitForGenerations(generations + 1)) << "nobody has begun again";
   }
 

@@ -1,4 +1,4 @@
-// Whole runs that train from the topics of a real broker, with real processes.
+// Tests whole runs that train from the topics of a real broker, with real processes.
 
 #include <signal.h>
 
@@ -34,7 +34,8 @@ TEST_F(TopicRunTest, ABoundedTopicIsTrainedOnceThroughTheDeathsOfALoaderAndOfThe
   broker_->Kill();
   Signal("data_loader", 1, SIGKILL);
   broker_->Restart();
-  // These records come after the run's end, so they are not part of it.
+  // These records come after the end that was fixed when the run began, so they are not part of the
+  // run.
   Produce(topic, 4, kRecords, kRecords + 1000);
   ExpectFinished(WaitFor(run, kSecondsToEnd), kRecords);
   EXPECT_EQ(Generations(), 2);

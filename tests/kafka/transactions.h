@@ -1,4 +1,4 @@
-// A producer of transactions, for tests of what a reader of committed messages sees.
+// A producer of transactions. Tests use it to check what a reader of committed messages sees.
 //
 // Not thread-safe. Every failure ends the test.
 

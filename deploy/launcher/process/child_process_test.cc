@@ -100,7 +100,8 @@ TEST_F(ChildProcessTest, DiesWithItsParent) {
   pid_t child = 0;
   ASSERT_EQ(read(pipe_fds[0], &child, sizeof(child)), static_cast<ssize_t>(sizeof(child)));
   waitpid(parent, nullptr, 0);
-  // Readable once the orphan has ended, even if its new parent has reaped it already.
+  // The descriptor becomes readable once the orphan has ended, even if its new parent has reaped it
+  // already.
   const int orphan = static_cast<int>(syscall(SYS_pidfd_open, child, 0));
   if (orphan >= 0) {
     pollfd ended = {orphan, POLLIN, 0};

@@ -69,7 +69,8 @@ class Generation {
   const absl::Status& starter_loss() const { return starter_loss_; }
   bool AnyEnded() const;
   bool AllEnded() const;
-  // Of the processes for which `counts` is true, the one that ended first; null if none has ended.
+  // The process that ended first, of those for which `counts` is true; null if none of them has
+  // ended.
   const RoleProcess* FirstEnded(absl::FunctionRef<bool(const RoleProcess&)> counts) const;
 
  private:

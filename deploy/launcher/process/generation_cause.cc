@@ -132,9 +132,8 @@ Cause FindCause(const Generation& generation, const CoordinatorView& view) {
     return ToldCause(generation, view.status.ending(), view.over_ms, first);
   }
   if (coordinator.exited_with(kExitFailed)) return CauseOf(coordinator);
-  // The coordinator may have exited before it could be asked for its status. Then the ending that
-  // it has written says the same as the status would have said, and roles may have heard of that
-  // ending, too.
+  // The coordinator may have exited before it could be asked for its status. Then its written
+  // ending has what the status would have said. Roles may have heard of that ending, too.
   if (const absl::optional<Ending> left = LeftBy(coordinator); left.has_value()) {
     return ToldCause(generation, *left, coordinator.ended_ms, first);
   }

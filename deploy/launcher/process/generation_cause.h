@@ -22,8 +22,8 @@ struct Cause {
   std::string full;  // the text with the path of the process's log and its last error
 };
 
-// The cause to report when the end of `process` is what ended the generation. REQUIRES: `process`
-// has ended
+// The cause to report if the generation ended because `process` ended. REQUIRES: `process` has
+// ended
 Cause CauseOf(const RoleProcess& process);
 
 // The cause to report when a process of a generation could not be started. `not_started` says why.
@@ -44,9 +44,9 @@ struct CoordinatorView {
 // process that ended. REQUIRES: the generation is over
 Cause FindCause(const Generation& generation, const CoordinatorView& view);
 
-// Why a run has failed whose log says so by `in_log`, while the launcher has `seen` its last
-// generation end. A role that was killed has told nobody, so the log then has only what another
-// process saw of its death, and `seen` is returned.
+// Why a run has failed. `in_log` is the ending in the run's log; `seen` is what the launcher has
+// found out about the end of the last generation. A role that was killed could not report that, so
+// the log has only what another process saw of its death; then returns `seen`.
 Cause CauseOfEndInLog(const Ending& in_log, const Cause& seen);
 
 // The message about a restart: its reason, and where the run continues. REQUIRES: `progress` was

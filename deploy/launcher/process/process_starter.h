@@ -10,7 +10,7 @@
 // kernel ensures both. After the starter has died, or has not answered within 10 s, every call
 // returns ABORTED until Replace is called.
 //
-// Not thread-safe; for the thread that forked it.
+// Not thread-safe: only the thread that forked the starter may use it.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_PROCESS_STARTER_H_
 #define SATRAP_DEPLOY_LAUNCHER_PROCESS_PROCESS_STARTER_H_

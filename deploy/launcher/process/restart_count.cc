@@ -17,8 +17,8 @@ constexpr int64_t kLongestPauseMs = 30000;
 absl::StatusOr<int64_t> RestartCount::AddFailure(const Ending& end, int max_restarts) {
   const Ending before = std::exchange(before_, end);
   // If the coordinator knew of this end, it has already decided whether the cause is repeated.
-  // Otherwise this second end decides, because the first end may have been a mere consequence of
-  // another process's failure.
+  // Otherwise that is decided here, at the second end: the first end alone may have been a mere
+  // consequence of another process's failure.
   repeated_ = IsRepeated(end, before) && NoRestartCures(end, before);
   if (repeated_) {
     return absl::FailedPreconditionError(

@@ -10,9 +10,9 @@
 //                                    written by other code
 //   runs/latest -> deepfm-20260131-235959     the newest training
 //
-// This object holds the lock as long as it lives, and so do the processes that this process forks.
-// No other process can run the run until they have ended, too. The destructor removes the sockets.
-// It also removes a job file that is still empty: the run never began, so the next run may use the
+// While this object lives, it holds the lock, and so do the processes that this process forks. No
+// other process can run the run until they have ended, too. The destructor removes the sockets. It
+// also removes a job file that is still empty: the run never began, so the next run may use the
 // folder. Not thread-safe.
 
 #ifndef SATRAP_DEPLOY_LAUNCHER_PROCESS_RUN_FOLDER_H_
@@ -63,8 +63,8 @@ class RunFolder {
   std::string JobPath() const;
   std::string LogPath(absl::string_view process) const;        // "embedding_ps_0"
   std::string SocketAddress(absl::string_view process) const;  // "unix:..."
-  // The file to which `process` writes its Ending. It is beside the sockets, because the run's disk
-  // may be full or hang.
+  // The file to which `process` writes its Ending. It is in the folder of the sockets, because the
+  // run's disk may be full or hang.
   std::string EndingPath(absl::string_view process) const;
 
  private:

@@ -1,4 +1,4 @@
-// What the log of a run says about continuing the run. The launcher uses this between two
+// Finds out from the log of a run how the run can be continued. The launcher uses this between two
 // generations; `satrap resume`, `status` and `checkpoint list` use it before the first.
 //
 // Thread-safe: the functions depend only on their arguments and on the run's folder.

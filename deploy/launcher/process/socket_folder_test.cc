@@ -130,7 +130,7 @@ class TemporaryFolderTest : public SocketFolderTest {
 };
 
 TEST_F(TemporaryFolderTest, IsThatOfTheEnvironment) {
-  // A short path, because the path of a socket is limited.
+  // Use a short path, because the path of a socket is limited.
   std::string short_dir = (fs::temp_directory_path() / "s.XXXXXX").string();
   ASSERT_NE(mkdtemp(short_dir.data()), nullptr);
   setenv("TMPDIR", short_dir.c_str(), 1);

@@ -50,8 +50,8 @@ absl::optional<StopSignals::Received> StopSignals::Read() {
   if (read(fd_, &info, sizeof(info)) != static_cast<ssize_t>(sizeof(info))) return absl::nullopt;
   Received received;
   received.signal = static_cast<int>(info.ssi_signo);
-  // The signals of a terminal's keys come from the kernel. Leave out SIGHUP, which the kernel sends
-  // when a terminal is closed, to some processes twice.
+  // The signals of a terminal's keys come from the kernel. Leave out SIGHUP: the kernel sends it
+  // when a terminal is closed, and to some processes twice.
   received.is_key =
       info.ssi_code == SI_KERNEL && (received.signal == SIGINT || received.signal == SIGQUIT);
   return received;
@@ -73,7 +73,7 @@ int StopSignals::Take() {
       first_is_key_ = next->is_key;
       return first_;
     }
-    // If the reader was busy, this may be a repeat that came long ago. To treat it as a second
+    // If the reader was busy, this may be a repeat that came long ago. Treating it as a second
     // request would cost the run its last cut.
     const bool may_be_same = next->signal == first_ && none_ms_ - first_ms_ < kRepeatMs;
     if (!may_be_same || (first_is_key_ && next->is_key)) return next->signal;

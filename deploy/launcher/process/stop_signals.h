@@ -3,15 +3,15 @@
 //
 // One request to stop may arrive as several signals: timeout(1) sends SIGTERM to the process and to
 // its group, and a program on the same terminal may pass on a Ctrl-C that this process has received
-// itself. So a repeat of the first signal counts only if it has certainly come at least a second
-// after the first one was read. That is certain if a call of Take, at least a second after the
-// first signal was read, found no signal waiting. The kernel does not say when a signal came, and
-// keeps only one of each kind, so a signal that waits for a busy reader is treated as the same
-// request. Therefore a program that waits for signals must call Take several times a second.
+// itself. So a repeat of the first signal counts only if it certainly came at least a second after
+// the first one was read. That is certain if a call of Take, at least a second after the first
+// signal was read, found no signal waiting. The kernel does not say when a signal came, and keeps
+// only one of each kind, so a signal that waits for a busy reader is treated as the same request.
+// Therefore a program that waits for signals must call Take several times a second.
 //
-// A person who presses the key again does mean more by it. So if two signals both come from the
-// terminal's keys, both count, unless a repeat by a program is still unread when the second key is
-// pressed.
+// But if a person presses the key again, that is a second request. So if two signals both come from
+// the terminal's keys, both count, unless a repeat by a program is still unread when the second key
+// is pressed.
 //
 // As long as the object lives, the signals are blocked in the thread that made it, and are read as
 // they come. The destructor consumes signals that are still unread, or leaves them to their usual

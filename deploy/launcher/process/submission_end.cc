@@ -14,8 +14,8 @@ absl::optional<SubmissionEnd> EndOfSubmission(const std::string& run_dir, uint64
   if (SubmissionOf(log->entries()) > submission) return SubmissionEnd();
   const EndEntry* const end = EndOf(log->entries());
   if (end == nullptr) return absl::nullopt;
-  // A run that has finished has no later submission. Any other end of an earlier submission says
-  // nothing of this one, which may not have begun yet.
+  // A run that has finished has no later submission. Any other end of an earlier submission does
+  // not end this one, which may not have begun yet.
   const bool is_earlier = std::max<uint64_t>(end->submission(), 1) < submission;
   if (is_earlier && StateOf(*end) != FINISHED) return absl::nullopt;
   return SubmissionEnd{*end};

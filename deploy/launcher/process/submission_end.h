@@ -1,4 +1,5 @@
-// Whether a submission of a run is over, by the run's log: for the Jobs of a run in a cluster.
+// Finds out from the run's log whether a submission of the run is over. The Jobs of a run in a
+// cluster use this.
 //
 // Thread-safe: a function of its arguments and of the run's folder.
 
@@ -17,8 +18,8 @@ struct SubmissionEnd {
   absl::optional<EndEntry> end;  // absent: a later submission goes on with the run
 };
 
-// How the submission has ended. A run that has finished has ended for every submission. Nothing as
-// long as it has not; also if the log is not there yet, or cannot be read now.
+// How the submission has ended. If a run has finished, all of its submissions have ended. nullopt
+// if the submission has not ended, or if the log does not exist yet or cannot be read now.
 absl::optional<SubmissionEnd> EndOfSubmission(const std::string& run_dir, uint64_t submission);
 
 }  // namespace satrap
