@@ -82,7 +82,7 @@ class Backend : public DeviceMemory,
                       absl::Span<const GradientTarget> dxs) = 0;
 
   // y[i, :] = the mean, sum or maximum, column by column, over the first lengths[i, 0] positions of
-  // row i of x; zeros if the length is 0. A length is rounded and bounded to [0, L].
+  // row i of x; zeros if the length is 0. A length is rounded and clamped to [0, L].
   // x: (n, L d)   lengths: (n, 1)   y: (n, d)
   virtual void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) = 0;
   // dx, from y = SequencePool(x): zero for positions beyond the length; the gradient of a maximum
@@ -122,8 +122,8 @@ class Backend : public DeviceMemory,
   // gradients of all ids j with ids[j] == r, feature by feature and in the order of j; zero in
   // columns and rows that no feature reads. With 16-bit values the CPU adds up one block of samples
   // after another, each in this order. A device adds up the ids of a row with more than 256 of them
-  // in pieces (nn_worker/device/kernels/scatter_rows.h). The last feature may be the part's
-  // candidates, with a number of samples of its own, except on devices. gradients: (num_rows,
+  // in pieces (nn_worker/device/kernels/scatter_rows.h). Except on devices, the last feature may be
+  // the part's candidates, which have their own number of samples. gradients: (num_rows,
   // row_values) without gaps. A feature with one row per sample must be the only one in `features`,
   // and its gradients are (samples, row_values). `inverse` is the inverse of the ids of `features`.
   virtual void ScatterGradients(absl::Span<const FeatureExchange> features,

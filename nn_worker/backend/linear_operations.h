@@ -39,7 +39,7 @@ struct LinearSpec {
   // LinearBackward of this layer is the last operation that adds to the gradient of x, and
   // LinearBackward of that layer is the only operation that reads this gradient. Between the two
   // calls the content of dx depends on the backend, and so does that of the other layer's db: the
-  // ReLU may have been applied already, and the bias gradient made.
+  // gradients of the ReLU and of the bias may already have been computed.
   PreparedLinear* input_relu = nullptr;
 };
 

@@ -63,8 +63,9 @@ TEST(BenchmarkOperationTest, ProductsAreCountedInOperations) {
             4.0 * 8 * 1024 * 512);
 }
 
-// As in a network: a library adds no other bias within a product of 16 bits, and is slow at widths
-// that are no multiple of 8. What is counted has no padding.
+// Layers are measured as in a network. The bias has the type of the product, because a library adds
+// no other bias within a product of 16 bits. Widths are padded to multiples of 8, because a library
+// is slow at other widths. The counted bytes are those without padding.
 TEST(BenchmarkOperationTest, LayersHavePaddingAndABiasOfTheirPrecision) {
   const Prepared forward("LinearForward", "429 x 400, ReLU", DType::kBF16);
   const std::vector<Tensor>& reads = forward.work().reads;
@@ -104,9 +105,10 @@ TEST(BenchmarkOperationTest, WhatIsWrittenIsFiniteWhereItIsF32) {
   }
 }
 
-// Each of 26 x 8 ids: 4 bytes, three sectors for a row of 68 bytes, and 36 bytes written, because
-// the linear part is F32; or 4 bytes, and a sector for each gradient, beside 53 starts and 52 rows
-// of 68 bytes.
+// There are 26 x 8 ids. For each of them, GatherRows reads 4 bytes and three sectors for a row of
+// 68 bytes, and writes 36 bytes, because the linear part is F32. ScatterGradients reads 4 bytes and
+// a sector for each of two gradients per id, in addition to 53 starts, and writes 52 rows of 68
+// bytes.
 TEST(BenchmarkOperationTest, RowsOfSamplesMoveWholeSectors) {
   const std::string what = "26 of 16, and 1 for the linear part";
   EXPECT_EQ(Prepared("GatherRows", what, DType::kBF16).work().sector_bytes,

@@ -105,13 +105,14 @@ SATRAP_VECTORIZE_SAME_BITS void ReluGradRow(const uint16_t* y, const uint16_t* d
   }
 }
 
-// How many values are NaN or of a magnitude above `limit`, whose bits are `limit_bits`. A magnitude
-// of a BF16 is above an f32 if its bits are above the upper half of the other's.
+// The number of values that are NaN or whose magnitude is above a limit with the bits `limit_bits`.
+// The magnitude of a BF16 is above an f32 if its bits are above the upper half of the f32's bits.
 SATRAP_VECTORIZE_SAME_BITS int64_t Bf16BeyondRow(const uint16_t* x, uint32_t limit_bits,
                                                  int64_t cols) {
   const auto most = static_cast<uint16_t>(limit_bits >> 16);
   int64_t count = 0;
-  // Sums of 16 bits, as many in a vector as values, for as many values as cannot overflow them.
+  // Counts in 16 bits, so that a vector holds as many counts as values. A count cannot overflow
+  // within this many values.
   constexpr int64_t kAtATime = 65535;
   for (int64_t begin = 0; begin < cols; begin += kAtATime) {
     const int64_t end = std::min(cols, begin + kAtATime);
@@ -409,8 +410,8 @@ void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
   inner_->LinearGrad(wide);
 }
 
-// For a layer whose outputs are logits. They are F32, and so is their gradient. The layer's input
-// and the input's gradient, converted to f32 as a whole, would not fit into a cache, so both are
+// This layer's outputs are logits. They are F32, and so is their gradient. The layer's input and
+// the input's gradient, converted to f32 as a whole, would not fit into a cache, so both are
 // converted block by block. Sums over the samples are made by adding the sums of blocks in order.
 void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   const int64_t in = args.w.rows, samples = args.x.rows;

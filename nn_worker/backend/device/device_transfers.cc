@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// The limit of waits that have no other limit. It is reached only if the device hangs.
+// The timeout of waits for which callers give none. It is reached only if the device hangs.
 constexpr int64_t kHangTimeoutMs = 600000;
 constexpr int64_t kFirstRingBytes = 1 << 20;
 

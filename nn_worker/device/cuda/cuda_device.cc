@@ -30,8 +30,8 @@ bool BreaksContract(cudaError_t error) {
          error == cudaErrorInvalidResourceHandle || error == cudaErrorInvalidMemcpyDirection;
 }
 
-// The times of operations, by events between them (Device::BeginTrace). The calls apply to the card
-// that the calling thread chose last, and return CUDA's first error.
+// Measures the times of operations by events between them (Device::BeginTrace). The calls apply to
+// the card that the calling thread chose last, and return CUDA's first error.
 class OperationTrace {
  public:
   OperationTrace() = default;
