@@ -35,8 +35,8 @@ class NetworkGraph {
 
   // RESOURCE_EXHAUSTED.
   absl::Status Allocate();
-  // Gives the layers their tensors. `gradients` are those of the parameters, empty if nothing is
-  // trained. REQUIRES: Allocate
+  // Gives the layers their tensors. `gradients` are the gradients of the parameters; they are empty
+  // if nothing is trained. REQUIRES: Allocate has been called
   absl::Status Bind(const NetworkValues& values, const Tensor& gradients, const Tensor& control);
 
   const Graph& graph() const { return graph_; }
@@ -46,7 +46,7 @@ class NetworkGraph {
   int64_t graph_launches() const { return graphs_.launches(); }
   std::string WhyNoGraphs() const;
 
-  // As the methods of Network.
+  // These do what the methods of Network with the same names do.
   void BeginPass(int64_t samples, const PassContext& pass);
   absl::Status Forward() { return Forward(0, nodes_.size()); }
   absl::Status Train(absl::Span<const LossTargets> targets);  // after BeginPass
@@ -54,8 +54,8 @@ class NetworkGraph {
   LossSums ReadLoss() { return losses_->Read(); }
   absl::Status Backward();
   std::vector<float> ReadLogits(int task);
-  // The number of values that are beyond `limit` or not finite, in `gradients` (those of the
-  // parameters) and in the gradients of inputs.
+  // The number of values in `gradients` (those of the parameters) and in the gradients of inputs
+  // whose magnitude is above `limit`, or that are not finite.
   int64_t CountGradientsBeyond(const Tensor& gradients, float limit);
   absl::Status EndStep();
 

@@ -52,8 +52,8 @@ absl::Status PassGraphs::Run(const PassKey& key, absl::Span<const PassPart> part
   Passes* const known = active() ? Find(key) : nullptr;
   bool from_graphs = known != nullptr;
   if (known != nullptr && known->epoch != memory_->GraphEpoch()) {
-    // This pass may overwrite lists itself. Then the epoch has changed again by the time the next
-    // pass with this key comes.
+    // This pass may itself overwrite lists. Then the epoch has changed again when the next pass
+    // with this key comes.
     known->graphs.clear();
     known->graphs.resize(parts.size());
     known->epoch = memory_->GraphEpoch();

@@ -21,8 +21,8 @@ class ScoreProduct {
 
   // x: (n, dim)   items: (m, dim)   bias: (m, 1) or empty   y: (n, m)   REQUIRES: m >= 1
   void Forward(Tensor x, Tensor items, Tensor bias, Tensor y);
-  // The gradients of the last Forward; dy is overwritten. A target that is not wanted is left
-  // alone.
+  // The gradients of the last Forward; dy is overwritten. A target that is not wanted is not
+  // touched.
   void Backward(Tensor x, Tensor y, Tensor dy, GradientTarget dx, GradientTarget ditems,
                 GradientTarget dbias);
 

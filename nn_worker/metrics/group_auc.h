@@ -39,12 +39,12 @@ class GroupAuc final : public PassMetric {
     float weight;  // negative: of a negative sample
 
     // The order includes the weight, so that a group's sums do not depend on which rank had which
-    // sample.
+    // samples.
     bool operator<(const Entry& other) const {
       return std::tie(group, score, weight) < std::tie(other.group, other.score, other.weight);
     }
   };
-  // Counts of groups or samples: before Merge this rank's, afterwards those of all ranks.
+  // Counts of groups or samples: before Merge those of this rank, afterwards those of all ranks.
   enum Count { kGroups, kLeftOut, kNanScores, kNumCounts };
 
   // Adds up this rank's groups. REQUIRES: this rank has all samples of these groups

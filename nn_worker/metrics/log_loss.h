@@ -30,7 +30,7 @@ class LogLoss {
  public:
   static constexpr int kSums = 5;
 
-  // From the logit, without clipping: max(z, 0) - z y + log(1 + exp(-|z|)).
+  // Computes the loss from the logit, without clipping: max(z, 0) - z y + log(1 + exp(-|z|)).
   void Add(float logit, float label, double weight);
 
   // Adds the samples of `other`.

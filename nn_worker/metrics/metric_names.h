@@ -1,4 +1,4 @@
-// The values of a MetricValues in the form in which reports show them. Thread-safe.
+// Converts the values of a MetricValues to the forms in which reports show them. Thread-safe.
 
 #ifndef SATRAP_NN_WORKER_METRICS_METRIC_NAMES_H_
 #define SATRAP_NN_WORKER_METRICS_METRIC_NAMES_H_

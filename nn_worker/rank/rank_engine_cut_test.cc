@@ -1,5 +1,6 @@
-// Cuts of a RankEngine, and engines that begin from cuts. FakeCluster checks at every cut that
-// nothing is outstanding, that all ranks make the same plan, and which parts they have released.
+// Tests cuts of a RankEngine, and engines that begin from cuts. At every cut, FakeCluster checks
+// that nothing is outstanding, that all ranks make the same plan, and which parts they have
+// released.
 
 #include <set>
 #include <string>

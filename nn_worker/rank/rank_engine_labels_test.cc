@@ -1,4 +1,4 @@
-// What a RankEngine finds out about the labels that it trains on.
+// Tests what a RankEngine finds out about the labels that it trains on.
 
 #include <vector>
 

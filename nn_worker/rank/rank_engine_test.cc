@@ -134,7 +134,8 @@ TEST(RankEngineSyncTest, ALossScaleThatAClippedStepLeavesIsInTheNextCut) {
   EXPECT_EQ(cluster.cuts[0].plan.position.loss_scale().scale(), 8);
 }
 
-// With one permit a rank requests the next part only after the push of the last part is answered.
+// With one permit, a rank requests the next part only after the push of the last part has been
+// answered.
 TEST(RankEngineSyncTest, NoPartIsThereToBePreparedWhileAStepRuns) {
   FakeCluster cluster(Sync(2, 1), 1);
   cluster.PutOrderedEpoch(0, {20});

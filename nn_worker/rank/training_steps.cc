@@ -75,8 +75,8 @@ void TrainingSteps::OnPipelineChanged() {
   MaybeJoin();
 }
 
-// Gives the trainer the next part as soon as this rank holds it, even while a step runs: what can
-// be done beforehand then overlaps with that step, and with its wait for the other ranks.
+// Gives the trainer the next part as soon as this rank holds it, even while a step runs: the work
+// that can be done in advance then overlaps with that step, and with its wait for the other ranks.
 void TrainingSteps::PrepareNext() {
   if (next_.has_value()) return;
   absl::optional<PartPipeline::TakenPart> part = pipeline_->Take();
@@ -173,8 +173,8 @@ void TrainingSteps::OnStepDone(StepResult result) {
       << "a clipped step without a part";
 
   // Every rank gets the same result, so all ranks do the same: they count the step, decide what is
-  // due and notice whether all ranks are idle. Keep the number of this step for the push, because
-  // CountStep changes the number that the record has.
+  // due, and detect whether all ranks are idle. The number of this step is kept for the push,
+  // because CountStep changes the number in the record.
   const uint64_t step = peers_.record->step();
   if (result.weight > 0) CountStep(result);
   if (peers_.failure->failed()) return;
@@ -224,9 +224,9 @@ void TrainingSteps::CountStep(const StepResult& result) {
   peers_.observer->OnStep(event);
 }
 
-// A step that is not finite changes nothing, and a run survives such a step now and then. Many in a
-// row mean that the current weights no longer give finite gradients. Nothing would change these
-// weights any more, so the run ends instead of continuing without learning.
+// A step that is not finite changes nothing, and a run survives such a step now and then. Many such
+// steps in a row mean that the current weights no longer give finite gradients. Nothing would
+// change these weights any more, so the run ends instead of continuing without learning.
 void TrainingSteps::FailIfTooManyAreSkipped() {
   const uint64_t skipped = peers_.record->skipped_in_a_row();
   const uint64_t limit = options_.max_skipped_steps_in_a_row;

@@ -15,7 +15,7 @@
 
 namespace satrap {
 
-// What the losses with candidates need from a part. An item is given by the number of its row in
+// What losses with candidates need from a part. An item is identified by the number of its row in
 // one table of the part, so equal items have equal numbers.
 struct CandidateTargets {
   absl::Span<const uint32_t> items;        // [candidates]

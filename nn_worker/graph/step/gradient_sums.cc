@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// Ranks wait for one another as long as it takes; Abort of the collective ends a wait.
+// Ranks wait for one another without a limit; Abort of the collective ends a wait.
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
 // Adds up in place, in memory that the host can access.

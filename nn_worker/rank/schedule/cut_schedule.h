@@ -23,8 +23,8 @@ class CutSchedule {
   // Starts the clock.
   void Start(int64_t now_us) { last_begun_us_ = now_us; }
 
-  // A wish may be repeated. The newest one counts, but a later wish does not cancel an earlier wish
-  // to leave.
+  // A wish may be repeated. The newest one counts, but an earlier wish to leave is not cancelled by
+  // a later wish.
   void OnWish(const CutWish& wish);
 
   // Whether a cut is due after the next step. `step` is the number of steps counted so far, and

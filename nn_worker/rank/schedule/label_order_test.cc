@@ -13,8 +13,8 @@ namespace {
 constexpr int kSteps = 800;
 constexpr uint64_t kBatch = 400;
 
-// A LabelOrder after steps whose records are positive with probability rate_at(place), where
-// `place` grows from 0 to 1 over the steps.
+// Returns a LabelOrder after steps whose records are positive with probability rate_at(place),
+// where `place` grows from 0 to 1 over the steps.
 LabelOrder Trained(const std::function<double(double)>& rate_at, int steps = kSteps,
                    uint64_t seed = 1) {
   LabelOrder order;

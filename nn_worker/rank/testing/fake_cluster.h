@@ -1,8 +1,8 @@
-// A cluster around RankEngines for tests, in one thread on one ManualExecutor. It is made of fakes
+// A cluster around RankEngines for tests, in one thread on one ManualExecutor. It consists of fakes
 // of a rank's peers, which check the protocol while it runs (part_custody.h,
 // fake_embedding_worker.h, fake_allreduce.h, fake_cuts.h), and of a network whose delays follow
-// from a seed (fake_network.h). The base classes hold what a test asks for and what it can check
-// (fake_record.h).
+// from a seed (fake_network.h). The base classes hold the settings of a test and the events that it
+// can check (fake_record.h).
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_CLUSTER_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_CLUSTER_H_
