@@ -12,7 +12,9 @@
 //               later one;
 //   abandoned   something, such as the entry of the run's log, could not be written, or the
 //               coordinator could not read the cut. Every PS is told to abandon the cut, and then
-//               the folder is removed. The run continues without the cut. But it is an error if this was the run's last cut. It is also an error if at least three cuts in a row were abandoned, the last of them 30 s or more after the first;
+//               the folder is removed. The run continues without the cut. But it is an error if
+//               this was the run's last cut. It is also an error if at least three cuts in a row
+//               were abandoned, the last of them 30 s or more after the first;
 //   an error    a peer is lost, this generation is over, or the cut has not ended
 //               checkpoint.limit_seconds after its beginning. Then it is not known here whether the
 //               cut is committed, so its folder stays for the coordinator to judge.
