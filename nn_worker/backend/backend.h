@@ -55,7 +55,7 @@ class Backend : public DeviceMemory,
  public:
   // y is F32 or F64.
   virtual void Fill(Tensor y, float value) = 0;
-  // y = x; with `add`, y += x. Nothing happens if y.data == x.data and not `add`.
+  // y = x; with `add`, y += x. If y.data == x.data and `add` is false, nothing happens.
   virtual void Copy(Tensor x, Tensor y, bool add) = 0;
   // y = float(x), from F64.
   virtual void ToF32(Tensor x, Tensor y) = 0;
@@ -134,8 +134,8 @@ class Backend : public DeviceMemory,
   virtual absl::Status ReserveScatter(int64_t /*num_ids*/, int64_t /*row_values*/) {
     return absl::OkStatus();
   }
-  // Whether ScatterGradients reads `inverse`. A device does: it sums up each row on its own, in the
-  // order of the inverse. If false, the caller need not make an inverse.
+  // Whether ScatterGradients reads `inverse`. On a device it does, because it sums up each row
+  // separately, in the order of the inverse. If false, the caller need not make an inverse.
   virtual bool ScattersByRow() const = 0;
   // Whether GatherRows takes rows of F16 and BF16. If false, the caller decodes them to F32.
   virtual bool GathersHalves() const { return false; }

@@ -178,8 +178,8 @@ void CutEngine::StartCurrent() {
 }
 
 // A disk that hangs gives no error, and its PS answers WAIT for ever: without a limit, ranks that
-// wait for this cut would wait for ever, and no other cut would be taken. The folder stays, because
-// the commit may have been sent.
+// wait for this cut would never continue, and no other cut would be taken. The folder stays,
+// because the commit may have been sent.
 void CutEngine::EndAfterLimit() {
   const double limit_seconds = options_.job.checkpoint().limit_seconds();
   options_.executor->PostAfter(static_cast<int64_t>(limit_seconds * 1e6), [this, limit_seconds,

@@ -55,8 +55,8 @@ class Collective {
   virtual absl::Status AllReduceSum(absl::Span<float> values) = 0;
   virtual absl::Status AllReduceSum(absl::Span<double> values) = 0;
   // Begins an AllReduceSum and returns at once. The sums have the same bits as those of
-  // AllReduceSum. `values` belong to the sum until it has ended. REQUIRES: until the caller has
-  // seen the sum end, no method of this object is called except Abort and status
+  // AllReduceSum. Until the sum has ended, nothing else may touch `values`. REQUIRES: until the
+  // caller has seen the sum end, no method of this object is called except Abort and status
   virtual std::unique_ptr<PendingSum> StartAllReduceSum(absl::Span<float> values) = 0;
 
   // Copies the bytes of rank `root` to every rank. REQUIRES: the same size everywhere

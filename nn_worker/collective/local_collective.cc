@@ -13,8 +13,8 @@ namespace satrap {
 namespace {
 
 // The place where the ranks exchange memory. A meeting has two rounds. After the first round all
-// ranks have shown their memory, and each may read that of the others. After the second round all
-// have finished reading, and each may change its own memory.
+// ranks have shown their memory, and each may read the memory of the others. After the second round
+// all ranks have finished reading, and each may change its own memory.
 class MeetingPoint {
  public:
   explicit MeetingPoint(int size) : size_(size), shown_(size) {}

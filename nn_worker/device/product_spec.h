@@ -7,8 +7,8 @@
 //   input gradient    dx = dz w^T   a: dz (n, out)   b: w, transposed            rows = n
 //   weight gradient   dw = x^T dz   a: x, transposed b: dz (n, out)              terms = n
 //
-// Matrices are stored row by row, as everywhere in this project. For libraries that expect
-// Fortran's order there is ColumnMajor.
+// Matrices are stored row by row, as everywhere in this project. ColumnMajor is for libraries that
+// expect Fortran's order.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_PRODUCT_SPEC_H_
 #define SATRAP_NN_WORKER_DEVICE_PRODUCT_SPEC_H_
@@ -25,8 +25,8 @@ enum class ProductPrecision {
   kF16,
 };
 
-// What is done with the sums before they are stored in c. The bias has the type of c, and is added
-// in f32 before the sum is rounded.
+// The operation that is applied to the sums before they are stored in c. The bias has the type of
+// c, and is added in f32 before the sum is rounded.
 enum class ProductEpilogue {
   kNone,
   kBias,      // + bias, in each row

@@ -60,7 +60,8 @@ class NetworkGraph {
   absl::Status EndStep();
 
  private:
-  // A node with its tensors, made once. Only their number of rows changes from pass to pass.
+  // A node with its tensors. It is made once; only the tensors' number of rows changes from pass to
+  // pass.
   struct BoundNode {
     Layer* layer = nullptr;
     std::vector<Tensor> xs, ys, dys;
@@ -86,8 +87,8 @@ class NetworkGraph {
   size_t num_stages() const { return 2 * nodes_.size() + 1; }
   absl::Status RunStages(size_t begin, size_t end);
   Tensor Output(int task) const { return memory_.values[graph_.outputs[task]].FirstRows(samples_); }
-  // The values of a task's output that may be read. For a candidate loss these are only the scores
-  // of the positives, because the columns of candidates belong to the part.
+  // The part of a task's output that may be read. With a candidate loss this is only the scores of
+  // the positives, because the columns of candidates belong to the part.
   Tensor ReadableOutput(int task) const;
 
   const NetworkOptions& options_;

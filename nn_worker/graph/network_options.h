@@ -60,8 +60,8 @@ struct StepTotals {
 // How much of a saved model a network loads.
 enum class LoadScope {
   kAll,  // to continue: optimizer state must be there and of the same optimizer
-  // For a model to start from or to score with. The optimizer state stays unchanged. If the network
-  // keeps averages and the model has none, they begin at the model's parameters.
+  // For a model to start from or to score with. Optimizer state is not loaded. If the network keeps
+  // averages and the model has none, they begin at the model's parameters.
   kModel,
 };
 

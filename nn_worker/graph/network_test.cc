@@ -458,7 +458,7 @@ TEST(NetworkTest, AnInfinityInAnInputReachesTheCount) {
   SetValueAt(rank.backend(), rank->input_view(1), 3, 0, std::numeric_limits<float>::infinity());
   ASSERT_TRUE(rank.ForwardBackward(0, 0, 10).ok());
   EXPECT_GT(rank->CountNonFiniteGradients(), 0);
-  // Values that a larger part has left in rows beyond those of this part must not count.
+  // Values that a larger part left in rows beyond those of this part must not count.
   rank.Fill(1, 0, 3);
   ASSERT_TRUE(rank.ForwardBackward(1, 0, 3).ok());
   EXPECT_EQ(rank->CountNonFiniteGradients(), 0);

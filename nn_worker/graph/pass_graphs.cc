@@ -60,7 +60,7 @@ absl::Status PassGraphs::Run(const PassKey& key, absl::Span<const PassPart> part
     from_graphs = false;
   }
   for (size_t i = 0; i < parts.size(); ++i) {
-    // Once the device has refused a graph, none is used any more. The epoch is checked before each
+    // After the device has refused a graph, no graphs are used. The epoch is checked before each
     // part, because a part that is not captured may overwrite lists, and this changes the epoch.
     if (from_graphs && parts[i].captured && enabled_ && memory_->GraphEpoch() == known->epoch) {
       RETURN_IF_ERROR(RunCaptured(parts[i], &known->graphs[i]));

@@ -72,8 +72,8 @@ class BatchNormLayer final : public BackendLayer {
   }
 
   absl::Status EndStep() override {
-    // This runs in every step, even in one that changes nothing: only the control knows whether the
-    // step applies, and the other ranks wait here.
+    // This runs in every step, even in one that changes nothing, because only the control knows
+    // whether the step applies, and the other ranks wait here.
     if (!global()) RETURN_IF_ERROR(Reduce(sums_));
     backend_->BatchNormRunning(control_, sums_, config_.momentum(), mean_, variance_);
     return absl::OkStatus();

@@ -12,8 +12,8 @@
 namespace satrap {
 namespace {
 
-// The most values that the pairs of one tile of samples may have: 4 MiB as F32. A tile has at least
-// one sample, even if the pairs of that sample have more.
+// The maximum number of values in the pairs of one tile of samples: 4 MiB as F32. A tile has at
+// least one sample, even if the pairs of that sample have more values.
 constexpr int64_t kTileValues = int64_t{1} << 20;
 
 // For a product, the pairs (i, j) of a column d of a sample are laid out as a row of H_{k-1} n

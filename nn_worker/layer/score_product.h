@@ -16,7 +16,7 @@ namespace satrap {
 
 class ScoreProduct {
  public:
-  // Memory for up to `most_items` items of `dim` values. RESOURCE_EXHAUSTED.
+  // Allocates memory for up to `most_items` items of `dim` values. RESOURCE_EXHAUSTED.
   absl::Status Bind(Backend* backend, int64_t most_items, int64_t dim);
 
   // x: (n, dim)   items: (m, dim)   bias: (m, 1) or empty   y: (n, m)   REQUIRES: m >= 1

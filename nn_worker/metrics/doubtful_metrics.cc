@@ -17,7 +17,7 @@ constexpr double kLeastCalibration = .5;
 constexpr double kMostCalibration = 2;
 constexpr size_t kNamedColumns = 5;
 // Learning rates that are too high, or too many epochs, cause an entropy below this value. A larger
-// entropy has another cause.
+// entropy has a different cause.
 constexpr double kHugeEntropy = 3;
 
 std::vector<std::string> WhatIsDoubtful(const MetricValues& values) {

@@ -36,8 +36,8 @@ class LogLoss {
   // Adds the samples of `other`.
   void Merge(const LogLoss& other);
 
-  // The sums, to be added across ranks: samples, weight, weight of positives, weighted loss,
-  // weighted probability.
+  // The sums that ranks add up: samples, weight, weight of positives, weighted loss, weighted
+  // probability.
   void Sums(absl::Span<double> sums) const;  // REQUIRES: kSums values
   void SetSums(absl::Span<const double> sums);
 

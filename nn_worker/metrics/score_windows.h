@@ -58,7 +58,7 @@ class ScoreWindows {
   using Sink = std::function<void(const ScoreWindow&)>;
 
   // This rank's part of a step. If weights or mask are empty, they are all 1. A sample is ignored
-  // if its mask is 0, or if its logit is not finite. If times are empty, they are not known.
+  // if its mask is 0, or if its logit is not finite. Empty times mean that the times are not known.
   struct Part {
     absl::Span<const float> logits;
     absl::Span<const float> labels;

@@ -34,7 +34,7 @@ DenseOptimizer Adam(const OptimizerConfig::Adam& config) {
   return made;
 }
 
-// The two forms keep different values in m, so the name of the state array says which form it is.
+// The two forms keep different values in m, so the name of the state array tells them apart.
 DenseOptimizer Momentum(const OptimizerConfig::Momentum& config) {
   const bool inside = config.form() == OptimizerConfig::Momentum::RATE_INSIDE;
   DenseOptimizer made;

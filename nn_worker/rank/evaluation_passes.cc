@@ -37,8 +37,8 @@ void EvaluationPasses::Begin(Stream stream, uint32_t pass, Done done) {
   Continue();
 }
 
-// Runs after every event that can free a permit, bring a part, or show that a worker has no parts
-// left.
+// Runs after every event that can free a permit or bring a part, or that can show that a worker has
+// no parts left.
 void EvaluationPasses::Continue() {
   if (failure_->failed() || merging_) return;
   pipeline_->RequestParts();

@@ -39,7 +39,7 @@ class PartPipeline {
   struct TakenPart {
     uint64_t entry = 0;  // for Release
     int worker = 0;
-    // The number of other parts that were requested and not yet released when this one was
+    // The number of other parts that had been requested but not yet released when this part was
     // requested.
     int staleness = 0;
     PartInput input;

@@ -97,7 +97,7 @@ void RankCuts::OnAwaited(bool committed) {
 }
 
 void RankCuts::GoOn() {
-  // No training waits for the last cut, which therefore causes no pause.
+  // No training waits for the last cut, so this cut causes no pause.
   if (!last_) {
     const int64_t pause_us = until_idle_us_ + executor_->NowUs() - begun_us_;
     observer_->OnCutPause(static_cast<double>(pause_us) * 1e-6);

@@ -337,8 +337,8 @@ TEST(RankEngineCutTest, ThePauseBeginsWithTheDecision) {
   cluster.End(TEST_STREAM, 0);
   ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_FALSE(cluster.pauses.empty());
-  // Marking takes no time here. But ranks must still train the parts that they hold and wait for
-  // the answers to their pushes, which takes time.
+  // Marking takes no time here, but ranks must still train the parts that they hold and wait for
+  // the answers to their pushes.
   for (const double pause : cluster.pauses) EXPECT_GT(pause, 0);
 }
 

@@ -45,7 +45,7 @@ class RunRecord {
   void CountStep(uint64_t samples, bool finite,
                  const absl::optional<LossScaleState>& loss_scale = absl::nullopt);
 
-  // Call if the last step was finite and had a gradient beyond kLargeGradient.
+  // Call if the last step was finite and had a gradient whose magnitude is above kLargeGradient.
   void CountLargeGradient() {
     result_.set_large_gradient_steps(result_.large_gradient_steps() + 1);
   }

@@ -2,7 +2,7 @@
 // a StepTrainer that wraps another one and records which call is in progress. A scored part or the
 // end of any other call counts as a finished step.
 //
-// Thread-safe as a StepTrainer.
+// As thread-safe as any StepTrainer.
 
 #ifndef SATRAP_NN_WORKER_RANK_STEP_WATCH_H_
 #define SATRAP_NN_WORKER_RANK_STEP_WATCH_H_

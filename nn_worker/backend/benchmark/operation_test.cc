@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kSamples = 8;
 
-// An operation that is prepared on a backend of its own, as in the benchmark.
+// An operation that is prepared on a new backend, as in the benchmark.
 class Prepared {
  public:
   Prepared(const std::string& name, const std::string& what, DType values)
@@ -44,12 +44,12 @@ TEST(BenchmarkOperationTest, BytesAreThoseOfTheTensors) {
   // Gradient, w, m and v are read; w, m, v and the copy are written.
   EXPECT_EQ(BytesOf("OptimizerStep", "Adam, n x 512, with a copy in 16 bits", DType::kBF16),
             8 * 512 * (4 * 4 + 3 * 4 + 2));
-  // For each of 26 features: two rows of 17 values, eight ids of 4 bytes, and an output of 17
-  // values for each of the eight samples.
+  // These are the bytes of two rows of 17 values, of eight ids of 4 bytes, and of an output of 17
+  // values for each of the eight samples, for each of 26 features.
   EXPECT_EQ(BytesOf("GatherRows", "26 of 16, and 1 for the linear part", DType::kF32),
             26 * (2 * 17 * 4 + 8 * 4 + 8 * 17 * 4));
-  // The bytes of four arrays: 17 gradients for each id; for each row, where its ids begin; the
-  // positions of the ids; 17 gradients for each row.
+  // These are the bytes of four arrays: 17 gradients for each id; the place where the ids of each
+  // row begin; the positions of the ids; and 17 gradients for each row.
   EXPECT_EQ(BytesOf("ScatterGradients", "26 of 16, and 1 for the linear part", DType::kF32),
             26 * 8 * 17 * 4 + (26 * 2 + 1) * 4 + 26 * 8 * 4 + 26 * 2 * 17 * 4);
   // An operation that adds to a target also reads the target.

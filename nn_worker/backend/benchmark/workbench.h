@@ -54,7 +54,7 @@ class Workbench {
  private:
   Tensor New(DType dtype, int64_t rows, int64_t cols, int64_t stride = 0);
   Tensor Padded(DType dtype, int64_t cols);
-  // A tensor (rows, cols) within one of (rows + padding, cols + padding); its padding is 0.
+  // A tensor (rows, cols) within a tensor of (rows + padding, cols + padding); its padding is 0.
   Tensor WithPadding(DType dtype, int64_t rows, int64_t cols, int64_t padded_rows, int64_t stride);
   int64_t PaddedRows(int64_t rows) const { return rows > 1 ? backend_->PaddedWidth(rows) : rows; }
   void FillWithRandom(const Tensor& tensor);

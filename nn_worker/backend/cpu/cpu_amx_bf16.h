@@ -39,7 +39,7 @@ class CpuAmxBf16 final : public CpuBf16Products {
   // Whether the CPU has the instructions.
   static bool CpuHasIt();
   // Whether the CPU has the instructions and the kernel lets this process use tiles. The first call
-  // asks the kernel for that.
+  // asks the kernel for permission.
   static bool IsSupported();
 
   // `pool` is not owned. REQUIRES: IsSupported()

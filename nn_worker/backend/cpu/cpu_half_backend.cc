@@ -322,7 +322,7 @@ class CpuHalfBackend final : public HostBackend {
     });
   }
 
-  // Calls `method` of the inner backend, block by block. REQUIRES: as RunBlocks
+  // Calls `method` of the inner backend, block by block. REQUIRES: what RunBlocks requires
   template <typename Method, typename... Arguments>
   void InBlocks(Method method, const Arguments&... arguments) {
     RunBlocks(RowsOf(arguments...), [&](HalfOperation& operation, Backend& inner) {
@@ -376,8 +376,9 @@ void CpuHalfBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activati
 }
 
 // The gradient before the activation is rounded to 16 bits before it is multiplied, as on hardware
-// that stores it in 16 bits. Therefore a separate operation computes it, except that of a ReLU,
-// which does not round: it is computed slice by slice, while a slice is in the cache.
+// that stores it in 16 bits. Therefore a separate operation computes it. The gradient before a ReLU
+// is an exception: a ReLU does not round, so its gradient is computed slice by slice, while a slice
+// is in the cache.
 void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
   const bool rounds = Is16Bit(args.dy);
   const bool by_bf16 =

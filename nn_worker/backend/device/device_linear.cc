@@ -27,8 +27,8 @@ class PlannedLinear final : public PreparedLinear {
   // or by our own kernel.
   int64_t piece = kProductPiece;
   int64_t dw_rows = 0, dw_cols = 0;  // of what `weight_gradient` writes
-  // The layer of one output after this layer's ReLU makes the gradient of the ReLU and the bias
-  // gradient in its own backward pass.
+  // If true, the layer of one output that follows this layer's ReLU computes the gradients of the
+  // ReLU and of the bias in its own backward pass.
   bool gradient_passed_relu = false;
   const PlannedLinear* input_relu = nullptr;  // for which this layer does that
 };

@@ -320,8 +320,8 @@ void DeviceTransfers::Enqueue(OperationGraph* graph) {
   meter_->CountGraphLaunch();
 }
 
-// The stream is created when it is first needed, because few jobs need one. Other ranks wait for
-// the work on it.
+// The stream is created when it is first needed, because few jobs need one. It is urgent, because
+// other ranks wait for the work on it.
 absl::Status DeviceTransfers::EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                                             BackendEvent* done) {
   if (beside_ == nullptr) {

@@ -142,8 +142,8 @@ void DotPlanTest::ExpectGradients(const std::vector<Tensor>& xs, const std::vect
   }
 }
 
-// The last tile is full, has one vector, or has some. Vectors end within 16 bytes, at a multiple of
-// 16 bytes, or after many of them, and begin at multiples of 16 bytes or elsewhere.
+// The last tile is full, has one vector, or has a few. Vectors end within 16 bytes, at a multiple
+// of 16 bytes, or after many of them; they begin at multiples of 16 bytes or elsewhere.
 TEST_P(DotPlanTest, AllPairsOfVectorsAreThoseOfALoop) {
   for (const DType dtype : kTypes) {
     for (const int count : {2, 8, 27, 40}) {

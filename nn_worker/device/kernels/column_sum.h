@@ -17,8 +17,8 @@
 
 namespace satrap {
 
-// How a matrix is divided among the blocks and threads that sum up its columns. A block has `lanes`
-// rows of `across` threads, and each thread sums up kOctet columns.
+// The way in which a matrix is divided among the blocks and threads that sum up its columns. A
+// block has `lanes` rows of `across` threads, and each thread sums up kOctet columns.
 struct ColumnTiles {
   static constexpr int32_t kThreads = 256;    // of a block, at most
   static constexpr int32_t kOctet = 8;        // 16 bytes of 16-bit values

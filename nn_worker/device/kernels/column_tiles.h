@@ -25,7 +25,7 @@ struct Octet {
   }
 };
 
-// The place of a thread: its piece of rows, its lane among them, and its columns. Runs of
+// The place of a thread: its piece of rows, its lane among them, and its columns. The runs of
 // neighbouring threads are neighbours in memory.
 template <typename Access>
 struct ColumnsOfThread {

@@ -27,7 +27,8 @@ namespace satrap {
 void OneOutputForward(DeviceStream* stream, ConstValues x, ConstValues w, ConstValues bias,
                       Activation activation, Values y);
 
-// What OneOutputBackward computes, in one pass over x. A result is left out if it has no data.
+// The results of OneOutputBackward, computed in one pass over x. A result without data is not
+// computed.
 struct OneOutputGradient {
   ConstValues x;     // (n, in); need not have data if neither dw nor relu_of_x is wanted
   ConstValues w;     // (in, 1); need not have data if dx is not wanted

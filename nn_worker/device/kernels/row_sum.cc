@@ -39,8 +39,8 @@ SATRAP_KERNEL void RowSumGradKernel(ConstValues dy, const RowSumTarget* targets)
   });
 }
 
-// For one group of columns: the sums of the inputs, which are also stored, and the sums of their
-// squares.
+// The sums of the inputs, which are also stored, and the sums of their squares, for one group of
+// columns.
 struct SumsOfInputs {
   Group values, squares;
 };

@@ -86,7 +86,7 @@ struct ConstValues {
   // NOLINTNEXTLINE(google-explicit-constructor): likewise
   ConstValues(const Matrix<T>& m)
       : ConstValues(m.data, m.rows, m.cols, m.stride, ElementTypeOf<T>()) {}
-  // constexpr, so that kernels may use it, too.
+  // This constructor is constexpr, so that kernels may use it, too.
   // NOLINTNEXTLINE(google-explicit-constructor): as a pointer to const
   constexpr ConstValues(const Values& v)
       : data(v.data),

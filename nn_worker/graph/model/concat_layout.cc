@@ -102,8 +102,8 @@ void LayInputsWithinConcats(Graph* graph) {
             other == static_cast<int>(node) || !ComesAfter(reads, other, static_cast<int>(node));
       }
       if (!possible) continue;
-      // Treat the other readers of the tensor as if the concatenation read them, so that later
-      // choices and the order below keep the concatenation after them.
+      // The other readers of the tensor are treated as if the concatenation read them, so that
+      // later choices and the order below keep the concatenation after them.
       for (const int other : tensor.consumers) {
         if (other != static_cast<int>(node)) reads[node].push_back(other);
       }

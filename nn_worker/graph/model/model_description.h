@@ -13,7 +13,7 @@
 
 namespace satrap {
 
-// Trainable values of the layers; rows of tables are not among them.
+// The number of trainable values of the layers, without rows of tables.
 int64_t DenseParameters(const Graph& graph);
 // The number of multiplications and additions of the products in one sample's forward pass: the sum
 // of Layer::ForwardFlops over all layers.

@@ -24,7 +24,7 @@ struct CandidateTargets {
   absl::Span<const float> positive_log_q;  // [samples]
 };
 
-// What the loss of one task needs from a part in addition to the layer's output.
+// The values that the loss of one task needs from a part in addition to the layer's output.
 struct LossTargets {
   absl::Span<const float> labels;     // [samples]
   absl::Span<const float> weights;    // [samples], of samples; empty: all 1

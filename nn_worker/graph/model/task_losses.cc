@@ -155,7 +155,8 @@ TaskLosses::Given TaskLosses::SetTask(const TaskOutput& task, const LossTargets&
 
 void TaskLosses::Set(absl::Span<const LossTargets> targets, int64_t samples) {
   CHECK(targets.size() == tasks_.size()) << targets.size();
-  // A sample counts once, however many tasks count it, so no single operation writes the right sum.
+  // A sample counts once, however many tasks count it, so no single operation writes the correct
+  // sum.
   if (!SumsSampleWeights(tasks_)) weight_ = CountedWeight(targets);
   for (size_t t = 0; t < tasks_.size(); ++t) {
     given_[t] = SetTask(tasks_[t], targets[t], samples, memory_[t]);

@@ -79,7 +79,7 @@ class SumsThroughHost final : public GradientSums {
   std::unique_ptr<PendingSum> sum_;
 };
 
-// The sums of a single rank. A dead collective is an error here, too, as it is for all other sums.
+// The sums of a single rank. As with all other sums, a dead collective is an error here, too.
 class SumsOfOneRank final : public GradientSums {
  public:
   explicit SumsOfOneRank(Collective* collective) : collective_(collective) {}

@@ -139,7 +139,8 @@ class StuckMemory final : public FakeDeviceMemory {
   }
 };
 
-// A sum that never ends. From the call number `polls_until_error` on, Poll returns `error`.
+// A sum that never ends. Call number `polls_until_error` of Poll and all later calls return
+// `error`.
 class StuckReduction final : public DeviceReduction {
  public:
   absl::Status AllReduceSum(DeviceStream*, float*, int64_t) override { return absl::OkStatus(); }

@@ -38,7 +38,7 @@ inline constexpr double kMostLossScale = 16777216;
 // is always 1 unless the precision is F16. REQUIRES: `job` is validated
 GradientScale GradientScaleOf(const JobConfig& job, const RunPosition& position);
 
-// The scale S and the count of finite steps, for the position of a cut.
+// The scale S and the count of finite steps, in the form in which the position of a cut holds them.
 LossScaleState LossScaleStateOf(const GradientScale& scale, int64_t global_batch_size);
 
 }  // namespace satrap

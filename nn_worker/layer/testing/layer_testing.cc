@@ -223,8 +223,8 @@ double LayerTester::Loss() {
 
 double LayerTester::ErrorOf(const std::vector<Tensor>& values,
                             const std::vector<Tensor>& gradients) {
-  // A power of two, so that adding it rounds little. The error of the central difference is of the
-  // order of kDelta^2.
+  // kDelta is a power of two, so that adding it rounds little. The error of the central difference
+  // is of the order of kDelta^2.
   constexpr float kDelta = 1.0f / 256;
   double largest = 0;
   for (size_t t = 0; t < values.size(); ++t) {

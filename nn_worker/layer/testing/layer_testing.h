@@ -50,7 +50,7 @@ class LayerTester {
   void SetValues(const Tensor& tensor, const std::vector<float>& values);
 
   absl::Status Forward();
-  // Assigns the input gradients, or, with `add`, adds to what input_gradients() hold.
+  // Assigns the input gradients or, with `add`, adds them to the values in input_gradients().
   absl::Status Backward(bool add = false);
   // Whether a graph of Forward and Backward gives the same bits as the operations themselves. Also
   // true if there is no graph, because the backend makes none or the layer prevents it.

@@ -50,7 +50,7 @@ TEST(LabelOrderTest, ARateThatIsTheSameEverywhereDoesNotMoveWhateverTheChance) {
   }
 }
 
-// Every large real log is like this: the drift is not chance, but it does no harm.
+// Every large real log behaves like this: the drift is not chance, but it does no harm.
 TEST(LabelOrderTest, ASmallDriftDoesNotCountThoughItIsCertain) {
   const auto small = [](double place) { return .2 + .02 * std::sin(20 * place); };
   const LabelOrder order = Trained(small, 20000);

@@ -26,7 +26,7 @@ namespace satrap {
 
 class Plateau {
  public:
-  // `state` is that of the cut from which training continues, or empty.
+  // `state` is the state in the cut from which training continues, or is empty.
   Plateau(const EvaluationConfig& config, const PlateauState& state)
       : metric_(config.metric()), rule_(config.reduce_on_plateau()), state_(state) {
     if (!state_.has_factor()) state_.set_factor(1);

@@ -44,8 +44,8 @@ class FakeCluster : public FakeOrders, public FakeRecord {
   // Queues an epoch of an unordered stream and its end: `count` parts of one sample, dealt to the
   // workers in turn.
   void PutEpoch(Stream stream, uint32_t epoch, int count);
-  // Queues the parts that `first` was given but had not released by `cut`. Loaders that know the
-  // cut's ledger send the same parts.
+  // Queues the parts that were queued in `first` and had not been released by `cut`. Loaders that
+  // know the cut's ledger send the same parts.
   void PutRest(const FakeCluster& first, const FakeCut& cut);
 
   void Start();
