@@ -28,8 +28,8 @@ constexpr int64_t kLeastAbandonedUs = 30 * 1000 * 1000;
 // s.
 constexpr int64_t kFirstPauseUs = 100 * 1000;
 constexpr int64_t kLongestPauseUs = 5 * 1000 * 1000;
-// After this many cuts in a row for which the PSs needed more memory than checkpoint.copy_bytes,
-// they hold Updates back during the next cut.
+// If the PSs needed more memory than checkpoint.copy_bytes for this many cuts in a row, they hold
+// Updates back during the next cut.
 constexpr int kCopyLimitsUntilHeld = 2;
 
 void DescribeTables(const JobConfig& job, CheckpointManifest* manifest) {

@@ -130,8 +130,8 @@ void NetworkGraph::BindNodes() {
       bound.xs.push_back(memory_.values[t]);
       bound.of_part.push_back(graph_.tensors[t].of_part);
       bound.dxs.push_back({memory_.gradients[t], has_gradient[t]});
-      // If padding once became NaN, it would stay NaN if products only added to it. Only the
-      // product that made the tensor reads this padding.
+      // Padding that became NaN would stay NaN if products only added to it. Only the product that
+      // made the tensor reads this padding.
       if (has_gradient[t] && graph_.tensors[t].producer >= 0 &&
           graph_.nodes[graph_.tensors[t].producer].layer->multiplies_padding()) {
         bound.dxs.back().tensor.zero_cols = 0;

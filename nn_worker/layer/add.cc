@@ -9,8 +9,8 @@ namespace satrap {
 namespace {
 
 // Whether this is a sum of F32 scores. Such a sum is computed by one operation instead of one for
-// each input, with the same bits. In 16 bits the bits would differ, because one operation rounds
-// less often.
+// each input, with the same bits. With 16-bit values the results would differ, because one
+// operation rounds less often.
 bool AreScores(Tensors xs, const Tensor& y) {
   return y.cols == 1 && y.dtype == DType::kF32 &&
          std::all_of(xs.begin(), xs.end(), [](const Tensor& x) { return x.dtype == DType::kF32; });

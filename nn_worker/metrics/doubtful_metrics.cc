@@ -125,8 +125,8 @@ std::vector<std::string> DoubtfulMetrics(const JobConfig& job, absl::string_view
     judge("", values, train_label_rate);
     return lines;
   }
-  // The label rate is that of the judged task. Its values occur twice in `values`: in the list of
-  // tasks, and outside of it.
+  // The label rate is that of the judged task. This task's values occur twice in `values`: in the
+  // list of tasks, and outside of it.
   const std::string judged = job.evaluation().task();
   for (int t = 0; t < values.tasks_size(); ++t) {
     const TaskMetricValues& task = values.tasks(t);

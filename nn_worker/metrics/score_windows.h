@@ -12,9 +12,9 @@
 // ends when the first part that belongs to a later window comes. A part that belongs to an earlier
 // window is late. It counts in the open window, however late it is, because a run that catches up
 // alternates between topic partitions that are hours apart. So only one window of each kind is open
-// at a time. The window of the data moves back in time in two cases: in a new epoch, because data
-// is then read again, and after kOlderInARow late parts in a row, because a part in the far future
-// must not hold a window open for ever.
+// at a time. The window of data time moves back in two cases: in a new epoch, because data is then
+// read again, and after kOlderInARow late parts in a row, because a part in the far future must not
+// hold a window open for ever.
 //
 // Windows that no step has ended are not reported. The first window of a generation covers only the
 // samples that this generation has trained. Memory is constant, and no sample costs an allocation.

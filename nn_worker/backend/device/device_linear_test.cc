@@ -419,8 +419,8 @@ TEST(DeviceLinearTest, ALayerWhoseInputNeedsNoGradientTakesAnyNumberOfSamples) {
   }
 }
 
-// The graph prepares a layer in this way if the layer's input needs no gradient, although other
-// layers add to one.
+// If a layer's input needs no gradient, the graph passes an empty target, whose `add` may still be
+// set.
 TEST(DeviceLinearTest, ALayerOfOneOutputAddsToNoGradientThatIsNotWanted) {
   const auto backend = NewHostDeviceBackend({});
   std::vector<std::vector<float>> gradients;

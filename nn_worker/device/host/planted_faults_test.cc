@@ -19,7 +19,7 @@
 namespace satrap {
 namespace {
 
-// Under AddressSanitizer, an access to a guard is reported first by AddressSanitizer.
+// If the program uses AddressSanitizer, that is the first to report an access to a guard.
 constexpr char kGuardWrite[] = "wrote past the end|AddressSanitizer";
 
 // The forked process of a death test has only one thread. So the device uses only one thread, and

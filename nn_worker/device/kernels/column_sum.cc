@@ -35,8 +35,8 @@ struct SumOfGradients {
 };
 
 // Sums up whole octets. The next rows are loaded before the current ones are added. Otherwise a
-// compiler that saves registers would load each row only when it is added, and each load would be
-// waited for.
+// compiler that saves registers would load each row only when it is added, and the thread would
+// wait for each load.
 template <typename Access>
 SATRAP_DEVICE void SumAhead(const ConstValues& x, const ColumnsOfThread<Access>& mine,
                             float* sums) {

@@ -170,8 +170,8 @@ void ExpectFmOf(TestDevice* device, int inputs, int64_t cols) {
   }
 }
 
-// The groups that are loaded at once are full of inputs and targets, or not. Rows have fewer groups
-// than lanes, as many, and more.
+// Tests numbers of inputs and targets that fill the groups which are loaded at once, and numbers
+// that do not. Rows have fewer groups than lanes, as many, and more.
 TEST_P(KernelTest, FmOfEachTypeIsThatOfALoop) {
   for (const int inputs : {1, 8, 11, 26}) {
     for (const int64_t cols : {1, 10, 16, 68}) {

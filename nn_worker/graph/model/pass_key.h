@@ -10,7 +10,7 @@
 
 namespace satrap {
 
-// The inline size is enough for a network of three tasks, because a key is made in each step.
+// One key is made in each step, so the inline size is large enough for a network of three tasks.
 using PassKey = absl::InlinedVector<int64_t, 24>;
 
 }  // namespace satrap

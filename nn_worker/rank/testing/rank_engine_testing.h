@@ -1,4 +1,4 @@
-// Functions that the tests of RankEngine share.
+// Code that the tests of RankEngine share.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_RANK_ENGINE_TESTING_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_RANK_ENGINE_TESTING_H_
