@@ -55,7 +55,7 @@ class Backend : public DeviceMemory,
  public:
   // y is F32 or F64.
   virtual void Fill(Tensor y, float value) = 0;
-  // y = x; with `add`, y += x. Nothing happens if y.data == x.data and not `add`.
+  // y = x; with `add`, y += x. If y.data == x.data and `add` is false, nothing happens.
   virtual void Copy(Tensor x, Tensor y, bool add) = 0;
   // y = float(x), from F64.
   virtual void ToF32(Tensor x, Tensor y) = 0;
@@ -82,7 +82,7 @@ class Backend : public DeviceMemory,
                       absl::Span<const GradientTarget> dxs) = 0;
 
   // y[i, :] = the mean, sum or maximum, column by column, over the first lengths[i, 0] positions of
-  // row i of x; zeros if the length is 0. A length is rounded and bounded to [0, L].
+  // row i of x; zeros if the length is 0. A length is rounded and clamped to [0, L].
   // x: (n, L d)   lengths: (n, 1)   y: (n, d)
   virtual void SequencePool(SequencePooling pooling, Tensor x, Tensor lengths, Tensor y) = 0;
   // dx, from y = SequencePool(x): zero for positions beyond the length; the gradient of a maximum
@@ -122,8 +122,8 @@ class Backend : public DeviceMemory,
   // gradients of all ids j with ids[j] == r, feature by feature and in the order of j; zero in
   // columns and rows that no feature reads. With 16-bit values the CPU adds up one block of samples
   // after another, each in this order. A device adds up the ids of a row with more than 256 of them
-  // in pieces (nn_worker/device/kernels/scatter_rows.h). The last feature may be the part's
-  // candidates, with a number of samples of its own, except on devices. gradients: (num_rows,
+  // in pieces (nn_worker/device/kernels/scatter_rows.h). Except on devices, the last feature may be
+  // the part's candidates, which have their own number of samples. gradients: (num_rows,
   // row_values) without gaps. A feature with one row per sample must be the only one in `features`,
   // and its gradients are (samples, row_values). `inverse` is the inverse of the ids of `features`.
   virtual void ScatterGradients(absl::Span<const FeatureExchange> features,
@@ -134,8 +134,8 @@ class Backend : public DeviceMemory,
   virtual absl::Status ReserveScatter(int64_t /*num_ids*/, int64_t /*row_values*/) {
     return absl::OkStatus();
   }
-  // Whether ScatterGradients reads `inverse`. A device does: it sums up each row on its own, in the
-  // order of the inverse. If false, the caller need not make an inverse.
+  // Whether ScatterGradients reads `inverse`. On a device it does, because it sums up each row
+  // separately, in the order of the inverse. If false, the caller need not make an inverse.
   virtual bool ScattersByRow() const = 0;
   // Whether GatherRows takes rows of F16 and BF16. If false, the caller decodes them to F32.
   virtual bool GathersHalves() const { return false; }

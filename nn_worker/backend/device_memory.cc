@@ -11,7 +11,7 @@
 namespace satrap {
 
 // Most waits are short, so the thread yields at first. Soon it sleeps instead, because a thread
-// that goes on yielding would take a core from threads that compute.
+// that keeps yielding would take a core from threads that compute.
 absl::Status AwaitEvent(DeviceMemory* device, BackendEvent* event, int64_t timeout_ms,
                         absl::FunctionRef<bool()> aborted) {
   constexpr int kYields = 64;

@@ -39,7 +39,7 @@ struct LinearSpec {
   // LinearBackward of this layer is the last operation that adds to the gradient of x, and
   // LinearBackward of that layer is the only operation that reads this gradient. Between the two
   // calls the content of dx depends on the backend, and so does that of the other layer's db: the
-  // ReLU may have been applied already, and the bias gradient made.
+  // gradients of the ReLU and of the bias may already have been computed.
   PreparedLinear* input_relu = nullptr;
 };
 
@@ -47,8 +47,8 @@ class LinearOperations {
  public:
   virtual ~LinearOperations() = default;
 
-  // Whether a bias may have the type of y where y has 16 bits. Otherwise it is F32. A library adds
-  // only such a bias within a product of 16 bits, so a network should use it.
+  // Whether a bias may have the type of y if y has 16 bits; otherwise it must be F32. Within a
+  // product of 16 bits, a library adds only a bias of that type, so a network should use it.
   virtual bool takes_rounded_biases() const { return false; }
 
   // y = activation(x w + bias).      x: (n, in)  w: (in, out)  bias: (1, out) or empty  y: (n, out)

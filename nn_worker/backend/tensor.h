@@ -16,7 +16,7 @@
 // values after each row, and zero_rows rows after the last one. Products of prepared linear layers
 // may read padding as factors, because libraries multiply widths that are multiples of 8 several
 // times as fast as others, and may write to it what they compute from other padding: zeros, or NaN
-// where a factor beside it is infinite or NaN. All other operations leave it alone.
+// where the other factor is infinite or NaN. All other operations leave it alone.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TENSOR_H_
 #define SATRAP_NN_WORKER_BACKEND_TENSOR_H_
@@ -89,8 +89,8 @@ struct Tensor {
     return view;
   }
   Tensor FirstRows(int64_t count) const { return Rows(0, count); }
-  // Columns [begin, begin + count) of every row, without padding, because what lies after them is
-  // not their own. REQUIRES: within cols
+  // Columns [begin, begin + count) of every row, without padding, because the values after them may
+  // belong to other columns. REQUIRES: within cols
   Tensor Columns(int64_t begin, int64_t count) const {
     CHECK(begin >= 0 && count >= 0 && begin + count <= cols);
     Tensor view = *this;

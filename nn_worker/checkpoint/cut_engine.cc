@@ -20,15 +20,16 @@ namespace satrap {
 namespace {
 
 constexpr int kMostAbandonedInARow = 3;
-// Abandoned cuts in a row become an error only after this time: a disk that is full for some
-// seconds, because of another program's file that is soon removed, must not end the run.
+// Abandoned cuts in a row become an error only if this much time has passed since the first of
+// them: a disk that is full for some seconds, because of another program's file that is soon
+// removed, must not end the run.
 constexpr int64_t kLeastAbandonedUs = 30 * 1000 * 1000;
-// A cut that all ranks wait for is begun again when it is abandoned, after a pause: 0.1, 0.2, ... 5
+// If a cut that all ranks wait for is abandoned, it is begun again after a pause: 0.1, 0.2, ... 5
 // s.
 constexpr int64_t kFirstPauseUs = 100 * 1000;
 constexpr int64_t kLongestPauseUs = 5 * 1000 * 1000;
-// After this many cuts in a row for which the PSs needed more than checkpoint.copy_bytes, the next
-// cut makes them hold Updates back.
+// If the PSs needed more memory than checkpoint.copy_bytes for this many cuts in a row, they hold
+// Updates back during the next cut.
 constexpr int kCopyLimitsUntilHeld = 2;
 
 void DescribeTables(const JobConfig& job, CheckpointManifest* manifest) {
@@ -69,7 +70,7 @@ struct CutEngine::Cut {
   bool abandoned = false;
   bool ps_abandoned = false;  // no PS writes anything any more
 
-  // What the cut still needs before it can end, in words.
+  // Describes what the cut still needs before it can end.
   std::string Missing() const;
 };
 
@@ -177,8 +178,8 @@ void CutEngine::StartCurrent() {
 }
 
 // A disk that hangs gives no error, and its PS answers WAIT for ever: without a limit, ranks that
-// wait for this cut would wait for ever, and no other cut would be taken. The folder stays, because
-// the commit may have been sent.
+// wait for this cut would never continue, and no other cut would be taken. The folder stays,
+// because the commit may have been sent.
 void CutEngine::EndAfterLimit() {
   const double limit_seconds = options_.job.checkpoint().limit_seconds();
   options_.executor->PostAfter(static_cast<int64_t>(limit_seconds * 1e6), [this, limit_seconds,
@@ -191,8 +192,8 @@ void CutEngine::EndAfterLimit() {
   });
 }
 
-// The ledger keeps what ranks handed over even if this cut is abandoned, because ranks report it
-// only once.
+// The ledger keeps the records that ranks handed over even if this cut is abandoned, because ranks
+// report them only once.
 absl::Status CutEngine::MergeLedgers() {
   for (size_t rank = 0; rank < cut_->released.size(); ++rank) {
     absl::StatusOr<Ledger> released = Ledger::FromState(cut_->released[rank]);
@@ -328,7 +329,7 @@ void CutEngine::OnManifest(absl::Status status) {
 
 // An error does not say whether the coordinator has appended the cut to its log. If it has, the
 // next generation begins from the cut, so none of its files may be removed here. The answer
-// `abandoned` means that the coordinator has not appended it, and never will.
+// `abandoned` means that the coordinator has not appended the cut and never will.
 void CutEngine::OnCommitted(absl::StatusOr<rpc::Message> answer) {
   if (!answer.ok()) {
     const absl::Status& status = answer.status();

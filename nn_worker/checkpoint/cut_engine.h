@@ -13,8 +13,8 @@
 //   abandoned   something, such as the entry of the run's log, could not be written, or the
 //               coordinator could not read the cut. Every PS is told to abandon the cut, and then
 //               the folder is removed. The run continues without the cut. But it is an error if
-//               this was the run's last cut, or at least the third abandoned cut in a row, 30 s or
-//               more after the first of these;
+//               this was the run's last cut. It is also an error if at least three cuts in a row
+//               were abandoned, the last of them 30 s or more after the first;
 //   an error    a peer is lost, this generation is over, or the cut has not ended
 //               checkpoint.limit_seconds after its beginning. Then it is not known here whether the
 //               cut is committed, so its folder stays for the coordinator to judge.
@@ -76,15 +76,15 @@ class CutEngine {
   static absl::StatusOr<std::unique_ptr<CutEngine>> Create(const Options& options);
   ~CutEngine();
 
-  // Begins the cut of `plan`. `released` is what each rank has released since the previous cut, and
-  // `dense` the dense network (Network::Save). `marked` runs when all PSs have marked their rows,
-  // unless the cut ends before that. `ended` runs once, when the cut has ended. After an error the
-  // engine ends every further cut with that error. Errors: DATA_LOSS if a record was trained twice;
-  // FAILED_PRECONDITION if too many cuts in a row were abandoned, or the run's last cut was;
-  // UNAVAILABLE, saying what is missing, if the cut has not ended within its limit; the errors of
-  // calls to the PSs and of CommitCut, except that FAILED_PRECONDITION of CommitCut becomes
-  // ABORTED, because it says that this generation is over. REQUIRES: no Update is under way until
-  // `marked` has run
+  // Begins the cut of `plan`. `released` holds the records that each rank has released since the
+  // previous cut, and `dense` is the dense network (Network::Save). `marked` runs when all PSs have
+  // marked their rows, unless the cut ends before that. `ended` runs once, when the cut has ended.
+  // After an error the engine ends every further cut with that error. Errors: DATA_LOSS if a record
+  // was trained twice; FAILED_PRECONDITION if too many cuts in a row were abandoned, or the run's
+  // last cut was; UNAVAILABLE, saying what is missing, if the cut has not ended within its limit;
+  // the errors of calls to the PSs and of CommitCut, except that FAILED_PRECONDITION of CommitCut
+  // becomes ABORTED, because it says that this generation is over. REQUIRES: no Update is under way
+  // until `marked` has run
   void Begin(CutPlan plan, std::vector<LedgerState> released, std::string dense, Marked marked,
              Ended ended);
 

@@ -1,4 +1,4 @@
-// Cuts that are not committed: abandoned, or not ended within the limit.
+// Tests cuts that are not committed: they are abandoned, or have not ended within the limit.
 
 #include <filesystem>
 #include <string>
@@ -35,7 +35,7 @@ TEST_F(CutEngineAbandonTest, AtMostOneFailedOperationOfTheDiskAbandonsTheCutAndT
     const auto next = RunOne();
     ASSERT_TRUE(next->ended->ok()) << next->ended->status();
     EXPECT_TRUE((*next->ended)->committed);
-    // The ledger keeps what was handed over with the abandoned cut.
+    // The ledger keeps the records that were handed over with the abandoned cut.
     EXPECT_EQ(Ledger::FromState(ReadManifest(Folder(number_))->ledger())->OfAll().rows,
               5 + 7 * number_);
   }

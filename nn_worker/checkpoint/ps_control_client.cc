@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kRetryUs = 100'000;
 
-// When the error of a call is reported.
+// When a call to all PSs reports the error of one of them.
 enum class ErrorIsTold { kAtOnce, kWhenAllHaveAnswered };
 
 // Runs `done` with OK when `count` calls are answered, or with the first error.

@@ -41,11 +41,11 @@ class PsControlClient {
   size_t num_ps() const { return embedding_ps_.size(); }
 
   // Makes a numbered call to one PS. `request` has neither envelope nor call, because each attempt
-  // adds its own. REQUIRES: the method is BeginCut, AwaitCut, AbandonCut or LoadTables
+  // adds them. REQUIRES: the method is BeginCut, AwaitCut, AbandonCut or LoadTables
   void Call(size_t ps, const rpc::Method& method, const google::protobuf::MessageLite& request,
             Done done);
-  // The same call to every PS. `done` receives OK when all have answered, or the first error at
-  // once.
+  // Makes the same call to every PS. `done` receives OK when all have answered, or the first error
+  // at once.
   void CallAll(const rpc::Method& method, const google::protobuf::MessageLite& request,
                StatusDone done);
 

@@ -19,9 +19,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Checks the checksum, which shows that the file is what was written. Then decodes the file, which
-// shows that it is a dense network: another program's file with a manifest of its own would pass
-// the checksum.
+// The checksum shows that the file is what was written. Decoding shows that it is a dense network:
+// a file of another program would pass the checksum if it had a matching manifest.
 absl::StatusOr<std::string> ReadChecked(const std::string& directory, FileSystem* file_system) {
   ASSIGN_OR_RETURN(std::string dense, ReadDense(directory, file_system));
   const absl::Status status = DecodeArrays(dense).status();

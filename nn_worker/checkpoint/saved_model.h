@@ -22,10 +22,10 @@ namespace satrap {
 inline constexpr char kDenseFile[] = "dense.bin";
 
 // The folder of the cut at `path`. This is `path` itself, unless `path` is the folder of a run or
-// the `checkpoints` folder in it. Then it is the run's best cut or, if the run has no best cut, its
-// newest one. Links are resolved, so the result names the same cut for ever. NOT_FOUND if there is
-// no cut, with a message that names the places or says that the cut was removed. Other errors are
-// those of ReadManifest.
+// the `checkpoints` folder in it. In that case the result is the run's best cut or, if the run has
+// no best cut, its newest one. Links are resolved, so the result always names the same cut.
+// NOT_FOUND if there is no cut, with a message that names the places or says that the cut was
+// removed. Other errors are those of ReadManifest.
 absl::StatusOr<std::string> FindSavedModel(const std::string& path);
 
 // The dense network (nn_worker/graph/saved/dense_checkpoint.h) of the cut in `directory`. Errors
@@ -33,7 +33,8 @@ absl::StatusOr<std::string> FindSavedModel(const std::string& path);
 absl::StatusOr<std::string> ReadDense(const std::string& directory,
                                       FileSystem* file_system = DiskFileSystem());
 
-// What rank 0 reads before it is ready, so that a damaged file is found before the run continues.
+// The model that rank 0 reads before it is ready, so that a damaged file is found before the run
+// continues.
 struct StartModel {
   std::string directory;  // of the cut or model; empty: the run begins from nothing
   std::string init_from;  // the path it was found by; empty for the run's own cut
@@ -52,7 +53,7 @@ struct StartModel {
 // system, `init_from` is searched again (kReadsOfVanishingCuts). Errors are those of FindSavedModel
 // and ReadDense; errors about the cut also say what to do about them
 // (common/checkpoint/start_cut.h). DATA_LOSS or FAILED_PRECONDITION, naming the file, if it holds
-// no dense network that this program reads.
+// no dense network that this program can read.
 absl::StatusOr<StartModel> ReadStartModel(const std::string& cut_folder,
                                           const std::string& init_from,
                                           FileSystem* file_system = DiskFileSystem());

@@ -128,9 +128,9 @@ TEST_F(SavedModelTest, AStartsFileThatHoldsNoNetworkIsDataLossThatNamesIt) {
   EXPECT_NE(status.message().find(cut + "/dense.bin: "), absl::string_view::npos) << status;
 }
 
-// A disk on which the run that trains the model is still going on. Before each of the next
-// `removals_left` Opens of the newest cut's dense network, that cut is removed and `latest` names
-// the next one. With `has_locks` the disk has the locks of the machine's disk, otherwise none.
+// A disk with a run that is still training the model. Before each of the next `removals_left` Opens
+// of the newest cut's dense network, that cut is removed and `latest` names the next one. With
+// `has_locks` the disk has the locks of the machine's disk; otherwise it has none.
 class DiskOfTrainingRun final : public ForwardingFileSystem {
  public:
   DiskOfTrainingRun(std::string checkpoints, bool has_locks)

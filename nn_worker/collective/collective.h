@@ -55,8 +55,8 @@ class Collective {
   virtual absl::Status AllReduceSum(absl::Span<float> values) = 0;
   virtual absl::Status AllReduceSum(absl::Span<double> values) = 0;
   // Begins an AllReduceSum and returns at once. The sums have the same bits as those of
-  // AllReduceSum. `values` belong to the sum until it has ended. REQUIRES: until the caller has
-  // seen the sum end, no method of this object is called except Abort and status
+  // AllReduceSum. Until the sum has ended, nothing else may touch `values`. REQUIRES: until the
+  // caller has seen the sum end, no method of this object is called except Abort and status
   virtual std::unique_ptr<PendingSum> StartAllReduceSum(absl::Span<float> values) = 0;
 
   // Copies the bytes of rank `root` to every rank. REQUIRES: the same size everywhere
@@ -65,9 +65,9 @@ class Collective {
   // Element r of the result holds the bytes of rank r. Sizes may differ and may be 0.
   virtual absl::StatusOr<std::vector<std::string>> AllGatherBytes(absl::string_view bytes) = 0;
 
-  // Sends element r of `bytes` to rank r; element r of the result is what rank r sent to this rank.
-  // Sizes may differ and may be 0. Both vectors are held in memory as a whole, so large data should
-  // be sent in pieces, one call each. REQUIRES: an element for each rank
+  // Sends element r of `bytes` to rank r; element r of the result holds the bytes that rank r sent
+  // to this rank. Sizes may differ and may be 0. Both vectors are held in memory as a whole, so
+  // large data should be sent in pieces, one call each. REQUIRES: an element for each rank
   virtual absl::StatusOr<std::vector<std::string>> AllToAllBytes(
       absl::Span<const std::string> bytes) = 0;
 
@@ -75,8 +75,8 @@ class Collective {
   virtual absl::Status Barrier() = 0;
 
   // Ends the running call with `status` within 2 s; the object is dead from then on. If Abort is
-  // called again, the first status stays. It ends the calls of this rank only: the other ranks get
-  // errors of their own, or must be aborted, too. REQUIRES: !status.ok()
+  // called again, the first status stays. It ends only the calls of this rank: the other ranks get
+  // their own errors, or must be aborted, too. REQUIRES: !status.ok()
   virtual void Abort(absl::Status status) = 0;
   // OK, or the status that ended the object. A caller that waits for something else in which the
   // other ranks take part, such as a device's work, must poll this status.

@@ -1,7 +1,7 @@
 // Sums values in device memory over all ranks; the devices compute the sums. For everything else
-// that ranks do together there is also a Collective (collective.h). Implementations:
-// NewNcclReduction (nccl_collective.h), and for tests NewLocalReductions (local_reduction.h); each
-// passes device_reduction_conformance.h.
+// that ranks do together, they have a Collective (collective.h). Implementations: NewNcclReduction
+// (nccl_collective.h), and for tests NewLocalReductions (local_reduction.h); each passes
+// device_reduction_conformance.h.
 //
 // Every rank makes the same calls in the same order with the same counts. A sum has the same bits
 // on every rank; each implementation states whether this also holds for every run.
@@ -36,8 +36,7 @@ class DeviceReduction {
   virtual absl::Status Poll() = 0;
 
   // Ends sums in progress, with unspecified values. If Abort is called again, the first status
-  // stays. The other ranks get an error of their own, or must be aborted too. REQUIRES:
-  // !status.ok()
+  // stays. The other ranks get their own errors, or must be aborted, too. REQUIRES: !status.ok()
   virtual void Abort(absl::Status status) = 0;
 };
 

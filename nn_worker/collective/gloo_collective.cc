@@ -24,8 +24,8 @@ namespace {
 
 using UnboundBuffer = gloo::transport::UnboundBuffer;
 
-// Gloo cannot wait without a deadline. This one is long enough, and does not overflow when added to
-// a clock.
+// Gloo cannot wait without a deadline. This deadline is long enough, and does not overflow when it
+// is added to a clock.
 constexpr std::chrono::milliseconds kForever = std::chrono::hours(24 * 365);
 
 // Adapts our store to Gloo's interface. Gloo reports errors by exceptions only, so this class
@@ -199,7 +199,7 @@ class GlooCollective final : public Collective {
 
   // One phase: sends each other rank its extent of `out` and receives from each into `in`, which
   // may be the same memory. Every rank runs the same phases in the same order, so the number of a
-  // phase identifies its messages.
+  // phase identifies the messages of that phase.
   absl::Status Exchange(absl::Span<char> out, absl::FunctionRef<Extent(int to)> sent,
                         absl::Span<char> in, absl::FunctionRef<Extent(int from)> received) {
     const uint64_t phase = phase_++;
@@ -255,7 +255,7 @@ class GlooCollective final : public Collective {
   static absl::Span<char> Bytes(absl::Span<T> values) {
     return absl::Span<char>(reinterpret_cast<char*>(values.data()), values.size() * sizeof(T));
   }
-  // Where piece r of `count` values lies, in bytes. The pieces of all ranks together cover the
+  // The place of piece r of `count` values, in bytes. The pieces of all ranks together cover the
   // values.
   template <typename T>
   Extent Piece(size_t count, int r) const {

@@ -3,8 +3,8 @@
 // The algorithms are ours, over Gloo's point-to-point buffers: Gloo's own algorithms cannot be
 // ended from another thread, and they add in the order of a ring. An allreduce of n ranks cuts the
 // values into n pieces; rank r sums piece r in rank order and sends the sum to all. So each rank
-// sends and receives 2 (n - 1) / n of the bytes, and the sum does not depend on how the values were
-// cut.
+// sends and receives 2 (n - 1) / n times the bytes of the values, and the sum does not depend on
+// how the values were cut.
 //
 // When a rank ends, is aborted or dies, its connections close and the calls of the other ranks fail
 // with UNAVAILABLE.
@@ -33,8 +33,8 @@ struct GlooOptions {
 };
 
 // Connects to all other ranks. `store` is used during the call only. UNAVAILABLE, naming the
-// reason, if connecting fails or takes longer than `connect_timeout_ms`. Before it connects,
-// returns the errors of OwnAddressOf (own_address.h).
+// reason, if connecting fails or takes longer than `connect_timeout_ms`. The errors of OwnAddressOf
+// (own_address.h) are returned before anything connects.
 absl::StatusOr<std::unique_ptr<Collective>> NewGlooCollective(const GlooOptions& options,
                                                               RendezvousStore* store);
 

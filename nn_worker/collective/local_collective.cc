@@ -13,8 +13,8 @@ namespace satrap {
 namespace {
 
 // The place where the ranks exchange memory. A meeting has two rounds. After the first round all
-// ranks have shown their memory, and each may read that of the others. After the second round all
-// have finished reading, and each may change its own memory.
+// ranks have shown their memory, and each may read the memory of the others. After the second round
+// all ranks have finished reading, and each may change its own memory.
 class MeetingPoint {
  public:
   explicit MeetingPoint(int size) : size_(size), shown_(size) {}
@@ -122,8 +122,7 @@ class LocalCollective final : public Collective {
     return gathered;
   }
 
-  // Each rank shows the array of its strings, and every other rank copies the string that is meant
-  // for it.
+  // Each rank shows the array of its strings, and every other rank copies its string from it.
   absl::StatusOr<std::vector<std::string>> AllToAllBytes(
       absl::Span<const std::string> bytes) override {
     CHECK(bytes.size() == static_cast<size_t>(size()));
@@ -152,7 +151,7 @@ class LocalCollective final : public Collective {
   absl::Status status() override { return point_->status(); }
 
  private:
-  // Each rank sums all ranks' values in rank order into memory of its own. When all ranks have
+  // Each rank sums all ranks' values, in rank order, into separate memory. When all ranks have
   // finished reading, it replaces its values by the sums.
   template <typename T>
   absl::Status Sum(absl::Span<T> values, std::vector<T>* sums) {

@@ -1,5 +1,6 @@
-// The collective of ranks that are threads of one process: tests, and jobs with one NN worker (size
-// 1 costs nothing). Sums are made in rank order. Abort of one rank ends the calls of all.
+// The collective of ranks that are threads of one process. It serves tests, and jobs with one NN
+// worker (size 1 costs nothing). Values are added in rank order. Abort of one rank ends the calls
+// of all ranks.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_LOCAL_COLLECTIVE_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_LOCAL_COLLECTIVE_H_

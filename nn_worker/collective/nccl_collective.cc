@@ -19,10 +19,10 @@
 namespace satrap {
 namespace {
 
-// How long one wait for the store lasts before `aborted` is called again.
+// The length of one wait for the store. After each wait, `aborted` is called again.
 constexpr int64_t kStoreWaitMs = 200;
 
-// The functions of the library that are used, with the types of its header.
+// The functions of the library that this file calls, with the types of the library's header.
 struct Nccl {
   decltype(ncclGetUniqueId)* NewId;
   decltype(ncclCommInitRankConfig)* Connect;

@@ -1,6 +1,6 @@
-// DeviceReduction by NCCL: from card to card. Each rank has a card of its own. NCCL chooses the
-// order of summation when it connects, so a sum has the same bits on every rank, but not always on
-// every run. Besides NewNcclReduction, only the call of the first sum waits for other ranks; Abort
+// DeviceReduction by NCCL, from card to card. Each rank has its own card. NCCL chooses the order of
+// summation when it connects, so a sum has the same bits on every rank, but not always on every
+// run. Apart from NewNcclReduction, only the call of the first sum waits for other ranks; Abort
 // ends this wait.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_NCCL_COLLECTIVE_H_
@@ -30,8 +30,8 @@ struct NcclOptions {
   std::string library = kNcclLibrary;
 };
 
-// Whether the library can be loaded: UNIMPLEMENTED or FAILED_PRECONDITION, as NewNcclReduction.
-// Does not wait.
+// Checks that the library can be loaded: UNIMPLEMENTED or FAILED_PRECONDITION as for
+// NewNcclReduction. Does not wait.
 absl::Status CheckNccl(const std::string& library = kNcclLibrary);
 
 // Connects to all other ranks. `store` is used during the call only. UNIMPLEMENTED in a build

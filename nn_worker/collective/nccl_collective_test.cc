@@ -1,4 +1,4 @@
-// Sums by NCCL, on a card. Without a card only NoNcclTest runs, which needs none.
+// Tests sums by NCCL, on a card. Without a card only NoNcclTest runs.
 
 #include "nn_worker/collective/nccl_collective.h"
 

@@ -1,4 +1,4 @@
-// NewNcclReduction for builds without a CUDA toolkit.
+// Implements NewNcclReduction for builds without a CUDA toolkit.
 
 #include "nn_worker/collective/nccl_collective.h"
 

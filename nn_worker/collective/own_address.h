@@ -1,7 +1,7 @@
 // The address at which the other ranks reach this machine. Gloo does not check the host that it is
 // given: if the name does not resolve, Gloo reads an uninitialised address list.
 //
-// Thread-safe: a function of its argument and of the machine.
+// Thread-safe: the function depends only on its argument and on the machine.
 
 #ifndef SATRAP_NN_WORKER_COLLECTIVE_OWN_ADDRESS_H_
 #define SATRAP_NN_WORKER_COLLECTIVE_OWN_ADDRESS_H_

@@ -1,4 +1,4 @@
-// Runs the sums of a Collective on a thread of its own, one at a time, for implementations whose
+// Runs the sums of a Collective on a separate thread, one at a time, for implementations whose
 // calls block. The first sum starts the thread.
 //
 // Thread-compatible. A PendingSum may be used by a thread other than the one that called Start.
@@ -39,7 +39,7 @@ class SumThread {
   std::thread thread_;
 };
 
-// A sum that has already ended, with `status`. A collective of a single rank returns this.
+// A sum that has already ended with `status`. A collective of a single rank returns it.
 std::unique_ptr<PendingSum> EndedSum(absl::Status status);
 
 }  // namespace satrap

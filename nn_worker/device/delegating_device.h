@@ -34,7 +34,8 @@ class DelegatingDevice : public Device {
     return device_->NewUrgentStream();
   }
   absl::StatusOr<std::unique_ptr<Event>> NewEvent() override { return device_->NewEvent(); }
-  // `stream` must be the other device's own stream: a subclass that wraps streams unwraps it first.
+  // `stream` must be a stream of the other device itself: a subclass that wraps streams unwraps it
+  // first.
   absl::StatusOr<std::unique_ptr<StreamGraph>> Capture(DeviceStream* stream,
                                                        absl::FunctionRef<void()> enqueue) override {
     return device_->Capture(stream, enqueue);

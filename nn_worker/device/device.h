@@ -63,8 +63,8 @@ struct DeviceRoom {
 
 // An operation of a trace (Device::BeginTrace).
 struct TracedOperation {
-  // The signature of a kernel (KernelLaunch), "copy", "graph", or "library" for what a library
-  // enqueued.
+  // The signature of a kernel (KernelLaunch), "copy", "graph", or "library" for an operation that a
+  // library enqueued.
   const char* name = nullptr;
   double us = 0;
 };
@@ -102,7 +102,7 @@ class Device {
   virtual absl::Status BeginTrace();
   // Waits for the operations since BeginTrace and returns them in the order in which they were
   // enqueued. The time of an operation ends where the next one of its stream begins, so it includes
-  // the gap between them. Operations within a graph are not told apart. REQUIRES: BeginTrace was OK
+  // the gap between them. A graph counts as one operation. REQUIRES: BeginTrace was OK
   virtual absl::StatusOr<std::vector<TracedOperation>> EndTrace();
 
   // Names the activity of the calling thread until EndRange, for profilers that show it next to the

@@ -1,7 +1,6 @@
-// Chooses the first acceptable one of several alternatives that a library offers in order of
-// preference.
+// Chooses the first acceptable alternative of those that a library offers in order of preference.
 //
-// Thread-safe: a function of its arguments.
+// Thread-safe: the function depends only on its arguments.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_FIRST_ACCEPTED_H_
 #define SATRAP_NN_WORKER_DEVICE_FIRST_ACCEPTED_H_

@@ -191,7 +191,7 @@ SATRAP_KERNEL void SubnormalKernel(const float* x, float* y) {
   y[1] = x[2] * x[3];  // a subnormal operand
 }
 
-// They also count as zero on the CPU's backend, and on a card with -ftz=true.
+// Subnormal values also count as zero on the CPU's backend, and on a card with -ftz=true.
 TEST_P(KernelTest, SubnormalValuesCountAsZero) {
   float* const y = device_.Room<float>(2);
   Launch<SubnormalKernel>(device_.stream(), {1}, {1}, 0,

@@ -33,8 +33,8 @@ class MeteredDevice final : public DelegatingDevice {
       : DelegatingDevice(std::move(device)), meter_(std::move(meter)) {}
 
   absl::StatusOr<std::unique_ptr<Memory>> Allocate(int64_t bytes) override {
-    // Under a lock, because two threads that allocate at the same time must not both get the last
-    // free bytes.
+    // This is done under a lock, because two threads that allocate at the same time must not both
+    // get the last free bytes.
     MutexLock lock(&mutex_);
     RETURN_IF_ERROR(meter_->CheckRoom(bytes));
     ASSIGN_OR_RETURN(std::unique_ptr<Memory> memory, DelegatingDevice::Allocate(bytes));

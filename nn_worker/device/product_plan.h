@@ -37,8 +37,8 @@ struct ProductBuffers {
 class ProductPlan {
  public:
   virtual ~ProductPlan() = default;
-  // Enqueues the product of the first `samples` samples: of each of their pieces, if the spec has
-  // pieces.
+  // Enqueues the product of the first `samples` samples or, if the spec has pieces, the product of
+  // each of their pieces.
   //   workspace: workspace_bytes() of device memory, aligned to 256, used only by this stream
   //   REQUIRES: 1 <= samples <= the spec's samples()
   virtual void Run(DeviceStream* stream, int64_t samples, const ProductBuffers& buffers,

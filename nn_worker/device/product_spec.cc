@@ -6,8 +6,8 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kLeastOutputs = 8;
-// The tile in which a library's kernels for 16 bits compute c, and how many of them keep a card
-// busy.
+// The size of the tiles in which a library's 16-bit kernels compute c, and the number of tiles that
+// keep a card busy.
 constexpr int64_t kTileRows = 128, kTileCols = 256;
 constexpr int64_t kTiles = 128;
 // Pieces begin at multiples of this many samples, so that factors keep their alignment.
@@ -45,8 +45,9 @@ int64_t WeightGradientPiece(const ProductSpec& spec) {
   const int64_t wanted = (narrow ? 1 : 2) * kTiles / tiles;
   const int64_t pieces = std::min({wanted, kMostPieces, spec.samples() / kLeastPiece});
   if (pieces <= 1) return spec.samples();
-  // Rounded down: what is left of a full part is short. It is a product of its own, in one
-  // sequence, so it takes as long as all other pieces together if it is as long as one of them.
+  // The result is rounded down, so that the last piece of a full part is short. The last piece is a
+  // separate product, computed in one sequence: if it had as many samples as another piece, it
+  // would take as long as all other pieces together.
   return spec.samples() / pieces / kPieceStep * kPieceStep;
 }
 

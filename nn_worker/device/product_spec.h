@@ -7,8 +7,8 @@
 //   input gradient    dx = dz w^T   a: dz (n, out)   b: w, transposed            rows = n
 //   weight gradient   dw = x^T dz   a: x, transposed b: dz (n, out)              terms = n
 //
-// Matrices are stored row by row, as everywhere in this project. For libraries that expect
-// Fortran's order there is ColumnMajor.
+// Matrices are stored row by row, as everywhere in this project. ColumnMajor is for libraries that
+// expect Fortran's order.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_PRODUCT_SPEC_H_
 #define SATRAP_NN_WORKER_DEVICE_PRODUCT_SPEC_H_
@@ -25,8 +25,8 @@ enum class ProductPrecision {
   kF16,
 };
 
-// What is done with the sums before they are stored in c. The bias has the type of c, and is added
-// in f32 before the sum is rounded.
+// The operation that is applied to the sums before they are stored in c. The bias has the type of
+// c, and is added in f32 before the sum is rounded.
 enum class ProductEpilogue {
   kNone,
   kBias,      // + bias, in each row
@@ -59,7 +59,8 @@ struct ProductSpec {
 };
 
 // The number of samples in a piece of the weight gradient `spec`, whatever spec.piece is. It
-// follows from the shape and the precision, and so from the samples that a layer is prepared for:
+// depends on the shape and the precision, and so on the number of samples that a layer is prepared
+// for:
 //   * as many pieces as give a card of some 130 multiprocessors about one tile each (two in F32 and
 //     TF32, whose tiles are smaller), because a library computes each tile of c in one sequence
 //   * at most kMostPieces pieces of at least kLeastPiece samples, and a short one for those that
@@ -70,13 +71,14 @@ inline constexpr int64_t kLeastPiece = 256;
 int64_t WeightGradientPiece(const ProductSpec& spec);
 
 // Whether a library should compute the product: no dimension is 0, and neither dimension of the
-// weight matrix is under 8. A library is slow at other products or refuses them, so our own kernels
-// compute them.
+// weight matrix is less than 8. A library is slow at other products or refuses them, so our own
+// kernels compute them.
 bool ForLibrary(const ProductSpec& spec);
 
 // The width that a matrix of `width` columns should have in memory, zeros included. Libraries read
-// rows in pieces of 16 bytes: 8 values of 16 bits. They are slow wherever a width is no multiple of
-// that, even if the stride is. Narrower products are not for libraries, so they keep their width.
+// rows in pieces of 16 bytes: 8 values of 16 bits. They are slow if a width is not a multiple of
+// that, even if the stride is one. Libraries do not compute products that are narrower than that,
+// so these keep their width.
 constexpr int64_t ProductWidth(int64_t width) { return width < 8 ? width : (width + 7) / 8 * 8; }
 
 // The same product for a library that reads matrices column by column. For such a library, a matrix
@@ -94,8 +96,8 @@ struct ColumnMajor {
   Factor b;  // of the spec: a
   int64_t d_stride;
 };
-// `samples`: the number of samples in this run, at most spec.samples(); in one of its pieces, if
-// there are pieces.
+// `samples`: the number of samples in this run, at most spec.samples(). If there are pieces, it is
+// the number of samples in one of them.
 ColumnMajor ToColumnMajor(const ProductSpec& spec, int64_t samples);
 
 }  // namespace satrap

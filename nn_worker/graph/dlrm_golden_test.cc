@@ -1,6 +1,6 @@
-// DLRM's own example (Naumov et al. 2019), three mini-batches of two samples: the losses and
-// weights that its README prints, to five digits. The run covers a task with MSE, embedding
-// gradients of pooled ids, and the sum over ranks.
+// Trains DLRM's own example (Naumov et al. 2019), three mini-batches of two samples, and compares
+// the losses and weights with those that its README prints, to five digits. This covers a task with
+// MSE, embedding gradients of pooled ids, and the sum over ranks.
 
 #include <string>
 #include <thread>
@@ -24,7 +24,7 @@ constexpr double kTolerance = 2e-5;
 constexpr float kLearningRate = 0.01f;
 constexpr int64_t kDim = 2;
 
-// The vector made of the numerics is d. Each other vector is the sum of the embeddings of one
+// The vector d is computed from the numerics. Each other vector is the sum of the embeddings of one
 // table's ids.
 constexpr char kAround[] = R"(
   layers { name: "d" inputs: "numeric" mlp { units: 3 units: 2 } }
@@ -69,7 +69,7 @@ const Floats kRows = {.05438f,  -.11105f, .42513f,  .34167f,  -.1426f,  -.45641f
                       -.19523f, -.10181f, .23667f,  .57199f,  -.16638f, .30316f,
                       .10759f,  .22136f,  -.49338f, -.14301f, -.36649f, -.22139f};
 
-// Weights as the example prints them, (out, in).
+// Weights in the layout in which the example prints them, (out, in).
 struct Dense {
   std::string name;
   Floats weight, bias;

@@ -1,6 +1,5 @@
-// Initial values of dense parameters: functions of (seed, parameter name, element) and nothing
-// else, so every rank makes the same values, and adding a layer does not change the values of the
-// others.
+// Initial values of dense parameters. They depend only on (seed, parameter name, element), so every
+// rank makes the same values, and adding a layer does not change the values of the others.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_INITIAL_VALUES_H_
 #define SATRAP_NN_WORKER_GRAPH_INITIAL_VALUES_H_

@@ -34,7 +34,7 @@ struct Network::Rep {
     graph.BeginPass(samples, pass);
     values.ShowAverages(!pass.training);
   }
-  // What is saved and loaded.
+  // The parts that are saved and loaded.
   SavedParts Parts() { return {options, &values, &training}; }
 
   const NetworkOptions options;

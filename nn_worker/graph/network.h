@@ -12,14 +12,14 @@
 //     Step(dense_step, totals)                   changes nothing unless it counts and is finite
 //
 // Precision. With a dtype of 16 bits, values of samples and their gradients have that dtype, and
-// products read a copy of the weights that is rounded after each step. All else, and what is saved,
-// stays F32 or F64.
+// products read a copy of the weights that is rounded after each step. Everything else stays F32 or
+// F64, and so do saved models.
 //
 // Memory. There is one flat buffer each for parameters, gradients and optimizer state. Create
 // allocates them and all workspace, for `max_samples`. Parameters begin at multiples of a cache
-// line; the gaps hold zeros and stay so. Views stay valid for the life of the network; their values
-// change with each pass. An input may lie within the memory of a concatenation, so its stride may
-// be wider than its columns.
+// line; the gaps hold zeros and are never changed. Views stay valid for the life of the network;
+// their values change with each pass. An input may lie within the memory of a concatenation, so its
+// stride may be wider than its columns.
 //
 // Thread-compatible.
 
@@ -68,9 +68,9 @@ class Network {
   Backend* backend() const;  // owns the memory of the views
 
   // Computes the outputs of rows [0, samples) of the inputs, and of rows [0, pass.candidates) of
-  // the inputs that belong to the part. An evaluation uses no collective, uses batch norm's running
-  // statistics and, if there are any, averaged weights, and drops nothing; a row's logit then
-  // depends on that row alone, bit by bit. Fails only if a collective fails. REQUIRES: samples <=
+  // the inputs that belong to the part. An evaluation calls no collective, drops nothing, and uses
+  // batch norm's running statistics and, if there are any, averaged weights. The bits of a row's
+  // logit then depend on that row alone. Fails only if a collective fails. REQUIRES: samples <=
   // max_samples
   absl::Status Forward(int64_t samples, const PassContext& pass);
   int num_tasks() const;
@@ -98,20 +98,21 @@ class Network {
 
   // Fails only if a collective fails. REQUIRES: a training Forward and its Loss
   absl::Status Backward();
-  // Begins to add up the parameter gradients over all ranks, in place, as GradientSums::Start. If
-  // it succeeds, nothing else touches gradients() until FinishReduce. The destructor ends the sum.
+  // Begins to add up the parameter gradients over all ranks, in place, as GradientSums::Start does.
+  // If this succeeds, nothing else may touch gradients() until FinishReduce. The destructor ends
+  // the sum.
   absl::Status StartReduce();
   // Waits for the sums. REQUIRES: StartReduce
   absl::Status FinishReduce();
-  // These two functions count gradients of parameters (this rank's; after the reduction, the sums
+  // These two functions count gradients of parameters (of this rank; after the reduction, the sums
   // over all ranks) and of inputs. The gradients are still multiplied by the gradient scale. Both
   // functions wait for the backend.
   int64_t CountGradientsBeyond(float limit);  // whose magnitude is above it, or that are NaN
   int64_t CountNonFiniteGradients();
 
   // The sum of the squares of the gradients in the form in which Step(step, totals) uses them:
-  // normalised, and with L2 and L1. It covers the parameters that are not frozen. The same bits on
-  // every rank. Waits for the backend. REQUIRES: FinishReduce; the step counts
+  // normalised, and with L2 and L1. It covers the parameters that are not frozen. It has the same
+  // bits on every rank. Waits for the backend. REQUIRES: FinishReduce; the step counts
   double GradientSquares(const DenseStep& step, const StepTotals& totals);
 
   // For tests and tools: the whole flat buffers, (1, values), gaps included.
@@ -121,16 +122,16 @@ class Network {
   // statistics. Every rank calls it in every step, with equal arguments. The gradient, with L2 and
   // L1, is multiplied by `clip_factor`. Fails only if a collective fails.
   absl::Status Step(const DenseStep& step, const StepTotals& totals, float clip_factor = 1);
-  // What the last Step decided. Waits for the backend.
+  // The control as the last Step has decided it. Waits for the backend.
   StepControl ReadControl();
   // The factor by which Loss multiplies the gradients, as of the last Step. All gradients of
-  // samples and of parameters carry it until Step takes it out again.
+  // samples and of parameters contain this factor until Step divides by it.
   const GradientScale& gradient_scale() const;
 
-  // The number of values of all parameters, also of frozen ones, not counting gaps. This is the
-  // number that papers state.
+  // The number of values of all parameters, including frozen ones but not gaps. Papers state this
+  // number.
   int64_t num_parameters() const;
-  // "deep/linear_0.weight", in the order of parameters().
+  // Names such as "deep/linear_0.weight", in the order of parameters().
   std::vector<std::string> parameter_names() const;
   // The values of all parameters in this order, without the gaps and padding of the flat buffer,
   // which differ between backends. Waits for the backend.
@@ -146,8 +147,8 @@ class Network {
   // Changes nothing unless it succeeds. DATA_LOSS if `bytes` is damaged; FAILED_PRECONDITION,
   // naming an array, if names or shapes are not those of this network.
   absl::Status Load(absl::string_view bytes, LoadScope scope);
-  // Takes over what `config` selects from a model that was saved after `model_step` steps. Errors
-  // as Load and PlanDenseTake.
+  // Takes over the values that `config` selects from a model that was saved after `model_step`
+  // steps. Errors are those of Load and PlanDenseTake.
   using Taken = TakenOfModel;
   absl::StatusOr<Taken> StartFrom(absl::string_view bytes, const WarmStartConfig& config,
                                   uint64_t model_step);

@@ -78,7 +78,7 @@ struct Job {
 };
 
 // The objects with which ranks add up their gradients. The defaults are for a single rank, which
-// has nothing to add up.
+// needs none.
 struct RankSums {
   std::unique_ptr<Collective> collective = std::move(NewLocalCollectives(1)[0]);
   std::unique_ptr<DeviceReduction> reduction;
@@ -375,7 +375,7 @@ TEST(NetworkCaptureTest, RanksThatAddUpOnTheirDevicesGetTheSameBitsByGraphs) {
   EXPECT_EQ(TrainTwoRanks(job, /*captures=*/true, 5), TrainTwoRanks(job, /*captures=*/false, 0));
 }
 
-// By default (GLOBAL) batch norm adds up its statistics over all ranks, by the collective in the
+// By default (GLOBAL), batch norm adds up its statistics over all ranks, by the collective, in the
 // middle of the pass. So each of the five passes has three graphs.
 TEST(NetworkCaptureTest, BatchNormOfAllRanksStaysOutsideOfTheGraphs) {
   EXPECT_EQ(TrainTwoRanks({}, /*captures=*/true, 15), TrainTwoRanks({}, /*captures=*/false, 0));

@@ -24,7 +24,7 @@ struct KeptArray {
   Tensor values;
 };
 
-// Appends to `kept` the arrays of `layout` in `buffer`. Each gets its name followed by `suffix`,
+// Appends the arrays of `layout` in `buffer` to `kept`. Each keeps its name, followed by `suffix`,
 // which is "", kAverageSuffix, or "#" and the name of a state of the optimizer, such as "#adam.m".
 inline constexpr absl::string_view kAverageSuffix = "#average";
 void AppendKept(const FlatLayout& layout, const Tensor& buffer, absl::string_view suffix,

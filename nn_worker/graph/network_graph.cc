@@ -107,7 +107,7 @@ absl::Status NetworkGraph::RunStages(size_t begin, size_t end) {
 // Backward runs the nodes from last to first: the first node to reach a tensor assigns its
 // gradient, later ones add. For an output, the loss writes the gradient first. The gradient of a
 // tensor within a concatenation lies in the concatenation's gradient. For such a tensor the
-// concatenation must be the first node to reach it, which concat_layout.h ensures, and then has
+// concatenation must be the first node to reach it, which concat_layout.h ensures, and it then has
 // nothing to do.
 void NetworkGraph::BindNodes() {
   std::vector<bool> has_gradient(graph_.tensors.size(), false);
@@ -121,7 +121,7 @@ void NetworkGraph::BindNodes() {
       bound.ys.push_back(memory_.values[t]);
       bound.dys.push_back(memory_.gradients[t]);
       bound.needs_backward |= graph_.tensors[t].needs_gradient;
-      // No layer reads the tensor, or none of the layers that read it passes a gradient on.
+      // Either no layer reads the tensor, or none of the layers that read it passes a gradient on.
       if (graph_.tensors[t].needs_gradient && !has_gradient[t] && !graph_.IsOutput(t)) {
         bound.unread_dys.push_back(memory_.gradients[t]);
       }
@@ -130,8 +130,8 @@ void NetworkGraph::BindNodes() {
       bound.xs.push_back(memory_.values[t]);
       bound.of_part.push_back(graph_.tensors[t].of_part);
       bound.dxs.push_back({memory_.gradients[t], has_gradient[t]});
-      // Padding that is NaN once would stay NaN if products only added to it. Nobody reads it but
-      // the product that made the tensor.
+      // Padding that became NaN would stay NaN if products only added to it. Only the product that
+      // made the tensor reads this padding.
       if (has_gradient[t] && graph_.tensors[t].producer >= 0 &&
           graph_.nodes[graph_.tensors[t].producer].layer->multiplies_padding()) {
         bound.dxs.back().tensor.zero_cols = 0;
@@ -155,7 +155,7 @@ PreparedLinear* NetworkGraph::InputRelu(int node) const {
   return graph_.nodes[tensor.producer].layer->relu_product();
 }
 
-// Prepares what a pass needs besides operations. None of this is captured.
+// Prepares everything that a pass needs in addition to its operations. None of this is captured.
 void NetworkGraph::BeginPass(int64_t samples, const PassContext& pass) {
   CHECK(samples >= 0 && samples <= options_.max_samples) << samples;
   CHECK(pass.candidates >= 0 && pass.candidates <= options_.inputs.max_candidates);
@@ -239,7 +239,7 @@ Tensor NetworkGraph::ReadableOutput(int task) const {
   Tensor output = Output(task);
   const TaskConfig::Loss loss = losses_->tasks()[task].loss;
   if (!IsCandidateLoss(loss)) return output;
-  // Positives in a batch lie on the diagonal.
+  // The scores of the positives in a batch lie on the diagonal.
   if (loss == TaskConfig::IN_BATCH_SOFTMAX) ++output.stride;
   output.cols = 1;
   output.zero_cols = 0;

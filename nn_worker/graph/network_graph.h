@@ -35,8 +35,8 @@ class NetworkGraph {
 
   // RESOURCE_EXHAUSTED.
   absl::Status Allocate();
-  // Gives the layers their tensors. `gradients` are those of the parameters, empty if nothing is
-  // trained. REQUIRES: Allocate
+  // Gives the layers their tensors. `gradients` are the gradients of the parameters; they are empty
+  // if nothing is trained. REQUIRES: Allocate has been called
   absl::Status Bind(const NetworkValues& values, const Tensor& gradients, const Tensor& control);
 
   const Graph& graph() const { return graph_; }
@@ -46,7 +46,7 @@ class NetworkGraph {
   int64_t graph_launches() const { return graphs_.launches(); }
   std::string WhyNoGraphs() const;
 
-  // As the methods of Network.
+  // These do what the methods of Network with the same names do.
   void BeginPass(int64_t samples, const PassContext& pass);
   absl::Status Forward() { return Forward(0, nodes_.size()); }
   absl::Status Train(absl::Span<const LossTargets> targets);  // after BeginPass
@@ -54,13 +54,14 @@ class NetworkGraph {
   LossSums ReadLoss() { return losses_->Read(); }
   absl::Status Backward();
   std::vector<float> ReadLogits(int task);
-  // The number of values that are beyond `limit` or not finite, in `gradients` (those of the
-  // parameters) and in the gradients of inputs.
+  // The number of values in `gradients` (those of the parameters) and in the gradients of inputs
+  // whose magnitude is above `limit`, or that are not finite.
   int64_t CountGradientsBeyond(const Tensor& gradients, float limit);
   absl::Status EndStep();
 
  private:
-  // A node with its tensors, made once. Only their number of rows changes from pass to pass.
+  // A node with its tensors. It is made once; only the tensors' number of rows changes from pass to
+  // pass.
   struct BoundNode {
     Layer* layer = nullptr;
     std::vector<Tensor> xs, ys, dys;
@@ -86,8 +87,8 @@ class NetworkGraph {
   size_t num_stages() const { return 2 * nodes_.size() + 1; }
   absl::Status RunStages(size_t begin, size_t end);
   Tensor Output(int task) const { return memory_.values[graph_.outputs[task]].FirstRows(samples_); }
-  // The values of a task's output that may be read. For a candidate loss these are only the scores
-  // of the positives, because the columns of candidates belong to the part.
+  // The part of a task's output that may be read. With a candidate loss this is only the scores of
+  // the positives, because the columns of candidates belong to the part.
   Tensor ReadableOutput(int task) const;
 
   const NetworkOptions& options_;

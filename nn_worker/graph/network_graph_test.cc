@@ -27,14 +27,14 @@ using ::testing::Pointwise;
 
 constexpr int64_t kMaxSamples = 5;
 
-// What a test sees of a layer.
+// What a test observes of a layer.
 struct Seen {
   PreparedLinear* input_relu = nullptr;
   std::vector<bool> adds;     // by input: whether its gradient is added
   std::vector<int64_t> rows;  // by input, in the last Forward
 };
 
-// The layer itself, which writes down what it is given.
+// Passes all calls on to a layer, and records its arguments.
 class Watched final : public Layer {
  public:
   Watched(std::string name, std::unique_ptr<Layer> layer, std::vector<std::string>* calls,
@@ -114,8 +114,8 @@ class NetworkGraphTest : public testing::Test {
     }
   }
 
-  // A pass of `samples` samples, whose inputs are 0.1, 0.2, ... and whose labels are 0. Returns the
-  // logits of the first task.
+  // Trains a pass of `samples` samples, whose inputs are 0.1, 0.2, ... and whose labels are 0.
+  // Returns the logits of the first task.
   std::vector<float> Train(int64_t samples) {
     Fill();
     graph_->BeginPass(samples, PassContext::Training(0, 0));
@@ -222,7 +222,8 @@ TEST_F(NetworkGraphTest, TheGradientOfAnOutputThatIsReadIsAddedToThatOfItsLoss) 
   EXPECT_THAT(GradientOf("user.linear", kMaxSamples), Pointwise(FloatNear(1e-5f), sum));
 }
 
-// The second value of a pair is read by no layer, or by a layer that passes nothing on.
+// Either no layer reads the second value of a pair, or the layer that reads it passes no gradient
+// on.
 TEST_F(NetworkGraphTest, AnOutputOfALayerThatNobodyReadsHasTheGradientZero) {
   const std::string parts = R"(
     layers { name: "parts" inputs: "user.pair"

@@ -27,7 +27,7 @@ int64_t PaddedColumns(const Graph& graph, int tensor, const Backend& backend) {
   return used && of.within < 0 && !of.of_part ? backend.PaddedWidth(cols) : cols;
 }
 
-// A tensor with a block of its own.
+// Allocates a separate block for a tensor.
 absl::StatusOr<Tensor> AllocateTensorOf(const Graph& graph, int tensor, int64_t max_samples,
                                         Backend* backend) {
   const GraphTensor& of = graph.tensors[tensor];
@@ -42,7 +42,7 @@ bool IsFreeInput(const Graph& graph, int tensor) {
          !graph.tensors[tensor].consumers.empty() && !graph.tensors[tensor].of_part;
 }
 
-// Inputs that belong to the part, not to its samples, have their own number of rows.
+// Inputs that belong to the part, not to its samples, have a different number of rows.
 absl::Status AllocatePartInputs(const Graph& graph, bool trains, Backend* backend,
                                 ActivationMemory* memory) {
   for (int t = 0; t < graph.num_inputs; ++t) {
@@ -57,7 +57,7 @@ absl::Status AllocatePartInputs(const Graph& graph, bool trains, Backend* backen
   return absl::OkStatus();
 }
 
-// The graph inputs of `dtype` that lie outside any concatenation, in one block.
+// Allocates one block for all graph inputs of `dtype` that lie outside any concatenation.
 absl::Status AllocateFreeInputs(const Graph& graph, DType dtype, int64_t max_samples, bool trains,
                                 Backend* backend, ActivationMemory* memory) {
   std::vector<int> inputs;
@@ -87,7 +87,7 @@ absl::Status AllocateFreeInputs(const Graph& graph, DType dtype, int64_t max_sam
   return absl::OkStatus();
 }
 
-// `padded_rows` and `padded_cols`: of the matrix, padding included
+// `padded_rows` and `padded_cols` are those of the matrix, padding included.
 void Append(int node, const std::string& layer, ParameterSpec spec, int64_t padded_rows,
             int64_t padded_cols, FlatLayout* layout) {
   FlatArray array;

@@ -9,13 +9,14 @@
 //
 // On a device, tensors that linear layers multiply have padding (tensor.h), up to
 // Backend::PaddedWidth, and so have the parameters of these layers in every flat buffer and in
-// their copies. A value within a concatenation has none, because its neighbour follows, and nor has
-// the gradient of a graph input, because it is scanned together with others.
+// their copies. A value within a concatenation has no padding, because its neighbour follows
+// directly. The gradient of a graph input has none either, because it is scanned together with
+// others.
 //
-// Padding begins as 0 and stays 0 in parameters and their copies. That of values and gradients, to
-// which only products write, becomes NaN where a value or gradient beside it is infinite or NaN.
-// Then the gradient of some parameter, without its padding, is not finite either, so the step does
-// not apply. The next product that assigns the values or gradients writes zeros.
+// Padding begins as 0 and stays 0 in parameters and their copies. Only products write to the
+// padding of values and gradients. It becomes NaN where a value or gradient next to it is infinite
+// or NaN. Then the gradient of some parameter, without its padding, is not finite either, so the
+// step does not apply. The next product that assigns the values or gradients writes zeros.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_
 #define SATRAP_NN_WORKER_GRAPH_NETWORK_MEMORY_H_
@@ -50,14 +51,14 @@ struct FlatArray {
   int node = 0;
   ParameterSpec spec;
   int64_t begin = 0;  // in its flat buffer
-  // Of the matrix in the flat buffer, padding included; its rows have no gaps.
+  // The size of the matrix in the flat buffer, padding included; its rows have no gaps.
   int64_t padded_rows = 1, padded_cols = 1;
 };
 struct FlatLayout {
   std::vector<FlatArray> arrays;
   int64_t size = 0;  // values, padding and gaps included
 };
-// Without padding if `backend` is null.
+// If `backend` is null, there is no padding.
 FlatLayout LayoutParameters(const Graph& graph, const Backend* backend);
 FlatLayout LayoutStates(const Graph& graph);
 

@@ -1,5 +1,5 @@
-// What the optimizer's settings do to a network: every kind, settings by name, averaged weights,
-// and which of these are saved.
+// Tests what the optimizer's settings do to a network: every kind, settings by name and averaged
+// weights, and which values are saved.
 
 #include <algorithm>
 #include <cstdint>

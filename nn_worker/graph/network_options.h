@@ -1,4 +1,4 @@
-// The options of a Network, and the values with which a step of it ends.
+// The options of a Network, and the values that decide how its steps end.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_NETWORK_OPTIONS_H_
 #define SATRAP_NN_WORKER_GRAPH_NETWORK_OPTIONS_H_
@@ -24,7 +24,7 @@ struct NetworkOptions {
   DenseOptimizerConfig optimizer;
   uint64_t seed = 1;
   int64_t max_samples = 0;  // of one part
-  // Parts of this many samples count as full, too: if the number of ranks does not divide the
+  // Parts of this many samples also count as full: if the number of ranks does not divide the
   // global batch, parts have two sizes. 0: only parts of max_samples are full.
   int64_t min_full_samples = 0;
   // If false, the network only computes evaluations: it has no memory for gradients, losses and the
@@ -50,7 +50,7 @@ struct NetworkOptions {
   DeviceReduction* reduction = nullptr;
 };
 
-// Sums over all ranks that decide a step (Backend::DecideStep).
+// The sums over all ranks that decide a step (Backend::DecideStep).
 struct StepTotals {
   float samples = 0;
   float weight = 0;      // 0: the step does not count
@@ -60,8 +60,8 @@ struct StepTotals {
 // How much of a saved model a network loads.
 enum class LoadScope {
   kAll,  // to continue: optimizer state must be there and of the same optimizer
-  // For a model to start from or to score with. The optimizer state stays unchanged. If the network
-  // keeps averages and the model has none, they begin at the model's parameters.
+  // For a model to start from or to score with. Optimizer state is not loaded. If the network keeps
+  // averages and the model has none, they begin at the model's parameters.
   kModel,
 };
 

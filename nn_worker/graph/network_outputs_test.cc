@@ -1,4 +1,4 @@
-// Networks that only compute some values of a model (NetworkOptions.outputs).
+// Tests networks that only compute some values of a model (NetworkOptions.outputs).
 
 #include <memory>
 #include <string>
@@ -110,7 +110,7 @@ TEST_F(NetworkOutputsTest, OfATowerNeedTheTowerAlone) {
   ASSERT_TRUE((*tower)->Load((*whole)->Save(), Network::LoadScope::kModel).ok());
   EXPECT_EQ((*tower)->Parameter("item_vector/output.weight")->values,
             (*whole)->Parameter("item_vector/output.weight")->values);
-  // A model that lacks what the tower needs does not fit.
+  // A model that lacks values which the tower needs does not fit.
   EXPECT_EQ((*whole)->Load((*tower)->Save(), Network::LoadScope::kModel).code(),
             absl::StatusCode::kFailedPrecondition);
 }

@@ -1,5 +1,5 @@
-// Padding of tensors and parameters on devices: where it is, that it holds zeros, and that nothing
-// else shows it.
+// Tests the padding of tensors and parameters on devices: which of them have it, that it holds
+// zeros, and that it changes no results.
 
 #include <algorithm>
 #include <cmath>
@@ -111,8 +111,8 @@ class PaddedNetwork {
     }
     return values;
   }
-  // The number of values of all padding, and how many of them are not 0: of tensors and their
-  // gradients, or of everything that lies in a flat buffer, and of the copies.
+  // Counts the values of all padding, and those of them that are not 0. OfTensors covers tensors
+  // and their gradients; OfParameters covers everything that lies in a flat buffer, and the copies.
   struct Padding {
     int64_t values = 0, not_zero = 0;
   };
@@ -129,7 +129,7 @@ class PaddedNetwork {
       Count(ViewOf(array, values_.averages->averages()), &padding);
     }
     for (const Tensor& copy : values_.copies) Count(copy, &padding);
-    // Adagrad's sums begin at a constant, in their padding, too.
+    // Adagrad's sums begin at a constant, also in their padding, so they are not counted.
     std::vector<KeptArray> states;
     training_->AppendState(&states);
     for (const KeptArray& state : states) {
@@ -285,7 +285,7 @@ TEST(NetworkPaddingTest, NothingOfAnInfiniteInputStaysInThePadding) {
     EXPECT_FALSE(infinite.Train(1, kMost, std::numeric_limits<float>::infinity()));
     EXPECT_GT(infinite.OfGradients().not_zero, 0) << "the test would show nothing";
     EXPECT_EQ(infinite.OfParameters().not_zero, 0);
-    // A part without samples has no gradient, whatever the last step left.
+    // A part without samples has gradients of 0, whatever the last step left in memory.
     EXPECT_TRUE(infinite.Train(2, 0));
     EXPECT_EQ(infinite.OfGradients().not_zero, 0);
     EXPECT_EQ(infinite.OfParameters().not_zero, 0);
@@ -322,7 +322,7 @@ TEST(NetworkPaddingTest, CutsOfTheCpuAndOfADeviceHaveTheSameBytes) {
   const NamedArray weight = device->Parameter("bottom/linear_0.weight").value();
   EXPECT_EQ(weight.rows, 13);
   EXPECT_EQ(weight.cols, 11);
-  // Other parameters, averages and optimizer states than the initial ones.
+  // Gives parameters, averages and optimizer states values other than the initial ones.
   cpu_backend->Fill(cpu->gradients(), 1);
   CHECK_OK(cpu->Step({0, 1}, {1, 1, 0}));
   const std::string cut = cpu->Save();

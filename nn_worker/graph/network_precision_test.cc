@@ -1,5 +1,5 @@
-// A network that computes in 16 bits: which tensor has which dtype, and the rounded copy of the
-// weights.
+// Tests a network that computes in 16 bits: which tensor has which dtype, and the rounded copy of
+// the weights.
 
 #include <cstdint>
 #include <string>
@@ -101,8 +101,8 @@ TEST(NetworkPrecisionTest, ValuesOfSamplesHaveSixteenBitsAndPaddedRowsAndOneColu
   }
 }
 
-// The weights that are saved are those of the optimizer, in F32. If the copy were not rounded again
-// after a step or after a load, the two networks would differ.
+// The saved weights are the optimizer's F32 weights. If the copy were not rounded again after a
+// step or after a load, the two networks would differ.
 TEST(NetworkPrecisionTest, ALoadedNetworkGivesTheBitsOfTheOneThatWasSaved) {
   for (const DType dtype : {DType::kF16, DType::kBF16}) {
     HalfNetwork trained(dtype);

@@ -1,4 +1,4 @@
-// Networks whose ranks add up their gradients from device to device.
+// Tests networks whose ranks add up their gradients from device to device.
 
 #include <string>
 #include <thread>
@@ -35,7 +35,7 @@ NetworkOptions Options() {
   return options;
 }
 
-// Writes the samples of a rank and a step to the network's inputs.
+// Writes a rank's samples of a step to the network's inputs.
 void Fill(int rank, int64_t step, Network* network) {
   for (int input = 0; input < network->num_inputs(); ++input) {
     const Tensor view = network->input_view(input);

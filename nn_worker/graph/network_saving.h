@@ -1,5 +1,5 @@
 // Saves and loads the values and the training state of a Network, and starts them from a model of
-// another run. The methods of Network say more, and state the errors.
+// another run. The methods of Network have further details and the errors.
 //
 // Thread-compatible: the functions depend only on their arguments.
 

@@ -1,4 +1,4 @@
-// The values that a Network takes from another run's model, and the ones that its own cuts keep.
+// Tests the values that a Network takes from another run's model, and that its own cuts keep them.
 
 #include <cmath>
 #include <string>
@@ -71,7 +71,7 @@ TEST(NetworkStartTest, ARunThatTakesTheOptimizersStateGoesOnAsALongerOne) {
   longer.Step(5);
   second.Step(0);
   EXPECT_EQ(second.Weights(), longer.Weights());
-  // A third network, and one that continues from a cut of the second.
+  // One is a third network, and the other continues from a cut of the second network.
   AdamRank third, resumed;
   ASSERT_TRUE(third.network->StartFrom(second.network->Save(), WarmStartConfig(), 1).ok());
   ASSERT_TRUE(resumed.network->Load(second.network->Save(), Network::LoadScope::kAll).ok());

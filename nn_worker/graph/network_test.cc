@@ -81,7 +81,7 @@ NetworkOptions Options(const std::string& model, Backend* backend, Collective* c
   return options;
 }
 
-// A rank: a network and the means to feed it global samples [begin, begin + count).
+// A rank: a network, and functions that give it global samples [begin, begin + count).
 class Rank {
  public:
   explicit Rank(const std::string& model, std::unique_ptr<Collective> collective = nullptr,
@@ -135,7 +135,7 @@ class Rank {
     CHECK_OK(collective_->AllReduceSum(absl::MakeSpan(&weight, 1)));
     CHECK_OK(network_->Step({step}, {1, weight, 0}));
   }
-  // Gives every sample a group from here on.
+  // From now on, every sample has a group.
   void SetGroups(int64_t count) {
     for (int64_t i = 0; i < count; ++i) groups_.push_back(static_cast<uint64_t>(i % 4));
   }
@@ -330,8 +330,8 @@ std::pair<std::string, std::vector<float>> TrainOn(
 }
 
 // The device runs its operations as late as the contract allows. So if a value is read too early,
-// the result is far from the CPU's. And if a result depends on an order that no event ensures, it
-// differs between the orders.
+// the result is far from the CPU's result. If a result depends on an order that no event ensures,
+// it differs between the orders.
 TEST(NetworkTest, ADeviceTrainsAsTheCpuDoesWhateverItsOrder) {
   const std::string local_batch_norm =
       absl::StrReplaceAll(kBatchNorm, {{"batch_norm {}", "batch_norm { scope: LOCAL }"}});
@@ -458,7 +458,7 @@ TEST(NetworkTest, AnInfinityInAnInputReachesTheCount) {
   SetValueAt(rank.backend(), rank->input_view(1), 3, 0, std::numeric_limits<float>::infinity());
   ASSERT_TRUE(rank.ForwardBackward(0, 0, 10).ok());
   EXPECT_GT(rank->CountNonFiniteGradients(), 0);
-  // Values that a larger part has left in rows beyond those of this part must not count.
+  // Values that a larger part left in rows beyond those of this part must not count.
   rank.Fill(1, 0, 3);
   ASSERT_TRUE(rank.ForwardBackward(1, 0, 3).ok());
   EXPECT_EQ(rank->CountNonFiniteGradients(), 0);

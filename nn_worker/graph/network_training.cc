@@ -51,7 +51,7 @@ std::vector<std::vector<WeightCopy>> NetworkTraining::CopiesOfRanges() const {
     for (size_t i = 0; i < values_.copies.size(); ++i) {
       const int64_t begin = values_.parameter_layout.arrays[i].begin - range.begin;
       if (values_.copies[i].empty() || begin < 0 || begin >= range.size) continue;
-      // The range holds the padding, too.
+      // The copy in the range includes its padding.
       of_ranges.back().push_back({begin, values_.copies[i].WithPadding()});
     }
   }
@@ -121,8 +121,8 @@ void NetworkTraining::Step(const DenseStep& step, const StepTotals& totals, floa
   plan.gradient_scale = gradient_scale_.rule;
   backend_->DecideStep(plan, step_sums_, control_);
   if (clip_factor != 1) {
-    // The clip factor goes into the control's scale, which multiplies gradients and nothing else,
-    // and into L2 and L1, which are added to them.
+    // The clip factor is multiplied into the control's scale, which applies only to gradients, and
+    // into L2 and L1, which are added to the gradients.
     StepControl clipped = ReadControl();
     clipped.scale *= clip_factor;
     WriteControl(clipped);
@@ -143,7 +143,7 @@ void NetworkTraining::Step(const DenseStep& step, const StepTotals& totals, floa
 }
 
 void NetworkTraining::EndStep() {
-  // A scale that never moves is known without waiting for the device.
+  // If the scale never changes, it is known without waiting for the device.
   if (!gradient_scale_.moves()) return;
   const StepControl decided = ReadControl();
   gradient_scale_.scale = decided.gradient_scale;

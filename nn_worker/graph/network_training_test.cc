@@ -74,8 +74,8 @@ TEST_F(NetworkTrainingTest, AStepDividesTheSumOfGradientsByTheWeightOfItsSamples
   EXPECT_EQ(Weight(), -.5f * 8 / 2);
 }
 
-// A step with half a full batch is half as long as it would be with the mean gradient over the
-// samples of that step.
+// If a step has half a full batch, it moves the weights half as far as the mean gradient over its
+// samples would.
 TEST_F(NetworkTrainingTest, ASmallerBatchMovesTheWeightsLess) {
   Create(kSgd);
   FillGradients(8);

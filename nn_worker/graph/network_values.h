@@ -1,4 +1,4 @@
-// The values of a Network: parameters with the values that are derived from them, and the running
+// The values of a Network: its parameters, the values that are derived from them, and the running
 // statistics of layers. Each kind lies in one flat buffer (network_memory.h).
 //
 // Thread-compatible.
@@ -23,8 +23,8 @@ struct NetworkValues {
   // RESOURCE_EXHAUSTED. All values are 0.
   absl::Status Allocate(const Graph& graph, const NetworkOptions& options);
   void SetInitialValues(uint64_t seed);
-  // Makes the rounded copies of the parameters anew. Call after every change of the parameters,
-  // except after a step, which rounds them itself.
+  // Makes new rounded copies of the parameters. Call after every change of the parameters, except
+  // after a step, which rounds them itself.
   void RefreshCopies();
   // Makes layers read the averages (true) or the trained parameters (false). All other code that
   // reads or writes parameters must call ShowAverages(false) first. If there are no averages, the

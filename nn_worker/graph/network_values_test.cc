@@ -63,7 +63,7 @@ constexpr char kWideAndDeep[] = R"(
   layers { name: "deep" inputs: "numeric" mlp { units: 4 batch_norm {} output_units: 1 } }
   layers { name: "logit" inputs: "deep" inputs: "wide" add {} })";
 
-// This lets an experiment add a layer and begin with the same values elsewhere.
+// An experiment can therefore add a layer without changing the initial values of the other layers.
 TEST_F(NetworkValuesTest, AParameterBeginsWithTheSameValuesWhateverLayersAreBesideIt) {
   const NetworkValues alone = ValuesOf(kDeep), beside = ValuesOf(kWideAndDeep);
   const NetworkValues other_seed = ValuesOf(kDeep, /*seed=*/2);

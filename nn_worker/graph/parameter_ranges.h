@@ -26,8 +26,8 @@ struct ParameterRange {
 };
 
 // The ranges of all parameters that are not frozen, in order. Neighbours with equal settings are
-// one range, the gap between them included. `rule` is that of parameters without settings of their
-// own. INVALID_ARGUMENT, naming the pattern and all parameters, if a pattern matches none.
+// one range, which includes the gap between them. `rule` is that of parameters to which no settings
+// apply. INVALID_ARGUMENT, naming the pattern and all parameters, if a pattern matches none.
 absl::StatusOr<std::vector<ParameterRange>> MakeParameterRanges(const FlatLayout& parameters,
                                                                 const DenseOptimizerConfig& config,
                                                                 const OptimizerRule& rule);

@@ -52,15 +52,15 @@ absl::Status PassGraphs::Run(const PassKey& key, absl::Span<const PassPart> part
   Passes* const known = active() ? Find(key) : nullptr;
   bool from_graphs = known != nullptr;
   if (known != nullptr && known->epoch != memory_->GraphEpoch()) {
-    // This pass may overwrite lists itself. Then the epoch has changed again by the time the next
-    // pass with this key comes.
+    // This pass may itself overwrite lists. Then the epoch has changed again when the next pass
+    // with this key comes.
     known->graphs.clear();
     known->graphs.resize(parts.size());
     known->epoch = memory_->GraphEpoch();
     from_graphs = false;
   }
   for (size_t i = 0; i < parts.size(); ++i) {
-    // Once the device has refused a graph, none is used any more. The epoch is checked before each
+    // After the device has refused a graph, no graphs are used. The epoch is checked before each
     // part, because a part that is not captured may overwrite lists, and this changes the epoch.
     if (from_graphs && parts[i].captured && enabled_ && memory_->GraphEpoch() == known->epoch) {
       RETURN_IF_ERROR(RunCaptured(parts[i], &known->graphs[i]));

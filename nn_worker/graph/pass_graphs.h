@@ -1,9 +1,8 @@
 // The training passes of a network as graphs of operations (DeviceMemory::Capture).
 //
 // The first pass with a key is enqueued without a graph, which also puts the lists that its
-// operations read into the device's memory. The second is captured, and from then on its graph is
-// enqueued instead. When lists have been overwritten, the graphs of a key are made again in this
-// way.
+// operations read into the device's memory. The second pass is captured, and from then on its graph
+// is enqueued instead. If lists are overwritten, the graphs of a key are made again in this way.
 //
 // A pass that waits for the host in the middle, as for a sum over the ranks, consists of parts.
 // Parts that enqueue nothing but operations have a graph each; the parts in between have none.
@@ -54,8 +53,7 @@ class PassGraphs {
   int64_t launches() const { return launches_; }  // of graphs, so far
 
  private:
-  // A network has fewer keys than this in a run, unless every pass differs. No graphs are kept for
-  // further keys.
+  // A run has fewer keys than this, unless every pass differs. For further keys no graphs are kept.
   static constexpr size_t kMaxKeys = 8;
 
   struct Passes {

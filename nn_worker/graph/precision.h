@@ -1,4 +1,4 @@
-// The dtype that a network uses with the precision that a job asks for. It is the dtype of the
+// Converts the precision of a job to the dtype that its network uses. This is the dtype of the
 // activations, of their gradients, and of the factors of matrix products.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_PRECISION_H_

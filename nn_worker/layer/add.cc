@@ -8,14 +8,15 @@
 namespace satrap {
 namespace {
 
-// A sum of scores, which is then one operation instead of one for each input, with the same bits.
-// In 16 bits a sum would be rounded less often.
+// Whether this is a sum of F32 scores. Such a sum is computed by one operation instead of one for
+// each input, with the same bits. With 16-bit values the results would differ, because one
+// operation rounds less often.
 bool AreScores(Tensors xs, const Tensor& y) {
   return y.cols == 1 && y.dtype == DType::kF32 &&
          std::all_of(xs.begin(), xs.end(), [](const Tensor& x) { return x.dtype == DType::kF32; });
 }
 
-// Whether no gradient is written twice, as that of an input that is added to itself.
+// Whether no gradient is written twice, as it is if an input is added to itself.
 bool AreDistinct(GradientTargets dxs) {
   for (size_t i = 0; i < dxs.size(); ++i) {
     for (size_t j = 0; dxs[i].wanted() && j < i; ++j) {

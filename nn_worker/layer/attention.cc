@@ -10,8 +10,8 @@
 namespace satrap {
 namespace {
 
-// The order of the parameters. kResidual exists only if the input must be projected before it is
-// added.
+// The order of the parameters. kResidual exists only if the input must be projected before it can
+// be added.
 enum Weight { kQuery, kKey, kValue, kResidual };
 
 class AttentionLayer final : public BackendLayer {
@@ -46,7 +46,7 @@ class AttentionLayer final : public BackendLayer {
 
   int64_t ForwardFlops() const override {
     const int64_t weights = HasResidualWeight() ? 4 : 3;
-    // The products with the weights, and the scores and weighted sums of all heads.
+    // Counts the products with the weights, and the scores and weighted sums of all heads.
     return 2 * count_ * dim_ * units_ * weights + 4 * count_ * count_ * units_;
   }
 
@@ -124,8 +124,8 @@ class AttentionLayer final : public BackendLayer {
  private:
   bool HasResidualWeight() const { return config_.residual() && dim_ != units_; }
 
-  // `x`, or a copy in `room` if its rows have gaps, because the products treat each vector as a
-  // row.
+  // Returns `x`, or a copy in `room` if its rows have gaps, because the products treat each vector
+  // as a row.
   Tensor WithoutGaps(const Tensor& x, const Tensor& room) {
     if (!x.has_gaps()) return x;
     backend_->Copy(x, room.FirstRows(x.rows), /*add=*/false);

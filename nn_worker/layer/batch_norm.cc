@@ -60,8 +60,8 @@ class BatchNormLayer final : public BackendLayer {
   absl::Status Backward(const PassContext&, Tensors xs, Tensors, Tensors dys,
                         GradientTargets dxs) override {
     backend_->BatchNormGradSums(xs[0], stats_, dys[0], gradient_sums_);
-    // The gradients of beta and gamma must be this rank's own sums, taken before Reduce: the step's
-    // allreduce adds up the parameter gradients of all ranks.
+    // The gradients of beta and gamma must be this rank's own sums, so they are taken before
+    // Reduce: the step's allreduce adds up the parameter gradients of all ranks.
     backend_->ToF32(gradient_sums_.Columns(0, dim_), beta_gradient_);
     backend_->ToF32(gradient_sums_.Columns(dim_, dim_), gamma_gradient_);
     if (global()) RETURN_IF_ERROR(Reduce(gradient_sums_));
@@ -72,8 +72,8 @@ class BatchNormLayer final : public BackendLayer {
   }
 
   absl::Status EndStep() override {
-    // This runs in every step, even in one that changes nothing: only the control knows whether the
-    // step applies, and the other ranks wait here.
+    // This runs in every step, even in one that changes nothing, because only the control knows
+    // whether the step applies, and the other ranks wait here.
     if (!global()) RETURN_IF_ERROR(Reduce(sums_));
     backend_->BatchNormRunning(control_, sums_, config_.momentum(), mean_, variance_);
     return absl::OkStatus();

@@ -12,13 +12,13 @@
 namespace satrap {
 namespace {
 
-// The most values that the pairs of one tile of samples may have: 4 MiB as F32. A tile has at least
-// one sample, even if the pairs of that sample have more.
+// The maximum number of values in the pairs of one tile of samples: 4 MiB as F32. A tile has at
+// least one sample, even if the pairs of that sample have more values.
 constexpr int64_t kTileValues = int64_t{1} << 20;
 
 // For a product, the pairs (i, j) of a column d of a sample are laid out as a row of H_{k-1} n
-// values. They are laid out for one tile of samples at a time, and again in the backward pass: the
-// pairs of all samples would take d times the memory of everything else.
+// values. This is done for one tile of samples at a time, and once more in the backward pass,
+// because the pairs of all samples would take d times the memory of everything else.
 //
 // Maps are kept transposed, [d, H]: then the columns of all samples are the rows of one product.
 class CinLayer final : public BackendLayer {
@@ -74,8 +74,8 @@ class CinLayer final : public BackendLayer {
       step.dbias = binding.gradients[parameter++];
       ASSIGN_OR_RETURN(step.dbias_of_tile, AllocateTensor(backend_, DType::kF32, 1, heights_[k]));
     }
-    // The size of a tile depends on the shapes alone. So does the order in which the gradients of
-    // the weights are summed, and thus their bits.
+    // The size of a tile depends only on the shapes. So do the order in which the gradients of the
+    // weights are summed, and thus their bits.
     tile_ = std::max<int64_t>(1, kTileValues / (dim * widest));
     for (Tensor* pairs : {&pairs_, &dpairs_}) {
       ASSIGN_OR_RETURN(*pairs,
@@ -165,10 +165,10 @@ class CinLayer final : public BackendLayer {
     return pairs;
   }
 
-  // From the dmaps of layer k, computes the gradients of the weights of layer k. Also computes the
-  // dmaps of layer k - 1, and the share of layer k in the dmaps of X^0. If layer k - 1 is not X^0,
-  // its dmaps are assigned. The dmaps of X^0 are assigned by the last layer, which runs first; all
-  // other contributions are added to them.
+  // Computes the gradients of layer k from its dmaps: those of its weights, the dmaps of layer k -
+  // 1, and the share of layer k in the dmaps of X^0. If layer k - 1 is not X^0, its dmaps are
+  // assigned. The dmaps of X^0 are assigned by the last layer, which runs first; all other
+  // contributions are added to them.
   void BackwardTile(int k, int64_t begin, int64_t count) {
     const Step& step = steps_[k];
     const bool first_tile = begin == 0;

@@ -31,7 +31,7 @@ class DropoutLayer final : public BackendLayer {
     return absl::OkStatus();
   }
 
-  // Computing the mask again costs less than storing and reading it.
+  // The mask is computed again, because that costs less than storing and reading it.
   absl::Status Backward(const PassContext& pass, Tensors, Tensors, Tensors dys,
                         GradientTargets dxs) override {
     if (dxs[0].wanted()) Mask(pass, dys[0], dxs[0].tensor, dxs[0].add);

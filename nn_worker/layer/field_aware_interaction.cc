@@ -22,7 +22,7 @@ class FieldAwareInteractionLayer final : public BackendLayer {
     dim_ = fields_.dim / (fields_.count - 1);
     terms_.clear();
     for (int i = 0; i < fields_.count; ++i) {
-      // Field i skips itself, so the vector for a later field j is one place earlier.
+      // A field has no vector for itself, so field i's vector for a later j is at place j - 1.
       for (int j = i + 1; j < fields_.count; ++j) {
         const int dim = static_cast<int>(dim_);
         terms_.push_back({i, (j - 1) * dim, j, i * dim});

@@ -38,8 +38,8 @@ enum class PairOrder {
 // The products of all pairs of `count` whole vectors.
 std::vector<PairTerm> AllPairs(int64_t count, PairOrder order);
 
-// Copies the inputs to the columns of y, one after another, except an x that already lies in its
-// columns.
+// Copies the inputs to the columns of y, one after another. An x that already lies in its columns
+// is not copied.
 void JoinColumns(Backend* backend, absl::Span<const Tensor> xs, Tensor y);
 // The gradient of JoinColumns.
 void SplitColumns(Backend* backend, absl::Span<const Tensor> xs, Tensor dy,

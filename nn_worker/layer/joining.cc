@@ -28,7 +28,7 @@ ShapeOr Flattened(absl::Span<const SampleShape> inputs) {
   return SampleShape{ShapeSize(inputs[0])};
 }
 
-// In memory y is always the inputs side by side, whatever the shape of the output is.
+// Whatever the shape of the output is, in memory y consists of the inputs side by side.
 class JoiningLayer final : public BackendLayer {
  public:
   using Shape = ShapeOr (*)(absl::Span<const SampleShape> inputs);

@@ -1,14 +1,14 @@
-// A Layer is a differentiable function from n tensors to m tensors, with its parameters. Each has a
-// file of its own, with forward beside backward. A layer is written against Backend and knows
-// nothing of the graph around it.
+// A Layer is a differentiable function from n tensors to m tensors, with its parameters. Each layer
+// has its own file, with forward and backward next to each other. A layer is written against
+// Backend and knows nothing of the graph around it.
 //
 // Life: NewLayer (layer_factory.h); Infer once, with the shapes of its inputs; then parameters()
 // and states() say what it needs; Bind once; then Forward, and after a training Forward at most one
 // Backward; EndStep at the end of every step.
 //
 // Memory. Parameters, their gradients and the states lie in the network's flat buffers; a layer
-// gets views. What it needs between Forward and Backward it reads again from x and y, which stay
-// unchanged, or allocates in Bind.
+// gets views. In Backward, a layer reads x and y again, which stay unchanged. For anything else
+// that it keeps from Forward to Backward, it allocates memory in Bind.
 //
 // Gradients. Backward ASSIGNS parameter gradients (sums over the part's samples, not means); a part
 // of zero samples gives zeros. Each wanted dx is assigned or added to, as its target says, in the
@@ -74,8 +74,8 @@ class Layer {
   virtual ~Layer() = default;
 
   virtual int num_outputs() const { return 1; }
-  // True if the input belongs to the part, as candidates do, not to its samples. Its shape is
-  // [most rows, dim], and its tensor (rows of the part, dim).
+  // True if the input belongs to the part, as candidates do, not to its samples. Its shape is then
+  // [most rows, dim], and its tensor has (rows of the part, dim).
   virtual bool reads_part(int /*input*/) const { return false; }
   // The shapes of the num_outputs() outputs. INVALID_ARGUMENT, naming the input that does not fit;
   // the caller adds the layer's name to the message.
@@ -100,9 +100,9 @@ class Layer {
 
   // True if Forward or Backward of a training pass uses the collective or copies to the host, and
   // so cannot be captured in a graph (DeviceMemory::Capture). Call after Bind. If false, two
-  // training passes over the same tensors, with equally many samples and candidates, must enqueue
-  // the same operations with the same arguments: what differs from pass to pass is read from memory
-  // that the binding names.
+  // training passes over the same tensors, with the same numbers of samples and candidates, must
+  // enqueue the same operations with the same arguments; values that differ from pass to pass must
+  // be read from memory that the binding names.
   virtual bool prevents_capture() const { return false; }
 
   // RESOURCE_EXHAUSTED if the workspace cannot be allocated; the backend's error.

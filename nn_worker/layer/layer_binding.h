@@ -1,4 +1,4 @@
-// What a network gives a layer: a LayerBinding once, and a PassContext for each pass.
+// What a network passes to a layer: a LayerBinding once, and a PassContext for each pass.
 
 #ifndef SATRAP_NN_WORKER_LAYER_LAYER_BINDING_H_
 #define SATRAP_NN_WORKER_LAYER_LAYER_BINDING_H_
@@ -18,8 +18,8 @@ struct LayerBinding {
   uint64_t seed = 0;    // of this layer
   Tensor control;       // of the network (Backend::DecideStep), for EndStep
   Tensor pass_numbers;  // of the training pass that runs (dropout_mask.h)
-  // In the order of parameters() and states(). Rows have no gaps, except that parameters and
-  // gradients of a layer with multiplies_padding() may have padding.
+  // These have the order of parameters() and states(). Rows have no gaps, except that parameters
+  // and gradients of a layer with multiplies_padding() may have padding.
   absl::Span<const Tensor> parameters;
   absl::Span<const Tensor> gradients;
   absl::Span<const Tensor> states;
@@ -35,7 +35,7 @@ struct LayerBinding {
   PreparedLinear* input_relu = nullptr;
 };
 
-// What a layer knows of the pass that it computes.
+// What a layer knows about the pass that it computes.
 struct PassContext {
   static PassContext Evaluation() { return PassContext(); }
   static PassContext Training(int64_t step, int64_t first_sample_of_step, int64_t candidates = 0) {
@@ -43,8 +43,8 @@ struct PassContext {
   }
 
   bool training = false;
-  // For a training pass. Sample i of the part is sample first_sample_of_step + i of the step: no
-  // two samples of a step, on whichever ranks, have the same number.
+  // These are for a training pass. Sample i of the part is sample first_sample_of_step + i of the
+  // step: no two samples of a step have the same number, even if they are on different ranks.
   int64_t step = 0;
   int64_t first_sample_of_step = 0;
   int64_t candidates = 0;  // of the part

@@ -67,10 +67,10 @@ absl::StatusOr<std::unique_ptr<Layer>> NewNumericEmbeddingLayer(
 // Training uses the mean and variance of the rank's part (scope LOCAL) or of the global batch
 // (GLOBAL). GLOBAL adds up its sums over all ranks, forward and backward, so parts of any size,
 // even empty ones, give what one machine would compute from the global batch. Evaluation uses the
-// running statistics. In both scopes these follow the global batch, each sample with the same
-// weight, and they change only in EndStep, and only if the control applies: a step that does not
-// count or is not finite leaves them alone. LOCAL adds up its sums over the ranks in EndStep, in
-// every step; GLOBAL already has them.
+// running statistics. In both scopes these statistics follow the global batch, with the same weight
+// for each sample. They change only in EndStep, and only if the control applies: a step that does
+// not count or is not finite does not change them. LOCAL adds up its sums over the ranks in
+// EndStep, in every step; GLOBAL already has them.
 // INVALID_ARGUMENT if momentum is not in [0, 1] or epsilon is not > 0.
 absl::StatusOr<std::unique_ptr<Layer>> NewBatchNormLayer(const BatchNormConfig& config);
 
@@ -173,14 +173,14 @@ absl::StatusOr<std::unique_ptr<Layer>> NewSequencePoolLayer(const SequencePoolCo
 //   divided by their norms
 //
 // A part may have fewer candidates than S, and in an evaluation has none. The columns of y beyond
-// its candidates are left as they are, and the same columns of dy are not read.
+// its candidates are not written, and the same columns of dy are not read.
 absl::StatusOr<std::unique_ptr<Layer>> NewCandidateLogitsLayer(const CandidateLogitsConfig& config);
 
 // Scores of all items of the part for each of its samples, for in-batch softmax.
 //   user [d], item [d]   y: one column for each sample j of the part, y_j = scale <u, v_j>
 //
-// The columns of y beyond the part's samples are left as they are, and the same columns of dy are
-// not read.
+// The columns of y beyond the part's samples are not written, and the same columns of dy are not
+// read.
 absl::StatusOr<std::unique_ptr<Layer>> NewInBatchLogitsLayer(const InBatchLogitsConfig& config);
 
 // ---- For tests of a run

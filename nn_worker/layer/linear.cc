@@ -67,7 +67,7 @@ class LinearLayer final : public BackendLayer {
     return {x, weight_, activation_, y, dy, dx, weight_gradient_, bias_gradient_};
   }
 
-  // Glorot and Bengio (2010): variance 2 / (in + out), as a normal or a uniform distribution.
+  // Glorot and Bengio (2010): a normal or a uniform distribution with variance 2 / (in + out).
   ParameterSpec Weight() const {
     ParameterSpec spec{"weight", in_, config_.units()};
     spec.in_products = true;

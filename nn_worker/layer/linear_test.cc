@@ -19,7 +19,7 @@ TEST_P(LinearLayerTest, GradientsAreThoseOfItsForward) {
     int in, units, samples;
   };
   for (const char* activation : {"LINEAR", "SIGMOID", "TANH"}) {
-    // The last size is one for which a backend asks a library for the product.
+    // The last size is large enough that a backend asks a library for the product.
     for (const Size& size : {Size{5, 1, 70}, {5, 4, 70}, {9, 10, 12}}) {
       LayerTester tester = Tester(std::string("linear { units: ") + std::to_string(size.units) +
                                       " activation: " + activation + " }",

@@ -32,7 +32,8 @@ class NumericEmbeddingLayer final : public BackendLayer {
     return absl::OkStatus();
   }
 
-  // Works column by column. Each is a product with one input, whose weight is the column's vector.
+  // Works column by column. Each column is a product with one input, whose weight is the column's
+  // vector.
   absl::Status Forward(const PassContext&, Tensors xs, Tensors ys) override {
     for (int64_t c = 0; c < columns_; ++c) {
       backend_->Linear(xs[0].Columns(c, 1), weight_.Rows(c, 1), Tensor(), Activation::kLinear,

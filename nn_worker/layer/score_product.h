@@ -16,13 +16,13 @@ namespace satrap {
 
 class ScoreProduct {
  public:
-  // Memory for up to `most_items` items of `dim` values. RESOURCE_EXHAUSTED.
+  // Allocates memory for up to `most_items` items of `dim` values. RESOURCE_EXHAUSTED.
   absl::Status Bind(Backend* backend, int64_t most_items, int64_t dim);
 
   // x: (n, dim)   items: (m, dim)   bias: (m, 1) or empty   y: (n, m)   REQUIRES: m >= 1
   void Forward(Tensor x, Tensor items, Tensor bias, Tensor y);
-  // The gradients of the last Forward; dy is overwritten. A target that is not wanted is left
-  // alone.
+  // The gradients of the last Forward; dy is overwritten. A target that is not wanted is not
+  // touched.
   void Backward(Tensor x, Tensor y, Tensor dy, GradientTarget dx, GradientTarget ditems,
                 GradientTarget dbias);
 

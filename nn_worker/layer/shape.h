@@ -1,4 +1,4 @@
-// What the layers share: checks of sample shapes, their text in messages, and the backend.
+// Code that the layers share: checks of sample shapes, their text in messages, and the backend.
 
 #ifndef SATRAP_NN_WORKER_LAYER_SHAPE_H_
 #define SATRAP_NN_WORKER_LAYER_SHAPE_H_

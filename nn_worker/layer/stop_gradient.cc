@@ -20,7 +20,7 @@ class StopGradientLayer final : public BackendLayer {
     return absl::OkStatus();
   }
 
-  // The graph never calls this; other callers get the zeros that the layer promises.
+  // The graph never calls this, but other callers get the zeros that the layer promises.
   absl::Status Backward(const PassContext&, Tensors, Tensors, Tensors,
                         GradientTargets dxs) override {
     if (dxs[0].wanted() && !dxs[0].add) backend_->Fill(dxs[0].tensor, 0);

@@ -15,8 +15,8 @@ namespace {
 
 constexpr uint32_t kSign = 0x80000000u;
 
-// An integer for each float, in the same order as the floats: the bits of negative floats are
-// inverted, and other floats are moved above them. -0 becomes 0.
+// Maps a float to an integer, so that integers have the order of the floats: the bits of negative
+// floats are inverted, and other floats are moved above them. -0 becomes 0.
 uint32_t KeyOf(float value) {
   value += 0.0f;
   uint32_t bits;
@@ -37,7 +37,7 @@ uint64_t EntryOf(uint32_t score_key, float weight) {
   return (static_cast<uint64_t>(score_key) << 32) | KeyOf(weight);
 }
 
-// The end of the entries, from `begin` on, that have the same score and the same class.
+// The end of those entries, from `begin` on, that have the same score and the same class as *begin.
 const uint64_t* EndOfEqual(const uint64_t* begin, const uint64_t* end) {
   const bool positive = WeightOf(*begin) > 0;
   const uint64_t* at = begin + 1;
@@ -47,8 +47,9 @@ const uint64_t* EndOfEqual(const uint64_t* begin, const uint64_t* end) {
   return at;
 }
 
-// Replaces the entries of one score and class by at most two: the leading 24 bits of the sum of
-// their weights, and the rest. Together they are exact for up to 2^48 samples of weight 1.
+// Replaces the entries of one score and class by at most two: one has the leading 24 bits of the
+// sum of their weights, and the other has the rest. Together they are exact for up to 2^48 samples
+// of weight 1.
 size_t JoinEqual(uint64_t* entries, size_t count) {
   const uint64_t* const end = entries + count;
   uint64_t* out = entries;
@@ -66,7 +67,7 @@ size_t JoinEqual(uint64_t* entries, size_t count) {
     } else {
       *out++ = EntryOf(key, leading);
       if (rest != 0) *out++ = EntryOf(key, rest);
-      // Entries must ascend. If the sum is positive, the rest is the smaller of the two entries.
+      // Entries must ascend. The rest is the smaller of the two entries if the sum is positive.
       if (rest > 0) std::swap(out[-1], out[-2]);
     }
     at = equal_end;
@@ -119,7 +120,8 @@ absl::Status Auc::Merge(Collective* collective) {
     Put(value, &bytes);
   }
   ASSIGN_OR_RETURN(const std::vector<std::string> ranges, collective->AllGatherBytes(bytes));
-  // Every rank adds up all ranges, from the lowest scores on, so all get the same bits.
+  // Every rank adds up all ranges, beginning with the lowest scores, so all ranks get the same
+  // bits.
   merged_.emplace();
   for (size_t rank = 0; rank < ranges.size(); ++rank) {
     const std::string& range = ranges[rank];

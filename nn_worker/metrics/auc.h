@@ -6,7 +6,7 @@
 // ranks (up to the rounding of sums of weights; exactly if all weights are 1).
 //
 // Memory: 8 bytes for each sample of this rank while samples are added. Merge needs no more,
-// because the rank's range replaces its samples. Equal scores of one class are joined, so they take
+// because the rank's range replaces its samples. Equal scores of one class are joined, so they need
 // less.
 //
 // Thread-compatible.
@@ -36,12 +36,12 @@ class Auc {
  public:
   Auc();
 
-  // `label` is 0 or 1 (anything above 1/2 is positive). `weight` is not negative; 0 adds nothing.
-  // REQUIRES: not after Merge
+  // `label` is 0 or 1 (anything above 1/2 is positive). `weight` is not negative; a sample of
+  // weight 0 adds nothing. REQUIRES: Merge has not been called
   void Add(float score, float label, float weight);
 
-  // Collective: from then on Compute covers the samples of all ranks, with the same bits on each.
-  // Errors are those of ExchangeEntries (entry_exchange.h).
+  // Collective. From then on Compute covers the samples of all ranks, and returns the same bits on
+  // each. Errors are those of ExchangeEntries (entry_exchange.h).
   absl::Status Merge(Collective* collective);
 
   // Undefined without a positive or without a negative, or if a score was NaN.

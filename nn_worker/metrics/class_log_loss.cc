@@ -16,7 +16,7 @@ void ClassLogLoss::Add(const ScoredSamples& samples) {
         samples.scores.subspan(i * samples.outputs, samples.outputs);
     const size_t label = static_cast<size_t>(samples.labels[i]);
     CHECK(label < logits.size()) << label;
-    // Subtract the largest logit, so that no exponential overflows.
+    // The largest logit is subtracted, so that no exponential overflows.
     const double largest = *std::max_element(logits.begin(), logits.end());
     double sum = 0;
     for (const float logit : logits) sum += std::exp(logit - largest);

@@ -11,7 +11,7 @@ namespace satrap {
 
 class ClassLogLoss final : public PassMetric {
  public:
-  // REQUIRES: the labels that count are classes, that is, whole numbers in [0, outputs)
+  // REQUIRES: the labels of samples that count are classes, that is, whole numbers in [0, outputs)
   void Add(const ScoredSamples& samples) override;
   absl::Status Merge(Collective* collective) override;
   void Finish(MetricValues* values) override;

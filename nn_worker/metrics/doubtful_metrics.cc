@@ -17,7 +17,7 @@ constexpr double kLeastCalibration = .5;
 constexpr double kMostCalibration = 2;
 constexpr size_t kNamedColumns = 5;
 // Learning rates that are too high, or too many epochs, cause an entropy below this value. A larger
-// entropy has another cause.
+// entropy has a different cause.
 constexpr double kHugeEntropy = 3;
 
 std::vector<std::string> WhatIsDoubtful(const MetricValues& values) {
@@ -125,8 +125,8 @@ std::vector<std::string> DoubtfulMetrics(const JobConfig& job, absl::string_view
     judge("", values, train_label_rate);
     return lines;
   }
-  // The label rate is that of the judged task. The values of this task are in `values` twice: in
-  // the list of tasks, and outside of it.
+  // The label rate is that of the judged task. This task's values occur twice in `values`: in the
+  // list of tasks, and outside of it.
   const std::string judged = job.evaluation().task();
   for (int t = 0; t < values.tasks_size(); ++t) {
     const TaskMetricValues& task = values.tasks(t);

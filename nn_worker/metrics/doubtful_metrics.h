@@ -1,7 +1,7 @@
 // Finds values of an evaluation pass that no sound model has. Such a value shows that something is
 // wrong with the data or the job, but nobody may notice it among the printed numbers.
 //
-// Thread-safe: a function of its arguments.
+// Thread-safe: the function depends only on its arguments.
 
 #ifndef SATRAP_NN_WORKER_METRICS_DOUBTFUL_METRICS_H_
 #define SATRAP_NN_WORKER_METRICS_DOUBTFUL_METRICS_H_

@@ -2,7 +2,7 @@
 // small share of them is in flight at any time, and received entries use the memory of entries that
 // were sent.
 //
-// Thread-safe: a function of its arguments.
+// Thread-safe: the function depends only on its arguments.
 
 #ifndef SATRAP_NN_WORKER_METRICS_ENTRY_EXCHANGE_H_
 #define SATRAP_NN_WORKER_METRICS_ENTRY_EXCHANGE_H_
@@ -22,11 +22,12 @@
 
 namespace satrap {
 
-// A piece is 1/64 of the entries of the rank that has the most entries, within these bounds.
+// A piece has 1/64 of the entries of the rank that has the most entries, but stays within these
+// limits.
 inline constexpr size_t kLeastPieceEntries = 1 << 10;
 inline constexpr size_t kMostPieceEntries = 1 << 16;
 
-// Collective. When it returns, `*entries` of a rank holds those entries of all ranks for which
+// Collective. When it returns, `*entries` of a rank holds the entries, from all ranks, whose
 // owner(entry) is that rank. `received` is empty, and joins entries in the same way as `*entries`.
 // Errors are the collective's, or INVALID_ARGUMENT if another rank sends bytes that are not whole
 // entries.

@@ -4,9 +4,9 @@
 //
 //   GAUC = sum over groups of n * AUC / sum over groups of n
 //
-// AUC is that of the group's samples (auc.h: weighted, ties one half) and n is the sum of their
-// weights. Groups with only one class have no AUC; they are left out and counted. Undefined (NaN)
-// if no group has both classes, or if a score is NaN.
+// AUC is computed from the group's samples (as in auc.h: weighted, and a tie counts one half), and
+// n is the sum of their weights. Groups with only one class have no AUC; they are left out and
+// counted. Undefined (NaN) if no group has both classes, or if a score is NaN.
 //
 // Each group is computed by one rank, hash(group) mod W, from the samples of all ranks, and sums
 // over groups are rounded once, so the bits do not depend on W. Memory: 16 bytes for each sample of
@@ -39,12 +39,12 @@ class GroupAuc final : public PassMetric {
     float weight;  // negative: of a negative sample
 
     // The order includes the weight, so that a group's sums do not depend on which rank had which
-    // sample.
+    // samples.
     bool operator<(const Entry& other) const {
       return std::tie(group, score, weight) < std::tie(other.group, other.score, other.weight);
     }
   };
-  // Counts of groups or samples: before Merge this rank's, afterwards those of all ranks.
+  // Counts of groups or samples: before Merge those of this rank, afterwards those of all ranks.
   enum Count { kGroups, kLeftOut, kNanScores, kNumCounts };
 
   // Adds up this rank's groups. REQUIRES: this rank has all samples of these groups

@@ -30,14 +30,14 @@ class LogLoss {
  public:
   static constexpr int kSums = 5;
 
-  // From the logit, without clipping: max(z, 0) - z y + log(1 + exp(-|z|)).
+  // Computes the loss from the logit, without clipping: max(z, 0) - z y + log(1 + exp(-|z|)).
   void Add(float logit, float label, double weight);
 
   // Adds the samples of `other`.
   void Merge(const LogLoss& other);
 
-  // The sums, to be added across ranks: samples, weight, weight of positives, weighted loss,
-  // weighted probability.
+  // The sums that ranks add up: samples, weight, weight of positives, weighted loss, weighted
+  // probability.
   void Sums(absl::Span<double> sums) const;  // REQUIRES: kSums values
   void SetSums(absl::Span<const double> sums);
 

@@ -1,4 +1,4 @@
-// The AUC of the last samples, for the progress line: an estimate in constant memory
+// The AUC of the most recent samples, for the progress line. It is an estimate in constant memory
 // (score_histogram.h). Nothing depends on this number; evaluations are exact.
 //
 // Thread-compatible.

@@ -1,8 +1,8 @@
 // Counts positive and negative samples by their logits. The AUC from these counts is an estimate in
 // constant memory, 128 KiB.
 //
-// Bins are 1/256 wide over [-16, 16); logits beyond that fall into the outermost ones. Logits in
-// one bin count as equal, so the error is at most half the fraction of pairs that share a bin.
+// Bins are 1/256 wide over [-16, 16); logits beyond that range fall into the outermost bins. Logits
+// in one bin count as equal, so the error is at most half the fraction of pairs that share a bin.
 //
 // Thread-compatible.
 

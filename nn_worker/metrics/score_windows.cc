@@ -10,8 +10,8 @@
 namespace satrap {
 namespace {
 
-// The median of a sample of a part's times, evenly spaced and at most this many, approximates the
-// median of all of them.
+// The median of a part's times is approximated by the median of at most this many of them, evenly
+// spaced.
 constexpr size_t kTimes = 65;
 
 int64_t MedianOf(absl::Span<const int64_t> times) {
@@ -70,7 +70,7 @@ void ScoreWindows::MoveDataWindow(uint64_t steps, const Part& part) {
   older_in_a_row_ = 0;
 }
 
-// Exponentials and logarithms are computed once for both kinds of windows.
+// Computes exponentials and logarithms only once for both kinds of windows.
 void ScoreWindows::AddScores(const Part& part, bool in_data_time) {
   const bool in_samples = window_samples_ > 0;
   LogLoss losses;

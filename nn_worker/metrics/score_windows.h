@@ -11,10 +11,10 @@
 // record whose own time is far from this median counts in the window of the other records. A window
 // ends when the first part that belongs to a later window comes. A part that belongs to an earlier
 // window is late. It counts in the open window, however late it is, because a run that catches up
-// alternates between partitions that are hours apart. So one window of each kind is open at a time.
-// Windows go back in two cases: in a new epoch, because data is then read again, and after
-// kOlderInARow late parts in a row, because a part in the far future must not hold a window open
-// for ever.
+// alternates between topic partitions that are hours apart. So only one window of each kind is open
+// at a time. The window of data time moves back in two cases: in a new epoch, because data is then
+// read again, and after kOlderInARow late parts in a row, because a part in the far future must not
+// hold a window open for ever.
 //
 // Windows that no step has ended are not reported. The first window of a generation covers only the
 // samples that this generation has trained. Memory is constant, and no sample costs an allocation.
@@ -58,7 +58,7 @@ class ScoreWindows {
   using Sink = std::function<void(const ScoreWindow&)>;
 
   // This rank's part of a step. If weights or mask are empty, they are all 1. A sample is ignored
-  // if its mask is 0, or if its logit is not finite. If times are empty, they are not known.
+  // if its mask is 0, or if its logit is not finite. Empty times mean that the times are not known.
   struct Part {
     absl::Span<const float> logits;
     absl::Span<const float> labels;
@@ -68,7 +68,8 @@ class ScoreWindows {
     uint32_t epoch = 0;               // of these records
   };
 
-  // The run has trained `samples` samples so far. AddStep calls `sink` for each window that ends.
+  // `samples` is the number of samples that the run has trained so far. AddStep calls `sink` for
+  // each window that ends.
   ScoreWindows(const EvaluationConfig& config, uint64_t samples, Sink sink);
 
   // Adds this rank's part of a step that counted. After this step the run has made `steps` steps
@@ -84,8 +85,8 @@ class ScoreWindows {
     LogLoss losses;
   };
 
-  // If the part lies after the current window, or before it and windows go back (see the top of
-  // this file), ends the current window and opens that of the part.
+  // If the part lies after the current window, or before it and the window moves back (see the top
+  // of this file), ends the current window and opens that of the part.
   void MoveDataWindow(uint64_t steps, const Part& part);
   void AddScores(const Part& part, bool in_data_time);
   void End(uint64_t steps, Scores* scores, ScoreWindow window);

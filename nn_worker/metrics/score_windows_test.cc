@@ -23,7 +23,7 @@ class ScoreWindowsTest : public testing::Test {
   ScoreWindows::Sink Sink() {
     return [this](const ScoreWindow& window) { ended_.push_back(window); };
   }
-  // Adds the next step. This rank's part has these times, and labels and logits that alternate.
+  // Adds the next step. This rank's part has these times, and its labels and logits alternate.
   void Step(ScoreWindows* windows, const std::vector<int64_t>& times, uint64_t samples_of_all = 0,
             uint32_t epoch = 0) {
     std::vector<float> logits, labels;
@@ -100,7 +100,8 @@ TEST_F(ScoreWindowsTest, OfDataTimeAreNotEndedByAFewTimesFarOff) {
 
 TEST_F(ScoreWindowsTest, OfDataTimeTakeLatePartsHoweverLate) {
   ScoreWindows windows(Config(0, 3600), 0, Sink());
-  // Two partitions whose times are four hours apart, read alternately in blocks of 64 parts.
+  // Two topic partitions have times that are four hours apart. They are read alternately, in blocks
+  // of 64 parts.
   for (int part = 0; part < 10 * 64; ++part) {
     Step(&windows, {(part / 64 % 2 == 0 ? 10 : 14) * kHour + part});
   }

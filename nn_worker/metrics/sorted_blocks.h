@@ -1,13 +1,13 @@
 // A growing list of entries, such as the samples of a metric, that is read once, in ascending
-// order. It consists of blocks, so that growing copies nothing and taking entries away frees
-// memory. Each block is sorted by itself and reading merges the blocks, so sorting needs no extra
-// memory.
+// order. It consists of blocks, so that the list grows without copies, and memory is freed when
+// entries are taken away. Each block is sorted separately, and reading merges the blocks, so
+// sorting needs no extra memory.
 //
-// With JoinEntries the entries of a full block are joined, so equal entries take little memory,
+// With JoinEntries, the entries of a full block are joined, so equal entries need little memory,
 // however many there are.
 //
-// Memory: as much as the entries need and an eighth more for the open block, but at least as much
-// as kLeastEntries entries need.
+// Memory: as much as the entries need, plus an eighth for the open block, but at least as much as
+// kLeastEntries entries need.
 //
 // Thread-compatible.
 
@@ -45,11 +45,11 @@ class SortedBlocks {
     ++size_;
   }
 
-  // The number of entries. Entries that were joined count only as the entries into which they were
-  // joined.
+  // The number of entries. Entries that were joined are not counted, but the entries that replaced
+  // them are.
   size_t size() const { return size_; }
 
-  // Calls visit(entry) for each, in any order.
+  // Calls visit(entry) for each entry, in any order.
   template <typename Visit>
   void ForEach(Visit visit) const {
     for (const Block& block : blocks_) {
@@ -67,7 +67,7 @@ class SortedBlocks {
     }
   }
 
-  // Calls visit(entry) for each in ascending order.
+  // Calls visit(entry) for each entry, in ascending order.
   template <typename Visit>
   void ForEachAscending(Visit visit) {
     std::vector<std::pair<const Entry*, const Entry*>> rests;

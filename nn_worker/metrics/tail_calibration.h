@@ -1,6 +1,6 @@
 // The calibration (predicted over actual positives) of the last tenth of all samples. The number of
-// samples need not be known in advance. A checkpoint's calibration on a test set swings with the
-// last steps; this one is a mean over many steps.
+// samples need not be known in advance. The calibration of a cut on a test set swings with the last
+// steps, but this one is a mean over many steps.
 //
 // Constant memory: samples are counted in at most kChunks pieces, and when there are that many,
 // neighbours are merged in pairs. So the tail has at least a tenth of all samples, and at most 1/64
@@ -21,7 +21,8 @@ class TailCalibration {
  public:
   static constexpr size_t kChunks = 128;
 
-  // The next samples: their number, the weight of positives, and the weighted sum of predictions.
+  // Adds the next samples: their number, the weight of positives, and the weighted sum of
+  // predictions.
   void Add(uint64_t samples, double positives, double predicted);
 
   struct Value {

@@ -5,8 +5,8 @@
 //   BPR                     AUC; GAUC with groups
 //   SOFTMAX_CROSS_ENTROPY   log loss
 //
-// There is also the number of samples and, with two classes, that of positives. All but these
-// numbers are weighted. Thread-compatible.
+// In addition there are the number of samples and, with two classes, the number of positives. All
+// values except these numbers are weighted. Thread-compatible.
 
 #ifndef SATRAP_NN_WORKER_METRICS_TASK_METRICS_H_
 #define SATRAP_NN_WORKER_METRICS_TASK_METRICS_H_
@@ -33,7 +33,7 @@ class TaskMetrics {
   void Add(const ScoredSamples& samples);
 
   // Returns the metrics of the samples of all ranks, and forgets the samples. Every rank calls
-  // this, and gets the same bits. Errors are PassMetric::Merge's.
+  // this, and gets the same bits. Errors are those of PassMetric::Merge.
   absl::StatusOr<MetricValues> Merge(Collective* collective);
 
  private:

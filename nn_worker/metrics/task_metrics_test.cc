@@ -36,7 +36,8 @@ double Weighted(const std::vector<Sample>& samples, double (*value)(const Sample
 
 double ProbabilityOf(const Sample& s) { return 1 / (1 + std::exp(-double{s.scores[0]})); }
 
-// AUC over pairs of a positive and a negative, of one group if `group` is given; NaN without pairs.
+// The AUC over pairs of a positive and a negative; if `group` is given, only over pairs within this
+// group. NaN if there are no pairs.
 double AucByPairs(const std::vector<Sample>& samples, const uint64_t* group = nullptr) {
   double won = 0, pairs = 0;
   for (const Sample& p : samples) {
@@ -64,7 +65,7 @@ double GaucByPairs(const std::vector<Sample>& samples) {
   return sum / weight;
 }
 
-// Scores with many ties, and groups some of which have only one class.
+// Many scores are tied, and some groups have only one class.
 std::vector<Sample> Samples(int count, int outputs, bool numeric) {
   std::vector<Sample> samples;
   SplitMix64 random(5);

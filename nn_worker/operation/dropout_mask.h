@@ -10,9 +10,9 @@
 
 namespace satrap {
 
-// Numbers that differ from one training pass to the next. A copy of them is in the memory of a
-// backend, as U8 (1, sizeof(PassNumbers)). A device reads that copy, so that operations captured in
-// a graph use the numbers of the current pass.
+// Numbers that differ from one training pass to the next. The memory of a backend holds a copy of
+// them, as U8 (1, sizeof(PassNumbers)). A device reads that copy, so that operations captured in a
+// graph use the numbers of the current pass.
 struct PassNumbers {
   uint64_t step = 0;
   int64_t first_sample = 0;  // of the part, among the samples of the step

@@ -3,9 +3,9 @@
 // Let B be the global batch size. The gradients of a full batch are divided by its weight, which
 // gives the weighted mean over its samples. For a step of n < B samples the result is n / B times
 // the mean. If the gradients were divided by the step's own weight only, a step of 1 sample would
-// count as much as a full batch, although it is mostly noise. Adagrad would then add up to B^2
-// times the usual square to the accumulators of ids that are in every batch, and would keep it for
-// good. With the factor n / B, each sample has the same influence as in a full batch, whichever
+// count as much as a full batch, although it is mostly noise. Adagrad would then add as much as B^2
+// times the usual square to the accumulators of ids that are in every batch, and these never
+// shrink. With the factor n / B, each sample has the same influence as in a full batch, whichever
 // step it is in: the last batch of an epoch or of a lane, a hybrid step in which only some ranks
 // have a part, or the small batch of a slow stream.
 //

@@ -1,9 +1,9 @@
 // A DenseOptimizer says how the dense network's gradient changes its parameters: a rule of the
 // backend (StepOperations::OptimizerStep) and the state that it needs.
 //
-// It owns no memory: for each parameter, the network keeps one value of each state array. A step is
-// a function of its arguments alone. In particular Adam's t is the number of the step, not a count
-// of calls, so a skipped step or a resumed job changes nothing.
+// It owns no memory: for each parameter, the network keeps one value of each state array. A step
+// depends only on its arguments. In particular, Adam's t is the number of the step, not a count of
+// calls, so it stays right after a skipped step and in a resumed job.
 
 #ifndef SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_H_
 #define SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_H_
@@ -16,15 +16,15 @@
 
 namespace satrap {
 
-// A step of the job, as the ranks know it. The schedule turns it into the StepPlan that
-// Backend::DecideStep takes (PlanOf).
+// A step of the job, as the ranks know it. PlanOf turns it into the StepPlan that
+// Backend::DecideStep takes.
 struct DenseStep {
   int64_t step = 0;                 // of the job, from 0
   int64_t global_batch_size = 1;    // for the step's normalizer
   double learning_rate_factor = 1;  // on top of the schedule
 };
 
-// For a run that starts from a model: what its optimizer's steps need to know about that model.
+// In a run that starts from a model: what the optimizer's steps need to know about that model.
 struct DenseStart {
   // Steps that the optimizer's state had seen before the run's first step. Bias corrections
   // continue from this number.
@@ -43,7 +43,7 @@ struct DenseOptimizer {
   OptimizerRule rule;  // with l2 and weight decay of parameters that have no settings of their own
   std::vector<State> states;  // NumStates(rule)
 
-  // The kind that the names of the state arrays begin with; empty without state.
+  // The kind with which the names of the state arrays begin; empty if there is no state.
   std::string state_kind() const {
     return states.empty() ? "" : states[0].name.substr(0, states[0].name.find('.'));
   }

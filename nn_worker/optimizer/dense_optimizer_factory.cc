@@ -34,7 +34,7 @@ DenseOptimizer Adam(const OptimizerConfig::Adam& config) {
   return made;
 }
 
-// The two forms keep different values in m, so the name of the state array says which form it is.
+// The two forms keep different values in m, so the name of the state array tells them apart.
 DenseOptimizer Momentum(const OptimizerConfig::Momentum& config) {
   const bool inside = config.form() == OptimizerConfig::Momentum::RATE_INSIDE;
   DenseOptimizer made;
@@ -140,7 +140,7 @@ DenseOptimizer OfKind(const DenseOptimizerConfig& config) {
   return Adam(config.adam());
 }
 
-// 1 - beta^t with t = step + 1. A rule without a correction has beta 0, which gives 1.
+// 1 - beta^t with t = step + 1. For a rule without a correction, beta is 0 and the result is 1.
 float Correction(float beta, int64_t step) {
   const double t = static_cast<double>(step) + 1;
   return static_cast<float>(1 - std::pow(static_cast<double>(beta), t));

@@ -12,8 +12,8 @@
 
 namespace satrap {
 
-// The rule of `config.kind`, Adam if none is set. INVALID_ARGUMENT, naming the field, if a value is
-// out of range.
+// The rule of `config.kind`; if no kind is set, Adam. INVALID_ARGUMENT, naming the field, if a
+// value is out of range.
 absl::StatusOr<DenseOptimizer> NewDenseOptimizer(const DenseOptimizerConfig& config);
 
 // The learning rate is base * the schedule's factor * the step's factor * the factor of `start`'s

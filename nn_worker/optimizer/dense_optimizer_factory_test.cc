@@ -149,7 +149,7 @@ class ScalarReference {
              : -(m_ - Sign(m_) * c.lambda1()) / ((c.beta() + std::sqrt(a_)) / lr + c.lambda2());
   }
 
-  // Zheng and Kwok 2017, Algorithm 1; z begins at -d w, so that w keeps its initial value.
+  // Follows Zheng and Kwok 2017, Algorithm 1. z begins at -d w, so that w keeps its initial value.
   void FtmlStep(const OptimizerConfig::Ftml& c, double lr, double g, double t) {
     v_ = c.beta2() * v_ + (1.0 - c.beta2()) * g * g;
     const double d = (1 - std::pow(c.beta1(), t)) / lr *
@@ -164,7 +164,7 @@ class ScalarReference {
   double a_ = 0, m_ = 0, v_ = 0;
 };
 
-// Makes steps as the network does, for one range with the settings of all parameters.
+// Makes steps as the network does, for one range to which the settings of all parameters apply.
 class Range {
  public:
   Range(const DenseOptimizerConfig& config, const std::vector<float>& w)

@@ -1,6 +1,6 @@
 // A rank's calls to the embedding workers: requests for parts, and pushes or releases of parts.
-// Each call is numbered and repeated until it is answered (common/rpc/reliable_call.h), always at
-// the worker that it was first sent to.
+// Each call is numbered, and is repeated until it is answered (common/rpc/reliable_call.h), always
+// at the same worker.
 //
 // Pushes are numbered over all workers, because the number travels on to the embedding PSs; the
 // other calls are numbered per worker and stream.
@@ -38,7 +38,7 @@ class EmbeddingWorkerClient {
                         FailureSink on_failure);
 
   // Requests a part from `request.worker`. `step` is the step that an ordered part will be trained
-  // in. `done` gets the answer. The answer to an ordered request is always its part.
+  // in. `done` gets the answer. The answer to an ordered request always contains the part.
   void NextBatch(const PartRequest& request, uint64_t step,
                  absl::AnyInvocable<void(PartInput)> done);
 

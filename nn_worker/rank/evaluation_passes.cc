@@ -6,7 +6,8 @@
 namespace satrap {
 namespace {
 
-// The fewest parts of a pass that are in flight: one is scored while the next is fetched.
+// The minimum number of parts of a pass that are in flight: one is scored while the next is
+// fetched.
 constexpr int kMinParts = 2;
 // The step number in the requests of a pass. The lookups of a pass belong to no step.
 constexpr uint64_t kNoStep = 0;
@@ -36,15 +37,16 @@ void EvaluationPasses::Begin(Stream stream, uint32_t pass, Done done) {
   Continue();
 }
 
-// Runs after every event that can free a permit, bring a part, or show that a worker has no parts
-// left.
+// Runs after every event that can free a permit or bring a part, or that can show that a worker has
+// no parts left.
 void EvaluationPasses::Continue() {
   if (failure_->failed() || merging_) return;
   pipeline_->RequestParts();
   if (scoring_) return;
   absl::optional<PartPipeline::TakenPart> part = pipeline_->Take();
   if (!part.has_value()) {
-    // Wait until every Ack is answered: when a pass is merged, the workers must hold nothing of it.
+    // Waits until every Ack is answered: when a pass is merged, workers must not hold any of its
+    // parts.
     if (!pipeline_->exhausted() || !pipeline_->empty()) return;
     merging_ = true;
     trainer_->MergeEvaluation(

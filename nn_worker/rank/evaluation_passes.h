@@ -2,8 +2,8 @@
 // scores one part at a time, acknowledges each part, and merges the metrics of all ranks when no
 // worker has a part left. The merge is a collective, so it is the barrier at the end of a pass.
 //
-// Used on one serial executor. It owns none of the objects that it is given. They must outlive it,
-// and it must outlive the callbacks of its calls.
+// Used on one serial executor. It owns none of the objects that are passed to it. They must outlive
+// it, and it must outlive the callbacks of its calls.
 
 #ifndef SATRAP_NN_WORKER_RANK_EVALUATION_PASSES_H_
 #define SATRAP_NN_WORKER_RANK_EVALUATION_PASSES_H_
@@ -28,9 +28,9 @@ class EvaluationPasses {
   EvaluationPasses(const RankOptions& options, int num_workers, EmbeddingWorkerClient* client,
                    StepTrainer* trainer, FailureLatch* failure);
 
-  // Makes pass number `pass` over `stream`. When it is over, `done` gets the metrics, which are the
-  // same on every rank. After a failure `done` does not run. REQUIRES: the previous pass is done,
-  // and nothing changes the tables
+  // Makes pass number `pass` over `stream`. When the pass has ended, `done` gets the metrics, which
+  // are the same on every rank. After a failure `done` does not run. REQUIRES: the previous pass is
+  // done, and nothing changes the tables
   void Begin(Stream stream, uint32_t pass, Done done);
 
  private:

@@ -32,8 +32,8 @@ class FailureLatch {
     sink_(std::move(status));
   }
 
-  // Returns a callback for a status, which does its work on the executor: it passes an error to
-  // Fail, and otherwise runs then(). If the latch has failed before, then() is not run.
+  // Returns a callback for a status. On the executor, the callback passes an error to Fail, and
+  // otherwise runs then(). If the latch has failed before, then() is not run.
   template <typename Then>
   auto WhenOk(Then then) {
     return [this, then = std::move(then)](absl::Status status) mutable {

@@ -1,6 +1,6 @@
 // Sums up the gradient norms of the steps of a job with gradient_clip_norm.
 //
-// Thread-safe: a function of its arguments.
+// Thread-safe: the function depends only on its arguments.
 
 #ifndef SATRAP_NN_WORKER_RANK_GRADIENT_NORMS_H_
 #define SATRAP_NN_WORKER_RANK_GRADIENT_NORMS_H_

@@ -1,5 +1,5 @@
-// What an embedding worker and a rank exchange for one part: header and payload of the answer to
-// NextBatch, and of PushGradients. Cheap to copy: a Buffer is shared.
+// The messages that an embedding worker and a rank exchange for one part: header and payload of the
+// answer to NextBatch, and of PushGradients. They are cheap to copy, because a Buffer is shared.
 
 #ifndef SATRAP_NN_WORKER_RANK_PART_MESSAGES_H_
 #define SATRAP_NN_WORKER_RANK_PART_MESSAGES_H_
@@ -18,8 +18,8 @@ struct PartInput {
   Buffer payload;
 };
 
-// The sums over a part's samples, as PushGradients carries them: `header` has dtype, tables and
-// features with their sections in `payload`; the engine fills in the rest.
+// The sums over a part's samples, as PushGradients carries them: `header` has the dtype, the
+// tables, and the features with their sections in `payload`; the engine fills in the rest.
 struct PartGradients {
   PushGradientsHeader header;
   Buffer payload;

@@ -20,7 +20,7 @@ void PartPipeline::RequestParts() {
     if (!permit.has_value()) return;
     const PartRequest request = *policy_->NextRequest();
     const uint64_t number = next_number_++;
-    // Every other permit in use belongs to a part whose push the Lookup of this part may miss.
+    // This part's Lookup may miss the push of each part that holds one of the other permits in use.
     entries_.push_back(Entry{number, request, *std::move(permit), permits_->in_use() - 1});
     request_(request, [this, number](PartInput input) { OnAnswer(number, std::move(input)); });
   }

@@ -39,21 +39,21 @@ class PartPipeline {
   struct TakenPart {
     uint64_t entry = 0;  // for Release
     int worker = 0;
-    // The number of other parts that were requested and not yet released when this one was
+    // The number of other parts that had been requested but not yet released when this part was
     // requested.
     int staleness = 0;
     PartInput input;
   };
 
-  // `on_change` is called after each answer, when the pipeline has done everything else for it.
-  // `permits` is not owned.
+  // After each answer, the pipeline calls `on_change` when it has done everything else. `permits`
+  // is not owned.
   PartPipeline(std::unique_ptr<RequestPolicy> policy, StalenessPermits* permits,
                RequestFunction request, std::function<void()> on_change);
 
   PartPipeline(const PartPipeline&) = delete;
   PartPipeline& operator=(const PartPipeline&) = delete;
 
-  // Requests a part with every free permit, unless no_more_requests().
+  // Requests parts until no permit is free, unless no_more_requests().
   void RequestParts();
   void StopRequests() { stopped_ = true; }
   void ResumeRequests() { stopped_ = false; }

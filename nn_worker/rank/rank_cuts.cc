@@ -32,8 +32,8 @@ absl::Status RankCuts::AddReleased(uint32_t epoch, const Provenance& provenance)
   return absl::OkStatus();
 }
 
-// Rank 0 raises the cut flag in every step until the ranks are idle. The pause is counted from the
-// first step in which the flag is raised.
+// Rank 0 raises the cut flag in every step until the ranks are idle. The pause of training is
+// measured from the first step in which the flag is raised.
 void RankCuts::OnDecided() {
   if (!decided_us_.has_value()) decided_us_ = executor_->NowUs();
 }
@@ -51,8 +51,8 @@ void RankCuts::Take(bool best, bool last) {
   Begin();
 }
 
-// With the plan this rank hands over what it has released, and forgets it. It does so even if the
-// cut will be abandoned, because rank 0 keeps what was handed over.
+// Together with the plan, this rank hands over the records that it has released, and forgets them.
+// It does so even if the cut will be abandoned, because rank 0 keeps them.
 void RankCuts::Begin() {
   CutPlan plan;
   plan.number = ++number_;
@@ -97,7 +97,7 @@ void RankCuts::OnAwaited(bool committed) {
 }
 
 void RankCuts::GoOn() {
-  // No training waits for the last cut, which therefore causes no pause.
+  // No training waits for the last cut, so this cut causes no pause.
   if (!last_) {
     const int64_t pause_us = until_idle_us_ + executor_->NowUs() - begun_us_;
     observer_->OnCutPause(static_cast<double>(pause_us) * 1e-6);

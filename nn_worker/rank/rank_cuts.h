@@ -3,9 +3,9 @@
 // this object waits until the cut has ended, and begins it again if it was abandoned. On rank 0
 // this object also knows when a cut is due (cut_schedule.h).
 //
-// All ranks take the same cuts in the same order, so all count the same numbers and know the name
-// of each cut. Rank 0's plan says whether the ranks wait for the cut, and whether they leave with
-// it, that is, do nothing more after it.
+// All ranks take the same cuts in the same order, so all ranks give a cut the same number and know
+// its name. Rank 0's plan says whether the ranks wait for the cut, and whether they leave with it,
+// that is, do nothing more after it.
 //
 // Used on one serial executor. Owns nothing: everything passed in must outlive this object, and
 // this object must outlive the callbacks of the trainer.
@@ -32,7 +32,7 @@ namespace satrap {
 
 class RankCuts {
  public:
-  // What the other parts of the rank do for its cuts.
+  // The functions of the rank that its cuts call.
   struct Engine {
     // The position where training continues after cut `cut`.
     std::function<RunPosition(const std::string& cut)> position;
@@ -46,7 +46,7 @@ class RankCuts {
   RankCuts(const RankOptions& options, Executor* executor, StepTrainer* trainer,
            RankObserver* observer, FailureLatch* failure, Engine engine);
 
-  // For rank 0: Start starts the clock; IsDue returns whether a cut is due after the next step.
+  // For rank 0. Start starts the clock; IsDue returns whether a cut is due after the next step.
   void Start() { schedule_.Start(executor_->NowUs()); }
   void OnWish(const CutWish& wish) { schedule_.OnWish(wish); }
   bool IsDue(uint64_t step, bool counts) const;

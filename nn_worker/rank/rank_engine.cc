@@ -58,7 +58,8 @@ void RankEngine::SetPhase(absl::string_view phase) {
   observer_->OnPhase(phase);
 }
 
-// Checks and makes positions: where the run begins, and where it continues after a cut.
+// These functions check and make positions: where the run begins, and where it continues after a
+// cut.
 
 absl::Status RankEngine::CheckPosition() const {
   const RunPosition& position = options_.position;
@@ -101,7 +102,7 @@ RunPosition RankEngine::PositionAfter(const std::string& cut) {
   return position;
 }
 
-// Adds the steps of this generation to those that are recorded in the cut it began from.
+// Adds the steps of this generation to those that are recorded in the cut from which it began.
 void RankEngine::FillFrozenSteps(RunPosition* position) const {
   std::map<uint32_t, uint64_t> steps;
   for (const FrozenSteps& before : options_.position.frozen_steps()) {
@@ -121,8 +122,8 @@ void RankEngine::OnIdle(const TrainingSteps::Idle& idle) {
   const bool end = idle.end || (idle.epoch_end && steps_.epoch() + 1 == options_.epochs);
   next_ = end ? Next::kFinish : idle.epoch_end ? Next::kNextEpoch : Next::kResume;
   const bool due = idle.evaluate || ((idle.epoch_end || end) && options_.evaluation.at_epoch_end());
-  // A stop at the last step of an epoch is followed by the end of the epoch, at the same step. That
-  // step is not validated twice.
+  // If a stop is decided at the last step of an epoch, the end of the epoch follows at the same
+  // step, which is not validated twice.
   if (options_.has_valid && due && !record_.is_validated()) {
     BeginPass(VALID_STREAM, next_pass_++,
               [this](const MetricValues& values) { OnValidated(values); });
@@ -177,8 +178,8 @@ void RankEngine::GoOn() {
   }
 }
 
-// The run's model is the best cut, or the last cut if no validation was the best. If that cut is of
-// the present step, tables and network already have its values.
+// The run's model is the best cut, or the last cut if no validation was the best. If that cut was
+// taken at the present step, tables and network already have its values.
 void RankEngine::FinishTraining() {
   const RunResult result = ResultOfTraining();
   if (!options_.has_test) {

@@ -5,8 +5,8 @@
 //
 // Training. Every JoinStep of a StepTrainer reports the same sums to all ranks. A step whose global
 // weight is 0 does not count: its parts are acknowledged instead of pushed, and the next step has
-// the same number. Every decision is a function of what a step reported to all ranks alike, so all
-// ranks make it in the same step and need no barrier:
+// the same number. Every decision depends only on values that a step reports to all ranks alike, so
+// all ranks make it in the same step and need no barrier:
 //   - a stop is decided at max_steps, at a step after which a validation is due, when a rank has
 //     raised its stop flag, or when rank 0 has raised its flag for a cut or for a validation that
 //     is due by the clock. Ranks then request no more parts but train those they hold, so at most
@@ -63,7 +63,7 @@ namespace satrap {
 class RankEngine {
  public:
   using FailureSink = FailureLatch::Sink;
-  // Receives the figures of the run, except the figures of tables and the ledger's counts, which
+  // Receives the figures of the run, except those of the tables and the counts of the ledger, which
   // only the process knows. model_dir is a name in RUN/checkpoints; empty if the model is the cut
   // that the generation began from. Not called if the ranks leave with a cut.
   using FinishedSink = std::function<void(const RunResult&)>;
@@ -92,7 +92,8 @@ class RankEngine {
 
   void SetPhase(absl::string_view phase);
 
-  // Check and make positions: where the run begins, and where it continues after a cut.
+  // These functions check and make positions: where the run begins, and where it continues after a
+  // cut.
   absl::Status CheckPosition() const;
   void Begin();
   RunPosition PositionAfter(const std::string& cut);

@@ -1,5 +1,6 @@
-// Cuts of a RankEngine, and engines that begin from cuts. FakeCluster checks at every cut that
-// nothing is outstanding, that all ranks make the same plan, and which parts they have released.
+// Tests cuts of a RankEngine, and engines that begin from cuts. At every cut, FakeCluster checks
+// that nothing is outstanding, that all ranks make the same plan, and which parts they have
+// released.
 
 #include <set>
 #include <string>
@@ -336,8 +337,8 @@ TEST(RankEngineCutTest, ThePauseBeginsWithTheDecision) {
   cluster.End(TEST_STREAM, 0);
   ASSERT_TRUE(cluster.StartAndRun());
   ASSERT_FALSE(cluster.pauses.empty());
-  // Marking takes no time here. But ranks must still train the parts that they hold and wait for
-  // the answers to their pushes, which takes time.
+  // Marking takes no time here, but ranks must still train the parts that they hold and wait for
+  // the answers to their pushes.
   for (const double pause : cluster.pauses) EXPECT_GT(pause, 0);
 }
 

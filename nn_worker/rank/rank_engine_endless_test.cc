@@ -1,5 +1,5 @@
-// A RankEngine in an endless run: data comes now and then, validations are due by the clock, and a
-// wish ends the run.
+// Tests a RankEngine in an endless run: data comes now and then, validations are due by the clock,
+// and a wish ends the run.
 
 #include <algorithm>
 #include <string>

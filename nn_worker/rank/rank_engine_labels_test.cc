@@ -1,4 +1,4 @@
-// What a RankEngine finds out about the labels that it trains on.
+// Tests what a RankEngine finds out about the labels that it trains on.
 
 #include <vector>
 
@@ -9,7 +9,8 @@
 namespace satrap {
 namespace {
 
-// Epochs of 120 steps of 100 records each, enough that chance makes only small differences.
+// There are epochs of 120 steps of 100 records each, which is enough that chance makes only small
+// differences.
 constexpr int kSteps = 120;
 constexpr uint32_t kRecords = 100;
 

@@ -65,8 +65,8 @@ TEST(RankEnginePlateauTest, InHybridTheRateFallsBetweenStepsToo) {
   }
 }
 
-// The schedule of published protocols: rates fall after the first validation without a new best,
-// training ends after the second one, and the best model is tested.
+// This is the schedule of published protocols: rates fall after the first validation without a new
+// best, training ends after the second one, and the best model is tested.
 TEST(RankEnginePlateauTest, RatesFallBeforePatienceRunsOut) {
   RankOptions options = Sync(1, 1);
   options.epochs = 9;

@@ -134,7 +134,8 @@ TEST(RankEngineSyncTest, ALossScaleThatAClippedStepLeavesIsInTheNextCut) {
   EXPECT_EQ(cluster.cuts[0].plan.position.loss_scale().scale(), 8);
 }
 
-// With one permit a rank requests the next part only after the push of the last part is answered.
+// With one permit, a rank requests the next part only after the push of the last part has been
+// answered.
 TEST(RankEngineSyncTest, NoPartIsThereToBePreparedWhileAStepRuns) {
   FakeCluster cluster(Sync(2, 1), 1);
   cluster.PutOrderedEpoch(0, {20});
@@ -368,7 +369,7 @@ TEST(RankEngineEvaluationTest, HappensEverySoManyStepsAndOnceAtTheEpochsEnd) {
   EXPECT_EQ(cluster.evaluations[0].values.samples(), 3u);
   EXPECT_EQ(cluster.evaluations[2].stream, TEST_STREAM);
   // The validation after step 4 is a new best, so a cut is taken there. Training then resumes
-  // before the epoch ends, and its end brings the last cut.
+  // before the epoch ends, and the last cut is taken at the end of training.
   EXPECT_EQ(cluster.saved, (std::vector<std::string>{"2 best", "4 best", "4 last"}));
   EXPECT_EQ(cluster.results[0].best_step(), 4u);
   EXPECT_EQ(cluster.results[0].valid().auc(), .7);

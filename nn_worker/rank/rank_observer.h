@@ -28,7 +28,7 @@ struct StepEvent {
   absl::optional<MovingLabelRate> moving_label_rate;  // as far as it is known (label_order.h)
   bool had_part = false;
   int staleness = 0;  // of this rank's part
-  // These two are as in this rank's PartGradients (part_messages.h).
+  // The same values as in this rank's PartGradients (part_messages.h).
   uint64_t gradient_values = 0;
   rpc::WireLosses losses;
 };

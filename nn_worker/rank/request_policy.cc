@@ -35,7 +35,7 @@ class AnyWorkerRequests final : public RequestPolicy {
     request.worker = static_cast<int>(next_worker_);
     request.stream = stream_;
     request.epoch = epoch_;
-    // As long as some worker may have a part ready, no request waits at one that has none.
+    // While some worker may have a part ready, no request waits at a worker that has none.
     const int rounds = not_yets_in_a_row_ / workers_left_;
     request.wait_ms =
         rounds == 0 ? 0 : park_ms_ << std::min(rounds / kRoundsUntilQuiet, kMostQuietDoublings);

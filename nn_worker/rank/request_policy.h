@@ -2,12 +2,12 @@
 // covers one pass over one stream: an epoch of TRAIN_STREAM, or a pass over a validation or test
 // set.
 //
-// MakeAnyWorkerRequests: any part of any worker. Workers that have not ended are tried in turn:
-// first each worker once without waiting. Then, as long as no part comes, a request waits at each
-// worker for `park_ms`, and for up to four times as long if no part has come for a while.
-// MakeOrderedRequests: this rank's part of the next batch in the order that all ranks compute
-// (ordered_schedule.h), from the worker it was sent to (common/batch/part_placement.h). REQUIRES:
-// one request at a time.
+// MakeAnyWorkerRequests requests any part of any worker. Workers that have not ended are tried in
+// turn, at first each worker once without waiting. Then, until a part comes, a request waits at
+// each worker for `park_ms`, and for up to four times as long if no part has come for a while.
+// MakeOrderedRequests requests this rank's part of the next batch, in the order that all ranks
+// compute (ordered_schedule.h), from the worker to which the part was sent
+// (common/batch/part_placement.h). REQUIRES: one request at a time.
 //
 // Not thread-safe.
 
@@ -24,7 +24,7 @@
 
 namespace satrap {
 
-// What a NextBatch requests, and from which worker.
+// What a NextBatch call requests, and from which worker.
 struct PartRequest {
   int worker = 0;
   Stream stream = TRAIN_STREAM;
@@ -37,7 +37,7 @@ class RequestPolicy {
  public:
   virtual ~RequestPolicy() = default;
 
-  // The next request; nothing once the policy is exhausted.
+  // Returns the next request; nothing once the policy is exhausted.
   virtual absl::optional<PartRequest> NextRequest() = 0;
 
   // Records the answer to a request. If the result is PART, `last_of_lane` is the value that came
@@ -49,7 +49,7 @@ class RequestPolicy {
   // end.
   virtual bool exhausted() const = 0;
 
-  // Ordered: sets the lanes of `position`. REQUIRES: every request is answered
+  // For ordered requests: sets the lanes of `position`. REQUIRES: every request is answered
   virtual void FillPosition(RunPosition* position) const = 0;
 };
 

@@ -58,8 +58,8 @@ bool RunRecord::Validate(const MetricValues& values) {
   if (plateau_.has_value()) plateau_->Offer(values);
   if (!best_.Offer(values)) return false;
   *result_.mutable_valid() = values;
-  // The cut of the new best validation has no name yet, and the name of the previous best cut must
-  // not stay.
+  // The cut of the new best validation has no name yet, so the name of the previous best cut must
+  // be removed.
   best_validation_.emplace();
   *best_validation_->mutable_values() = values;
   best_validation_->set_step(step());

@@ -1,4 +1,4 @@
-// What a run has counted so far: steps, samples, validations and the best of them, time of
+// What a run has counted so far: steps, samples, validations with the best of them, and the time of
 // training. A record begins with the position of a cut, and fills in the positions of later cuts
 // and the result. So a figure that is kept here survives every restart.
 //
@@ -45,7 +45,7 @@ class RunRecord {
   void CountStep(uint64_t samples, bool finite,
                  const absl::optional<LossScaleState>& loss_scale = absl::nullopt);
 
-  // Call if the last step was finite and had a gradient beyond kLargeGradient.
+  // Call if the last step was finite and had a gradient whose magnitude is above kLargeGradient.
   void CountLargeGradient() {
     result_.set_large_gradient_steps(result_.large_gradient_steps() + 1);
   }
@@ -56,7 +56,8 @@ class RunRecord {
   // Adds the labels of the last step, which must be of epoch 0: `samples` samples with labels of
   // two classes, which add up to `positives`.
   void AddLabels(uint64_t samples, double positives) { labels_.AddStep(samples, positives); }
-  // Absent if the rate does not move, if this is not known yet, or if the records cannot be sorted.
+  // Absent if the rate does not move, if it is not yet known whether it does, or if the records
+  // cannot be sorted.
   absl::optional<MovingLabelRate> moving_label_rate() const;
 
   // Adds the norm of all gradients of the last step, before they were multiplied by `clip_factor`.
@@ -80,7 +81,8 @@ class RunRecord {
   // Sets all fields of `position` except epoch, next and lanes, which say where the order of parts
   // continues.
   void FillPosition(RunPosition* position) const;
-  // All figures that are known here. Without a best validation, best_step is the last step.
+  // Returns all figures that are known here. If no validation was the best, best_step is the last
+  // step.
   RunResult Result() const;
 
  private:

@@ -14,7 +14,7 @@ MetricValues Values(double auc) {
   return values;
 }
 
-// Every field of a position that a record keeps, each with a value of its own.
+// Sets every field of a position that a record keeps, each to a different value.
 RunPosition FullPosition() {
   RunPosition position;
   position.set_step(30);

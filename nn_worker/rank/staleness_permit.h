@@ -1,9 +1,9 @@
 // A StalenessPermit is the right to hold one part from its request to the answer to its push.
 //
-// A rank has `capacity` permits. While n are in use, n parts are in flight, and the Lookup made for
-// the newest of them can miss the pushes of the n - 1 others and no more: the number of permits is
-// the bound on staleness. A permit returns when it is destroyed. The capacity may grow, so that a
-// run begins without staleness and allows it later.
+// A rank has `capacity` permits. While n are in use, n parts are in flight, and the Lookup for the
+// newest of them can miss only the pushes of the n - 1 others. So the number of permits limits the
+// staleness. A permit returns when it is destroyed. The capacity may grow, so that a run begins
+// without staleness and allows it later.
 //
 // The pool outlives its permits. Not thread-safe: pool and permits live on one serial executor.
 

@@ -28,12 +28,13 @@
 
 namespace satrap {
 
-// A gradient beyond this (as it is sent, without the loss scale) is finite, but so large that its
-// square dominates an optimizer's state for good. Steps with such a gradient are counted.
+// A gradient whose magnitude is above this (as it is sent, without the loss scale) is finite, but
+// so large that its square dominates an optimizer's state for good. Steps with such a gradient are
+// counted.
 inline constexpr float kLargeGradient = 1e15f;
 
-// What one rank contributes to a step besides its gradients, and the learning rates' factor, which
-// is the same on all ranks.
+// What one rank contributes to a step in addition to its gradients, and the learning rates' factor,
+// which is the same on all ranks.
 struct StepFlags {
   bool idle = false;        // it has no part, and gets none before a stop or the epoch's end
   bool stop = false;        // it wants training to end
@@ -43,7 +44,7 @@ struct StepFlags {
   float learning_rate_factor = 1;
 };
 
-// The result of a step, from the sums over all ranks: the same on every rank, except for
+// The result of a step, from the sums over all ranks. It is the same on every rank, except for
 // `gradients`.
 struct StepResult {
   uint64_t samples = 0;  // over all ranks
@@ -84,14 +85,14 @@ class PreparedPart {
 
 class StepTrainer {
  public:
-  // The most parts that may be prepared while their steps have not ended: the part of the running
-  // step, and the next part.
+  // The maximum number of parts that may be prepared while their steps have not ended: the part of
+  // the running step, and the next part.
   static constexpr int kPreparedParts = 2;
 
   virtual ~StepTrainer() = default;
 
-  // Takes a part that a later JoinStep will train, and does beforehand what needs neither the
-  // network nor the other ranks. This work may overlap with the running step, and with anything
+  // Takes a part that a later JoinStep will train, and does in advance all work that needs neither
+  // the network nor the other ranks. This work may overlap with the running step, and with anything
   // else that the rank waits for. JoinStep reports errors in the part. Not collective. REQUIRES:
   // parts are joined in the order in which they are prepared; at most kPreparedParts are prepared
   // while their steps have not ended
@@ -117,10 +118,10 @@ class StepTrainer {
 
   // Collective. Begins a cut: rank 0 gets what every rank has released, every embedding PS marks
   // its rows, and the dense state is copied. `done` runs when all ranks know that every PS has
-  // marked its rows, or that the cut could not begin. The cut is then written while training goes
-  // on. When the cut has ended, `ended` runs, on rank 0 only: before the `done` of an AwaitCut, but
-  // before or after the `done` of this call. If a cut is still being written, the next one begins
-  // after it.
+  // marked its rows, or that the cut could not begin. The cut is then written while training
+  // continues. When the cut has ended, `ended` runs, on rank 0 only: before the `done` of an
+  // AwaitCut, but before or after the `done` of this call. If a cut is still being written, the
+  // next one begins after it.
   virtual void BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<CutMarked>)> done,
                         absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) = 0;
 

@@ -38,8 +38,8 @@ struct StepWatch::State {
   }
   // Checks the clock. Returns whether there will be another check.
   bool Check() {
-    // tell_mutex lets Stop wait for a running `tell`. `mutex` is not held meanwhile, because `tell`
-    // may take long and a step must be able to end.
+    // tell_mutex lets Stop wait for a running `tell`. `mutex` is not held during the call, because
+    // `tell` may take long and a step must be able to end.
     MutexLock telling(&tell_mutex);
     std::string text;
     int64_t passed_us = 0;

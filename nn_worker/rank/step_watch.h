@@ -2,7 +2,7 @@
 // a StepTrainer that wraps another one and records which call is in progress. A scored part or the
 // end of any other call counts as a finished step.
 //
-// Thread-safe as a StepTrainer.
+// As thread-safe as any StepTrainer.
 
 #ifndef SATRAP_NN_WORKER_RANK_STEP_WATCH_H_
 #define SATRAP_NN_WORKER_RANK_STEP_WATCH_H_
@@ -21,10 +21,10 @@ namespace satrap {
 class StepWatch final : public StepTrainer {
  public:
   static constexpr int64_t kLateUs = 60'000'000;
-  // What a trainer is doing within a step: text that is never freed, set from any thread.
+  // What a trainer is doing within a step. The text is never freed, and any thread may set it.
   using Activity = std::atomic<const char*>;
-  // Called on the executor with what the trainer is doing and how many seconds ago a step last
-  // finished.
+  // Called on the executor with what the trainer is doing, and the number of seconds since a step
+  // last finished.
   using Tell = std::function<void(const std::string& doing, int64_t seconds)>;
 
   // Starts the clock. `tell` is called after kLateUs without a finished step and again each time
@@ -33,7 +33,7 @@ class StepWatch final : public StepTrainer {
   StepWatch(StepTrainer* inner, const Activity* activity, Executor* executor, Tell tell);
   ~StepWatch() override;
 
-  // No more steps are expected: `tell` is not called from here on.
+  // Call when no more steps are expected: `tell` is not called from then on.
   void Stop();
 
   std::unique_ptr<PreparedPart> Prepare(PartInput part) override;

@@ -92,8 +92,7 @@ TEST_F(StepWatchTest, StepsThatEndAreNotTold) {
   }
   EXPECT_EQ(ended_, 10);
   EXPECT_THAT(told_, IsEmpty());
-  // Whenever a step ends, the wait is counted from 0 again, and doubles from its first length
-  // again.
+  // After each step, the wait is counted from 0 again, and it doubles again from its first length.
   for (int i = 0; i < 2; ++i) {
     Join(10);
     Pass(60);

@@ -75,8 +75,8 @@ void TrainingSteps::OnPipelineChanged() {
   MaybeJoin();
 }
 
-// Gives the trainer the next part as soon as this rank holds it, even while a step runs: what can
-// be done beforehand then overlaps with that step, and with its wait for the other ranks.
+// Gives the trainer the next part as soon as this rank holds it, even while a step runs: the work
+// that can be done in advance then overlaps with that step, and with its wait for the other ranks.
 void TrainingSteps::PrepareNext() {
   if (next_.has_value()) return;
   absl::optional<PartPipeline::TakenPart> part = pipeline_->Take();
@@ -111,8 +111,8 @@ void TrainingSteps::MaybeJoin() {
 // only wait for the answers to their last pushes would otherwise run empty steps as fast as they
 // can.
 //
-// A timer that was set while no data came may be too late once data comes again. Then an earlier
-// timer is set as well, and the later one will find nothing to do.
+// A timer that was set while no data came may be too late when data comes again. An earlier timer
+// is then set in addition, and the later one finds nothing to do.
 void TrainingSteps::JoinWithoutPartWhenDue() {
   const int64_t due_us = last_step_end_us_ + IdleStepUs();
   const int64_t left_us = due_us - executor_->NowUs();
@@ -173,14 +173,14 @@ void TrainingSteps::OnStepDone(StepResult result) {
       << "a clipped step without a part";
 
   // Every rank gets the same result, so all ranks do the same: they count the step, decide what is
-  // due and notice whether all ranks are idle. Keep the number of this step for the push, because
-  // CountStep changes the number that the record has.
+  // due, and detect whether all ranks are idle. The number of this step is kept for the push,
+  // because CountStep changes the number in the record.
   const uint64_t step = peers_.record->step();
   if (result.weight > 0) CountStep(result);
   if (peers_.failure->failed()) return;
   if (joined_.has_value()) EndJoinedPart(&result, step);
   // This comes before OnAllIdle: the allreduce that found all ranks idle may also have brought this
-  // flag, which must be honoured now. Otherwise the ranks would begin another epoch first.
+  // flag, which must take effect now. Otherwise the ranks would begin another epoch first.
   if (result.stop) decided_.end = true;
   if (result.validation) decided_.evaluate = true;
   if (result.cut) peers_.cuts->OnDecided();
@@ -224,9 +224,9 @@ void TrainingSteps::CountStep(const StepResult& result) {
   peers_.observer->OnStep(event);
 }
 
-// A step that is not finite changes nothing, and a run survives such a step now and then. Many in a
-// row mean that the current weights no longer give finite gradients. Nothing would change these
-// weights any more, so the run ends instead of continuing without learning.
+// A step that is not finite changes nothing, and a run survives such a step now and then. Many such
+// steps in a row mean that the current weights no longer give finite gradients. Nothing would
+// change these weights any more, so the run ends instead of continuing without learning.
 void TrainingSteps::FailIfTooManyAreSkipped() {
   const uint64_t skipped = peers_.record->skipped_in_a_row();
   const uint64_t limit = options_.max_skipped_steps_in_a_row;
@@ -240,8 +240,9 @@ void TrainingSteps::FailIfTooManyAreSkipped() {
 }
 
 // Pushes the gradients of the part, or releases the part if the step did not count. A step that is
-// not finite is pushed too, without gradients: the embedding PSs count its number. The permit comes
-// back when the embedding worker has answered, which is after every PS has applied the Update.
+// not finite is pushed too, without gradients: the embedding PSs count its number. The permit
+// returns when the embedding worker has answered, which it does after every PS has applied the
+// Update.
 void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
   const int worker = joined_->worker;
   const uint64_t handle = joined_->handle;
@@ -269,8 +270,9 @@ void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
   joined_.reset();
 }
 
-// The tables have made the step, clipped by the norm that the answer brings. Now the network makes
-// its step, and only then is the part released. No rank joins the next step before that.
+// The tables have already made the step, clipped by the norm that the answer brings. Now the
+// network makes its step; only after that is the part released. No rank joins the next step before
+// that.
 void TrainingSteps::EndClippedStep(const PushGradientsAnswerHeader& answer,
                                    std::function<void()> ended) {
   if (peers_.failure->failed()) return;

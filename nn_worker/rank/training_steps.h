@@ -71,7 +71,7 @@ class TrainingSteps {
   void FillPosition(RunPosition* position) const;
 
  private:
-  // What must be known about a part when its step ends.
+  // What must be known about a part at the end of its step.
   struct Joined {
     uint64_t entry = 0;
     int worker = 0;

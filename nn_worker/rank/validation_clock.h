@@ -1,7 +1,7 @@
-// Decides when rank 0 asks for a validation because enough time has passed. The time is
-// EvaluationConfig.every_seconds; it is counted from the moment when the generation began to train,
-// and again from the end of each validation of any kind. Validations of every_steps and of ends of
-// epochs are decided elsewhere; Start reports them here.
+// Decides when rank 0 asks for a validation because EvaluationConfig.every_seconds have passed. The
+// time is counted from the moment when the generation began to train, and again from the end of
+// each validation of any kind. Validations after every_steps steps and at the ends of epochs are
+// decided elsewhere; Start reports them here.
 //
 // Not thread-safe.
 
@@ -21,14 +21,15 @@ class ValidationClock {
       : every_seconds_(options.rank == 0 && options.has_valid ? options.evaluation.every_seconds()
                                                               : 0) {}
 
-  // Starts the clock anew. Call when training begins or a validation has ended. `step` steps are
-  // counted so far.
+  // Restarts the clock. Call when training begins or a validation has ended. `step` is the number
+  // of steps counted so far.
   void Start(uint64_t step, int64_t now_us) {
     last_step_ = step;
     last_us_ = now_us;
   }
 
-  // A run that waits for data has nothing new to validate, so a step must have counted since Start.
+  // A run that waits for data has nothing new to validate, so a step must have been counted since
+  // Start.
   bool IsDue(uint64_t step, int64_t now_us) const {
     return every_seconds_ > 0 && step > last_step_ &&
            static_cast<double>(now_us - last_us_) * 1e-6 >= every_seconds_;

@@ -1,6 +1,6 @@
 // Times the algorithms that cuBLASLt offers for the products of DeepFM's and DLRM's layers, and
 // prints the fastest ones as the source of nn_worker/device/cuda/measured_algorithms.cc
-// (algorithm_table.h). What each product's first and fastest algorithm take goes to stderr.
+// (algorithm_table.h). The times of each product's first and fastest algorithm go to stderr.
 //
 // Products are timed as plans run them: a forward product with its bias and ReLU, a weight gradient
 // in its pieces, without the kernel that adds the pieces. Layers have the widths that networks give
@@ -47,7 +47,8 @@ constexpr ProductPrecision kPrecisions[] = {ProductPrecision::kBf16, ProductPrec
 constexpr LayerProduct kProducts[] = {LayerProduct::kForward, LayerProduct::kInputGradient,
                                       LayerProduct::kWeightGradient};
 
-// One run of an algorithm that takes so many times as long as the fastest one is enough.
+// An algorithm whose first run takes this many times as long as the fastest algorithm is not run
+// again.
 constexpr double kHopeless = 1.5;
 constexpr TimingOptions kOneRun = {0, 1, 0};
 constexpr TimingOptions kSeveralRuns = {0.001, 256, 2};
@@ -122,7 +123,8 @@ class AlgorithmTimer {
     made->card_ = room.device;
     int64_t widest = 0;
     for (const LayerShape& layer : kLayers) widest = std::max({widest, layer.in, layer.out});
-    // A matrix of samples, or the products of the pieces of a weight gradient.
+    // The largest buffer holds a matrix of samples, or the products of the pieces of a weight
+    // gradient.
     const int64_t values = kSamples[0] * widest;
     for (Buffer* buffer : {&made->a_, &made->b_, &made->c_}) {
       ASSIGN_OR_RETURN(buffer->memory, made->device_->Allocate(values * 4 + kAlignment));
@@ -252,7 +254,7 @@ absl::Status PrintTable(const TableFlags& flags) {
 }
 
 int Main(const TableFlags& flags) {
-  // What was measured is kept if the time that others give this program runs out.
+  // Lines are written at once, so that they are kept if this program is killed at a time limit.
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   const absl::Status status = PrintTable(flags);
   if (status.ok()) return 0;

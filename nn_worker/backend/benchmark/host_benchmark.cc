@@ -102,8 +102,8 @@ void Run(int threads) {
         Keep(sums.data());
       });
   for (const int i : {0, 1, 2, 3}) Fill(stream, MatrixOf(benchmark.Array(i), 1, kCount), 0.5f);
-  // The gradient, 0.5 everywhere, is also passed as the step's control values, so that the flag
-  // among them is not 0.
+  // The gradient, 0.5 everywhere, also serves as the step's control, so that the control's flag is
+  // not 0.
   OptimizerRule adam;
   adam.kind = OptimizerKind::kAdam;
   adam.beta1 = 0.9f;

@@ -27,7 +27,7 @@ constexpr LinearProduct kProducts[] = {LinearProduct::kForward, LinearProduct::k
                                        LinearProduct::kWeightGradient};
 
 // The sizes to measure. The host's device is hundreds of times slower than a card, and so is a card
-// whose accesses are checked. Figures of the small sizes say nothing about a card, and only show
+// whose accesses are checked. Results for the small sizes say nothing about a card; they only show
 // that each operation runs.
 struct Scale {
   int64_t batch, copy_bytes, square;
@@ -98,7 +98,7 @@ class Runner {
   absl::Status FindDevice() {
     scale_ = on_card_ && !flags_.small ? kOnCard : kSmall;
     if (flags_.batch > 0) scale_.batch = flags_.batch;
-    // Keeps one device open to the end, so that libraries load what they need only once.
+    // One device stays open until the end, so that libraries load only once what they need.
     ASSIGN_OR_RETURN(held_, NewDevice(NnWorkerConfig::F32));
     ASSIGN_OR_RETURN(const DeviceRoom room, held_.device->Room());
     place_ = {room.device, CpuName(), scale_.batch};
@@ -156,7 +156,7 @@ class Runner {
     return absl::OkStatus();
   }
 
-  // Measures an operation on a backend of its own, so that its time does not depend on what earlier
+  // Measures an operation on a new backend, so that its time does not depend on what earlier
   // operations have left in scratch memory and in lists.
   absl::Status Measure(const BenchmarkOperation& operation, NnWorkerConfig::Precision precision) {
     ASSIGN_OR_RETURN(JobDevice device, NewDevice(precision));

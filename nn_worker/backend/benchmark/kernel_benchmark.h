@@ -2,7 +2,8 @@
 // on the device that the program links (device_factory.h). Prints each rate as a share of a
 // ceiling, which is the rate of a copy or of a large product (operation.h, products.h).
 //
-// Each operation gets a backend of its own, so none shares memory, lists or scratch with another.
+// Each operation gets a new backend, so no operation shares memory, lists or scratch memory with
+// another.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_BENCHMARK_KERNEL_BENCHMARK_H_
 #define SATRAP_NN_WORKER_BACKEND_BENCHMARK_KERNEL_BENCHMARK_H_

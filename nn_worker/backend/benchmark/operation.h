@@ -7,11 +7,11 @@
 // that the caches might serve are not counted. So a share of the copy ceiling is at most 1, and
 // what is missing from 1 is what a better kernel could gain.
 //
-// Sectors. Memory moves sectors of 32 bytes. Operations that exchange rows with samples read in no
-// order: the rows of ids, or the gradients of the samples that a row belongs to. For each id they
-// move all sectors that its values touch, though other ids need the rest of these sectors. The
-// entries of such operations say how many bytes that makes, beside what they read and write in
-// order.
+// Sectors. Memory moves sectors of 32 bytes. Operations that exchange rows with samples read
+// scattered memory: the row of each id, or the gradient of each sample that a row belongs to. For
+// each id they move all sectors that its values touch, even if only other ids need the rest of
+// these sectors. The entry of such an operation gives the bytes of these sectors, together with the
+// bytes that the operation reads and writes in order.
 //
 // The tables are constant. Thread-safe.
 

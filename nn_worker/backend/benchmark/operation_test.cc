@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kSamples = 8;
 
-// An operation that is prepared on a backend of its own, as in the benchmark.
+// An operation that is prepared on a new backend, as in the benchmark.
 class Prepared {
  public:
   Prepared(const std::string& name, const std::string& what, DType values)
@@ -44,12 +44,12 @@ TEST(BenchmarkOperationTest, BytesAreThoseOfTheTensors) {
   // Gradient, w, m and v are read; w, m, v and the copy are written.
   EXPECT_EQ(BytesOf("OptimizerStep", "Adam, n x 512, with a copy in 16 bits", DType::kBF16),
             8 * 512 * (4 * 4 + 3 * 4 + 2));
-  // For each of 26 features: two rows of 17 values, eight ids of 4 bytes, and an output of 17
-  // values for each of the eight samples.
+  // These are the bytes of two rows of 17 values, of eight ids of 4 bytes, and of an output of 17
+  // values for each of the eight samples, for each of 26 features.
   EXPECT_EQ(BytesOf("GatherRows", "26 of 16, and 1 for the linear part", DType::kF32),
             26 * (2 * 17 * 4 + 8 * 4 + 8 * 17 * 4));
-  // The bytes of four arrays: 17 gradients for each id; for each row, where its ids begin; the
-  // positions of the ids; 17 gradients for each row.
+  // These are the bytes of four arrays: 17 gradients for each id; the place where the ids of each
+  // row begin; the positions of the ids; and 17 gradients for each row.
   EXPECT_EQ(BytesOf("ScatterGradients", "26 of 16, and 1 for the linear part", DType::kF32),
             26 * 8 * 17 * 4 + (26 * 2 + 1) * 4 + 26 * 8 * 4 + 26 * 2 * 17 * 4);
   // An operation that adds to a target also reads the target.
@@ -63,8 +63,9 @@ TEST(BenchmarkOperationTest, ProductsAreCountedInOperations) {
             4.0 * 8 * 1024 * 512);
 }
 
-// As in a network: a library adds no other bias within a product of 16 bits, and is slow at widths
-// that are no multiple of 8. What is counted has no padding.
+// Layers are measured as in a network. The bias has the type of the product, because a library adds
+// no other bias within a product of 16 bits. Widths are padded to multiples of 8, because a library
+// is slow at other widths. The counted bytes are those without padding.
 TEST(BenchmarkOperationTest, LayersHavePaddingAndABiasOfTheirPrecision) {
   const Prepared forward("LinearForward", "429 x 400, ReLU", DType::kBF16);
   const std::vector<Tensor>& reads = forward.work().reads;
@@ -104,9 +105,10 @@ TEST(BenchmarkOperationTest, WhatIsWrittenIsFiniteWhereItIsF32) {
   }
 }
 
-// Each of 26 x 8 ids: 4 bytes, three sectors for a row of 68 bytes, and 36 bytes written, because
-// the linear part is F32; or 4 bytes, and a sector for each gradient, beside 53 starts and 52 rows
-// of 68 bytes.
+// There are 26 x 8 ids. For each of them, GatherRows reads 4 bytes and three sectors for a row of
+// 68 bytes, and writes 36 bytes, because the linear part is F32. ScatterGradients reads 4 bytes and
+// a sector for each of two gradients per id, in addition to 53 starts, and writes 52 rows of 68
+// bytes.
 TEST(BenchmarkOperationTest, RowsOfSamplesMoveWholeSectors) {
   const std::string what = "26 of 16, and 1 for the linear part";
   EXPECT_EQ(Prepared("GatherRows", what, DType::kBF16).work().sector_bytes,

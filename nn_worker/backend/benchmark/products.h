@@ -1,4 +1,4 @@
-// Measures, on a device without a Backend, the ceilings by which kernel_benchmark judges kernels,
+// Measures on a device, without a Backend: the ceilings by which kernel_benchmark judges kernels,
 // the three products of linear layers by themselves, and kernels that only a layer's backward pass
 // launches.
 //
@@ -30,8 +30,7 @@ std::string ProductName(LinearProduct product, int64_t in, int64_t out);
 
 class ProductBenchmark {
  public:
-  // `device` is made for a job with this precision, and so multiplies F32 values as `precision`
-  // says.
+  // `device` was made for a job with this precision, which decides how it multiplies F32 values.
   static absl::StatusOr<std::unique_ptr<ProductBenchmark>> Create(
       JobDevice device, NnWorkerConfig::Precision precision, const TimingOptions& timing);
   // Waits until everything enqueued has run.
@@ -41,8 +40,9 @@ class ProductBenchmark {
   // INTERNAL if a library or the device fails.
   absl::StatusOr<BenchmarkRow> Copy(int64_t bytes);
   absl::StatusOr<BenchmarkRow> Square(int64_t size);
-  // One of the products of a layer with weights (in, out), for `samples` samples. It multiplies the
-  // padding of both widths, too, as in a network, but the row has the operations without it.
+  // One of the products of a layer with weights (in, out), for `samples` samples. As in a network,
+  // it multiplies the padding of both widths, too, but the row counts only the operations without
+  // padding.
   absl::StatusOr<BenchmarkRow> OfLayer(LinearProduct product, int64_t samples, int64_t in,
                                        int64_t out);
   // The gradient of a ReLU, in place, and the gradient of the layer's bias, for outputs (samples,
@@ -59,7 +59,7 @@ class ProductBenchmark {
                    const TimingOptions& timing)
       : precision_(precision), timing_(timing), on_(std::move(device)) {}
   absl::StatusOr<BenchmarkRow> Run(LinearProduct product, Factors* factors);
-  // Tensors with random values, as those of a layer in the benchmark's precision.
+  // The tensors of a layer in the benchmark's precision, filled with random values.
   absl::StatusOr<Factors> NewFactors(int64_t samples, int64_t in, int64_t out);
   absl::StatusOr<std::unique_ptr<Memory>> AllocateRandom(int64_t bytes, bool f32);
   absl::StatusOr<Timing> Time(absl::FunctionRef<void()> enqueue);

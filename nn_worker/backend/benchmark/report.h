@@ -32,7 +32,7 @@ struct BenchmarkRow {
 
   double rate() const { return (flops > 0 ? flops : static_cast<double>(bytes)) / timing.seconds; }
   double share() const { return ceiling > 0 ? rate() / ceiling : 1; }
-  // The share with whole sectors counted; 0 if they are not.
+  // The share of the ceiling if whole sectors are counted; 0 if they are not.
   double sector_share() const {
     return ceiling > 0 ? static_cast<double>(sector_bytes) / timing.seconds / ceiling : 0;
   }

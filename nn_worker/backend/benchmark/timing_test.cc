@@ -24,7 +24,7 @@ Counts CountsOf(const TimingOptions& options) {
 }
 
 TEST(TimeOperationTest, RepeatsAnOperationAndWaitsOnceARound) {
-  // One run to warm up, one to see how long a run takes, and three rounds.
+  // One run warms up, one shows how long a run takes, and the others are three rounds.
   const Counts counts = CountsOf({/*least_seconds=*/1000, /*most_repeats=*/50, /*rounds=*/3});
   EXPECT_EQ(counts.enqueued, 2 + 3 * 50);
   EXPECT_EQ(counts.awaited, 2 + 3);

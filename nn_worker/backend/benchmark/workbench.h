@@ -32,7 +32,8 @@ class Workbench {
   Tensor WeightsOfProducts(int64_t rows, int64_t cols);
   // Like Weights(), but always F32, as the gradients of parameters are.
   Tensor GradientsOfProducts(int64_t rows, int64_t cols);
-  // The bias of such a layer, (1, cols): in the dtype of the outputs where the backend takes that.
+  // The bias of such a layer, (1, cols). It has the dtype of the outputs if that is a 16-bit type
+  // which the backend accepts for biases; otherwise it is F32.
   Tensor BiasOfProducts(DType outputs, int64_t cols);
   // `count` tensors (samples, cols) side by side in one block, like the inputs of a concatenation.
   std::vector<Tensor> Fields(int64_t count, int64_t cols);
@@ -53,7 +54,7 @@ class Workbench {
  private:
   Tensor New(DType dtype, int64_t rows, int64_t cols, int64_t stride = 0);
   Tensor Padded(DType dtype, int64_t cols);
-  // A tensor (rows, cols) within one of (rows + padding, cols + padding); its padding is 0.
+  // A tensor (rows, cols) within a tensor of (rows + padding, cols + padding); its padding is 0.
   Tensor WithPadding(DType dtype, int64_t rows, int64_t cols, int64_t padded_rows, int64_t stride);
   int64_t PaddedRows(int64_t rows) const { return rows > 1 ? backend_->PaddedWidth(rows) : rows; }
   void FillWithRandom(const Tensor& tensor);

@@ -43,8 +43,9 @@ using amx::Right;
 constexpr int64_t kSliceRows = 8 * kBlock;
 constexpr int64_t kLineBytes = 64;
 
-// Tells the CPU that all tiles have their full size. Done for each slice, because the setting
-// belongs to a thread; reset after it, so that a switch of threads need not save the tiles.
+// Tells the CPU that all tiles have their full size. This is done for each slice, because the
+// setting belongs to a thread. It is undone after the slice, so that a switch of threads need not
+// save the tiles.
 class TileSetting {
  public:
   SATRAP_AMX TileSetting() {
@@ -86,8 +87,8 @@ Target TargetOf(const Tensor& tensor, bool add) {
           /*bias=*/nullptr};
 }
 
-// sums[32][32] = `left` times 32 columns of the right factor, whose tiles begin at `right`; with
-// `two` false, only 16 columns.
+// sums[32][32] = `left` times 32 columns of the right factor, whose tiles begin at `right`; only 16
+// columns if `two` is false.
 SATRAP_AMX void MultiplyBlock(const Left& left, const char* right, int64_t column_bytes, bool two,
                               float* sums) {
   // The intrinsics that load tiles do not tell the compiler which memory they read.
@@ -171,7 +172,7 @@ void Store(const float* sums, const Target& target, int64_t at, int64_t rows) {
   StoreBlock<false, false>(sums, target, at, rows);
 }
 
-// The memory of a thread. Of the fields that are not always needed, only the capacity stays.
+// The scratch memory of one thread. Only its capacity is kept from call to call, not its contents.
 struct Scratch {
   AlignedScratch sums, rows, left, right, column_sums;
 };
@@ -184,8 +185,8 @@ inline void Prefetch(const char* row, int64_t row_bytes, int64_t count, int64_t 
   }
 }
 
-// Multiplies rows [begin, end) of `a`. The next rows are fetched meanwhile: tiles are read and
-// results written line by line in an order that the CPU's own prefetcher does not predict.
+// Multiplies rows [begin, end) of `a`. Meanwhile it prefetches the next rows, because it reads
+// tiles and writes results line by line in an order that the CPU's own prefetcher does not predict.
 void MultiplySlice(const Tensor& a, int64_t begin, int64_t end, const Right& right, Target target,
                    Scratch* scratch) {
   const TileSetting setting;
@@ -268,7 +269,8 @@ void MultiplyPart(const WeightPart& part, Scratch* scratch) {
   }
 }
 
-// to[i] += the values at [i] of `parts` arrays, in order; the arrays are `stride` values apart.
+// Adds the values at [i] of `parts` arrays to to[i], in order. The arrays are `stride` values
+// apart.
 SATRAP_AMX void AddParts(const float* arrays, int64_t parts, int64_t stride, int64_t count,
                          float* to) {
   for (int64_t i = 0; i < count; i += kTileRows) {
@@ -365,10 +367,12 @@ void CpuAmxBf16::WeightGradient(const Tensor& x, const Tensor& dz, const Tensor&
   const int64_t parts = std::clamp<int64_t>(n / kPartSamples, 1, kMostParts);
   const int64_t samples = Ceil(Ceil(n, parts), kSumSamples) * kSumSamples;
   const int64_t used = Ceil(n, samples);
-  // The first part is summed in dw and db. Each of the others has an array: dw, then db.
+  // The first part is summed in dw and db themselves. Each of the others has an array, with dw
+  // first and db after it.
   const int64_t stride = Ceil(dw.size() + dw.cols, kTileRows) * kTileRows;
   float* const others = rep_->parts.Get<float>(std::max<int64_t>(1, (used - 1) * stride));
-  // Every slice packs dz again, so there are only as many as there are idle threads.
+  // Each slice packs dz again, so there are no more slices than are needed to keep all threads
+  // busy.
   const int64_t threads = rep_->pool->num_threads();
   const int64_t wanted = Ceil(dw.rows, Ceil(threads, used));
   const int64_t slice_rows = std::max(kBlock, Ceil(wanted, kBlock) * kBlock);

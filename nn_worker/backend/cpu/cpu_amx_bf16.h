@@ -5,13 +5,13 @@
 // Four tiles of sums, 32 rows and 32 columns, are computed at a time. The right matrix is packed
 // first, in the order in which tiles read it. The left matrix is read in place, except by
 // WeightGradient, whose sums run down its columns. A thread of the ForkJoinPool computes a slice of
-// whole rows, and adds the bias, applies the ReLU, adds what is there already and rounds while the
-// sums of four tiles are in its L1 cache. So no result is written in f32 first.
+// whole rows. While the sums of four tiles are in its L1 cache, it adds the bias, applies the ReLU,
+// adds the old values of the result and rounds. So no result is written in f32 first.
 //
-// A sum of y or dx is made in the order of the columns of the left matrix, each step of 32 of them
-// by one instruction. WeightGradient divides the samples into parts that are as many as the number
-// of samples demands, sums kSumSamples samples at a time within a part, adds up these sums in
-// order, and then adds up the parts in order.
+// A value of y or dx is summed in the order of the columns of the left matrix; one instruction adds
+// the products of 32 columns. WeightGradient divides the samples into parts, whose number depends
+// only on the number of samples. Within a part it sums kSumSamples samples at a time and adds up
+// these sums in order. Then it adds up the parts in order.
 //
 // Thread-compatible.
 
@@ -39,7 +39,7 @@ class CpuAmxBf16 final : public CpuBf16Products {
   // Whether the CPU has the instructions.
   static bool CpuHasIt();
   // Whether the CPU has the instructions and the kernel lets this process use tiles. The first call
-  // asks the kernel for that.
+  // asks the kernel for permission.
   static bool IsSupported();
 
   // `pool` is not owned. REQUIRES: IsSupported()

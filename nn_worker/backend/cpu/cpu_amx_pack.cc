@@ -17,8 +17,8 @@ SATRAP_AMX inline __mmask32 FirstHalves(int64_t count) {
   return static_cast<__mmask32>((uint64_t{1} << std::clamp<int64_t>(count, 0, 32)) - 1);
 }
 
-// words[r] = the values at [2 r] and [2 r + 1] of 16 columns, for `count` rows of which the first
-// begins at `rows`; 0 for the others.
+// words[r] = the values at [2 r] and [2 r + 1] of 16 columns. The first of `count` rows begins at
+// `rows`; missing rows count as 0.
 SATRAP_AMX inline void PairRows(const uint16_t* rows, int64_t stride, int64_t count, __mmask16 mask,
                                 __m512i words[kTileRows]) {
 #pragma GCC unroll 16

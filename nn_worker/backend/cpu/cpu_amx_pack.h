@@ -20,15 +20,16 @@
 
 namespace satrap::amx {
 
-// A tile has 16 rows of 64 bytes: of a left factor 16 rows of 32 values; of a right factor 16 rows
-// of 16 words, each a pair of values that follow one another down a column; of sums 16 x 16.
+// A tile has 16 rows of 64 bytes. In a left factor these are 16 rows of 32 values; in a right
+// factor, 16 rows of 16 words, where a word is a pair of values that follow one another down a
+// column; in sums, 16 x 16 values.
 constexpr int64_t kTileRows = 16;
 constexpr int64_t kTileRowBytes = 64;
 constexpr int64_t kTileBytes = kTileRows * kTileRowBytes;
-// The number of products that a sum takes up in one instruction.
+// The number of products that one instruction adds to a sum.
 constexpr int64_t kStep = 32;
-// The sums that are computed at a time: two tiles by two. Two tiles of each factor are then loaded
-// for four instructions.
+// A block of sums, two tiles by two, is computed at a time: it needs only two tiles of each factor
+// for four instructions. This is its number of rows and of columns.
 constexpr int64_t kBlock = 2 * kTileRows;
 
 inline int64_t Ceil(int64_t count, int64_t by) { return (count + by - 1) / by; }
@@ -36,7 +37,7 @@ inline int64_t Ceil(int64_t count, int64_t by) { return (count + by - 1) / by; }
 // The values of a row of a BF16 tensor.
 const uint16_t* HalvesOf(const Tensor& tensor, int64_t row);
 
-// A mask of the first `count` of 16 lanes; of none, if `count` is negative.
+// A mask of the first `count` of 16 lanes; empty if `count` is negative.
 SATRAP_AMX inline __mmask16 FirstLanes(int64_t count) {
   return static_cast<__mmask16>((1u << std::clamp<int64_t>(count, 0, 16)) - 1);
 }
@@ -47,12 +48,13 @@ struct Left {
   int64_t row_bytes, step_bytes;
   int64_t second_bytes;  // from the first tile to the second
   int64_t steps;
-  // One more step, of rows of kTileRowBytes one after another; may be null.
+  // The tiles of one more step, whose rows of kTileRowBytes follow one another; null if there is
+  // none.
   const char* tail;
 };
 
-// A right factor: the tiles of 16 columns one after another, those of its next 16 columns after
-// them.
+// A right factor. The tiles of its first 16 columns follow one another; those of the next 16
+// columns come after them.
 struct Right {
   Right(int64_t depth, int64_t cols)
       : depth(depth), cols(cols), steps(Ceil(depth, kStep)), column_bytes(steps * kTileBytes) {}
@@ -72,14 +74,14 @@ void PackRows(const Tensor& matrix, int64_t first_row, const Right& right, int64
 // Packs 16 columns, from column `at` on, of the right factor that is the transposed `matrix`.
 void PackTransposed(const Tensor& matrix, const Right& right, int64_t at);
 
-// Packs step `step` of a left factor, the transposed columns [begin, begin + cols) of `count` rows
-// of `matrix`. Its tiles of 16 columns follow one another, `steps` of them; those of the next 16
-// columns follow them.
+// Packs step `step` of a left factor, which is the transpose of columns [begin, begin + cols) of
+// `count` rows of `matrix`. The `steps` tiles of 16 columns follow one another; those of the next
+// 16 columns come after them.
 void PackLeft(const Tensor& matrix, int64_t first_row, int64_t count, int64_t begin, int64_t cols,
               int64_t step, int64_t steps, char* packed);
 
-// 32 rows of `a` from `row` on, of which `rows` exist. What a tile would read beyond the rows or
-// columns of `a` comes from a copy that is padded by zeros, because the memory there may hold a
+// 32 rows of `a` from `row` on, of which `rows` exist. If a tile would read beyond the rows or
+// columns of `a`, it reads a copy that is padded with zeros, because the memory there may hold a
 // NaN.
 Left LeftOf(const Tensor& a, int64_t row, int64_t rows, AlignedScratch* scratch);
 

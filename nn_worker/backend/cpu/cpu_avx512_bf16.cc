@@ -364,7 +364,8 @@ void MultiplyColumns(const Tensor& x, const Panels& panels, const uint32_t* pack
 struct CpuAvx512Bf16::Rep {
   explicit Rep(ForkJoinPool* pool) : pool(pool), scratch(pool->num_threads()) {}
 
-  // Multiplies `a` by the packed factor, in slices of rows, after before(begin, end) of each.
+  // Multiplies `a` by the packed factor in slices of rows. Calls before(begin, end) ahead of each
+  // slice.
   void Multiply(const Tensor& a, const Panels& panels, const Target& target,
                 absl::FunctionRef<void(int64_t, int64_t)> before);
 

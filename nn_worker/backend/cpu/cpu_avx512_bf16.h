@@ -9,9 +9,9 @@
 //
 // A ForkJoinPool computes slices of whole rows of the result, and the order of a row's sums does
 // not depend on the other rows. So a row has the same bits however many rows and threads there are.
-// WeightGradient makes a sum for every kSumSamples samples and adds up these sums in order. Kinds
-// of CPU may differ in the last bits. The instruction treats subnormal values as 0, as the other
-// loops of the CPU do.
+// WeightGradient makes a sum for every kSumSamples samples and adds up these sums in order.
+// Different kinds of CPU may give different last bits. The instruction treats subnormal values as
+// 0, as the other loops of the CPU backend do.
 //
 // Thread-compatible.
 

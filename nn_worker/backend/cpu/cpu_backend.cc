@@ -379,8 +379,9 @@ void CpuBackend::LinearGrad(const LinearGradArgs& args) {
   matrix_.WeightGradient(args.x, args.dy, args.dw);
 }
 
-// With one unit, dx is a multiple of w and dw a sum of scaled rows, so plain loops suffice. Layers
-// without inputs come here as well, whatever their number of units: they have a bias gradient only.
+// With one unit, dx is a multiple of w and dw a sum of scaled rows, so plain loops suffice. This
+// function also handles layers without inputs, whatever their number of units: they have only a
+// bias gradient.
 void CpuBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   ForRows(args.dy.rows, [&](int64_t begin, int64_t end) {
     cpu::ActivateGradRows(args.activation, args.y, args.dy, {args.dy, false}, begin, end);

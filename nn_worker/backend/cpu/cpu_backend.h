@@ -2,7 +2,7 @@
 // (cpu_kernels.h), each cut into pieces of fixed size that a fork-join pool runs. An operation has
 // run when its call returns, so Sync has nothing to do.
 //
-// Thread-compatible, as every Backend; different backends may work at the same time.
+// Thread-compatible, like every Backend; different backends may work at the same time.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_CPU_BACKEND_H_

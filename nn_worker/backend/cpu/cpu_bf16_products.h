@@ -1,8 +1,8 @@
-// Products of BF16 matrices with sums in f32: what CpuHalfBackend asks of each way to multiply them
-// (cpu_amx_bf16.h, cpu_avx512_bf16.h).
+// Products of BF16 matrices with sums in f32. CpuHalfBackend calls this interface, which each way
+// to multiply such matrices implements (cpu_amx_bf16.h, cpu_avx512_bf16.h).
 //
-// In each way a row of y and dx has the same bits however many rows and threads there are, and dw
-// and db have the same bits for any number of threads. Subnormal values count as 0.
+// In each implementation, a row of y or dx has the same bits however many rows and threads there
+// are, and dw and db have the same bits for any number of threads. Subnormal values count as 0.
 //
 // Thread-compatible.
 

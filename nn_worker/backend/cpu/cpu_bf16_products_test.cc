@@ -1,4 +1,4 @@
-// The same tests for each way to multiply BF16 matrices.
+// Runs the same tests for each way to multiply BF16 matrices.
 
 #include "nn_worker/backend/cpu/cpu_bf16_products.h"
 
@@ -155,7 +155,7 @@ TEST_P(CpuBf16ProductsTest, WeightGradientsAreThoseOfPlainLoops) {
     for (const auto& [n, in, out] : kShapes) {
       SCOPED_TRACE(testing::Message() << n << " x " << in << " x " << out);
       Matrix x(n, in, 1), dz(n, out, 2);
-      // Not 0 at the beginning, to check that they are overwritten.
+      // These are not 0 at the beginning, to check that they are overwritten.
       std::vector<float> dw(in * out, 7), db(out, 7), alone(in * out, 7);
       products->WeightGradient(x.tensor(), dz.tensor(), TensorF32(dw.data(), in, out),
                                TensorF32(db.data(), 1, out));
@@ -240,7 +240,8 @@ TEST_P(CpuBf16ProductsTest, SamplesAreSummedInPiecesOfFixedSize) {
   EXPECT_EQ(dw, 0x1p24f + 0.5f * static_cast<float>(piece));
 }
 
-// The slices cover each row once, and what is written to a row before its slice is multiplied.
+// The slices cover each row exactly once. The product reads what `before` has written to a slice's
+// rows.
 TEST_P(CpuBf16ProductsTest, EachSliceOfAnInputGradientIsMultipliedAfterItsOwnPreparation) {
   constexpr int64_t kRows = 700, kIn = 5, kOut = 4;
   ForkJoinPool pool(2);

@@ -105,13 +105,14 @@ SATRAP_VECTORIZE_SAME_BITS void ReluGradRow(const uint16_t* y, const uint16_t* d
   }
 }
 
-// How many values are NaN or of a magnitude above `limit`, whose bits are `limit_bits`. A magnitude
-// of a BF16 is above an f32 if its bits are above the upper half of the other's.
+// The number of values that are NaN or whose magnitude is above a limit with the bits `limit_bits`.
+// The magnitude of a BF16 is above an f32 if its bits are above the upper half of the f32's bits.
 SATRAP_VECTORIZE_SAME_BITS int64_t Bf16BeyondRow(const uint16_t* x, uint32_t limit_bits,
                                                  int64_t cols) {
   const auto most = static_cast<uint16_t>(limit_bits >> 16);
   int64_t count = 0;
-  // Sums of 16 bits, as many in a vector as values, for as many values as cannot overflow them.
+  // Counts in 16 bits, so that a vector holds as many counts as values. A count cannot overflow
+  // within this many values.
   constexpr int64_t kAtATime = 65535;
   for (int64_t begin = 0; begin < cols; begin += kAtATime) {
     const int64_t end = std::min(cols, begin + kAtATime);
@@ -321,7 +322,7 @@ class CpuHalfBackend final : public HostBackend {
     });
   }
 
-  // Calls `method` of the inner backend, block by block. REQUIRES: as RunBlocks
+  // Calls `method` of the inner backend, block by block. REQUIRES: what RunBlocks requires
   template <typename Method, typename... Arguments>
   void InBlocks(Method method, const Arguments&... arguments) {
     RunBlocks(RowsOf(arguments...), [&](HalfOperation& operation, Backend& inner) {
@@ -375,8 +376,9 @@ void CpuHalfBackend::Linear(Tensor x, Tensor w, Tensor bias, Activation activati
 }
 
 // The gradient before the activation is rounded to 16 bits before it is multiplied, as on hardware
-// that stores it in 16 bits. Therefore a separate operation computes it, except that of a ReLU,
-// which does not round: it is computed slice by slice, while a slice is in the cache.
+// that stores it in 16 bits. Therefore a separate operation computes it. The gradient before a ReLU
+// is an exception: a ReLU does not round, so its gradient is computed slice by slice, while a slice
+// is in the cache.
 void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
   const bool rounds = Is16Bit(args.dy);
   const bool by_bf16 =
@@ -409,8 +411,8 @@ void CpuHalfBackend::LinearGrad(const LinearGradArgs& args) {
   inner_->LinearGrad(wide);
 }
 
-// For a layer whose outputs are logits. They are F32, and so is their gradient. The layer's input
-// and the input's gradient, converted to f32 as a whole, would not fit into a cache, so both are
+// This layer's outputs are logits. They are F32, and so is their gradient. The layer's input and
+// the input's gradient, converted to f32 as a whole, would not fit into a cache, so both are
 // converted block by block. Sums over the samples are made by adding the sums of blocks in order.
 void CpuHalfBackend::LinearGradOfOneUnit(const LinearGradArgs& args) {
   const int64_t in = args.w.rows, samples = args.x.rows;

@@ -26,14 +26,14 @@
 
 namespace satrap {
 
-// How two BF16 matrices are multiplied. All other products are widened to f32.
+// How two BF16 matrices are multiplied. In all other products the factors are widened to f32.
 enum class HalfProducts {
   kF32,         // widened like all others
   kAvx512Bf16,  // cpu_avx512_bf16.h. REQUIRES: CpuAvx512Bf16::IsSupported()
   kAmxBf16,     // cpu_amx_bf16.h. REQUIRES: CpuAmxBf16::IsSupported()
 };
 
-// What a CPU and its kernel answer.
+// What the CPU and the operating system's kernel say that they support.
 struct Bf16Units {
   bool cpu_has_amx = false;
   bool kernel_allows_amx = false;
@@ -43,7 +43,7 @@ struct HalfProductsChoice {
   HalfProducts products = HalfProducts::kF32;
   std::string because;  // why a faster way that the CPU has is not taken; empty if there is none
 };
-// The fastest: AMX before AVX512_BF16 before f32.
+// The fastest choice that `units` allow: AMX, else AVX512_BF16, else f32.
 HalfProductsChoice ChooseHalfProducts(const Bf16Units& units);
 // The choice on this CPU. Thread-safe.
 HalfProductsChoice FastestHalfProducts();

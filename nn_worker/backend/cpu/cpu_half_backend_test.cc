@@ -97,7 +97,7 @@ TEST(CpuHalfBackendTest, Bf16ProductsHaveTheSameBitsForAnyNumberOfThreadsAndRows
   for (const HalfProducts way : Bf16Ways()) ExpectTheSameBitsForAnyNumberOfThreadsAndRows(way);
 }
 
-// The answers of the CPU and its kernel are faked.
+// Fakes the answers of the CPU and of the operating system's kernel.
 TEST(CpuHalfBackendTest, TakesAmxBeforeAvx512AndAvx512BeforeF32) {
   constexpr char kRefused[] = "the kernel does not let this process use AMX";
   struct Case {
@@ -150,9 +150,9 @@ TEST(CpuHalfBackendTest, AReluGradientPassesWhereTheBitsOfYAreAPositiveNumber) {
   }
 }
 
-// Multiplies by plain loops (kF32); any other unit must give the same sums. The value 1 + 2^-9 is
-// not a BF16, so a sum of 64 such values shows whether the operands were rounded before they were
-// multiplied, and whether the sum was rounded on the way.
+// The backend multiplies with plain loops of f32 (kF32); any other unit must give the same sums.
+// The value 1 + 2^-9 is not a BF16, so a sum of 64 such values shows whether the operands were
+// rounded before they were multiplied, and whether the sum was rounded on the way.
 TEST(CpuHalfBackendTest, MultipliesRoundedValuesAndSumsThemInF32) {
   const auto backend = NewCpuHalfBackend(1, HalfProducts::kF32);
   const auto tensor = [&](DType dtype, int64_t rows, int64_t cols, float value) {

@@ -21,8 +21,8 @@ uint16_t* HalvesOfRow(const Tensor& tensor, int64_t row) {
   return reinterpret_cast<uint16_t*>(BytesOf(tensor, row));
 }
 
-// Inlined by force: the compiler would not inline it into functions with other options, which then
-// would not be vectorised.
+// Inlined by force: the compiler would not inline this function into functions with other compiler
+// options, and these would then not be vectorised.
 __attribute__((always_inline)) inline float Wide(uint16_t half) {
   const uint32_t bits = uint32_t{half} << 16;
   float value;

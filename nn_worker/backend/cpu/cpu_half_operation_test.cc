@@ -160,7 +160,7 @@ class HalfFmTest : public testing::Test {
     }
     return tensor;
   }
-  // The values as they are rounded to BF16.
+  // The values after rounding to BF16.
   std::vector<float> Rounded(Backend* backend, const Tensor& tensor) {
     std::vector<float> values;
     if (tensor.dtype == DType::kBF16) {

@@ -1,6 +1,6 @@
 // The loops of CpuBackend's optimizers (StepOperations), like those of cpu_kernels.h.
 //
-// Thread-safe: they write only the given ranges.
+// Thread-safe: a loop writes only the given ranges.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_OPTIMIZER_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_CPU_OPTIMIZER_H_

@@ -36,7 +36,7 @@ SATRAP_VECTORIZE_FUSED void MaxGradRow(const float* __restrict x, const float* _
   }
 }
 
-// The length of a sequence in positions: rounded and bounded to [0, most]; 0 for NaN.
+// The length of a sequence in positions: rounded and clamped to [0, most]; 0 for NaN.
 int64_t PositionsOf(float length, int64_t most) {
   if (!(length >= 0.5f)) return 0;
   return length >= static_cast<float>(most) ? most : std::lround(length);

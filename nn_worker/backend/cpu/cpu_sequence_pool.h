@@ -1,6 +1,6 @@
 // The loops of CpuBackend over sequences, like those of cpu_kernels.h.
 //
-// Thread-safe: they read and write only the given rows.
+// Thread-safe: a loop reads and writes only the given rows.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_CPU_CPU_SEQUENCE_POOL_H_
 #define SATRAP_NN_WORKER_BACKEND_CPU_CPU_SEQUENCE_POOL_H_

@@ -1,6 +1,6 @@
 // Makes the backend for the NN workers of a job whose device is not the CPU. For the CPU, see
-// cpu/cpu_job_backend.h. Like that one it stands beside the backend that it makes, although only
-// programs and tests of whole plans use it.
+// cpu/cpu_job_backend.h. Like that file, this one is in the folder of the backend that it makes,
+// although only programs and tests of whole plans use it.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_BACKEND_FACTORY_H_
 #define SATRAP_NN_WORKER_BACKEND_DEVICE_BACKEND_FACTORY_H_

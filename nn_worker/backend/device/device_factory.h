@@ -3,7 +3,7 @@
 // host's compiler, or cuda_device_factory.cc with kernels from nvcc. Both kinds of kernels define
 // the same functions.
 //
-// Thread-safe: a function of its arguments and of the machine.
+// Thread-safe: the functions depend only on their arguments and on the machine.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_FACTORY_H_
 #define SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_FACTORY_H_

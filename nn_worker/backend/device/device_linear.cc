@@ -27,8 +27,8 @@ class PlannedLinear final : public PreparedLinear {
   // or by our own kernel.
   int64_t piece = kProductPiece;
   int64_t dw_rows = 0, dw_cols = 0;  // of what `weight_gradient` writes
-  // The layer of one output after this layer's ReLU makes the gradient of the ReLU and the bias
-  // gradient in its own backward pass.
+  // If true, the layer of one output that follows this layer's ReLU computes the gradients of the
+  // ReLU and of the bias in its own backward pass.
   bool gradient_passed_relu = false;
   const PlannedLinear* input_relu = nullptr;  // for which this layer does that
 };
@@ -216,7 +216,7 @@ absl::Status DeviceLinear::PlanWeightGradient(PlannedLinear* layer) {
   product->transpose_a = true;
   if (!products_->has_library() || !ForLibrary(*product)) return absl::OkStatus();
   layer->piece = WeightGradientPiece(*product);
-  // The same plan writes pieces, which have no gaps, and the only product of few samples.
+  // One plan writes both the pieces, which have no gaps, and the single product of a small part.
   if (args.dw.stride != product->cols) layer->piece = product->samples();
   if (layer->piece < product->samples()) {
     product->piece = layer->piece;
@@ -353,8 +353,7 @@ void DeviceLinear::InputGradient(const LinearGradArgs& args) {
 }
 
 void DeviceLinear::WeightGradient(int64_t piece, const LinearGradArgs& args) {
-  // The kernel wants rows without gaps, so it also writes padding columns, the products of those of
-  // dy.
+  // The kernel needs rows without gaps, so it also computes dw's padding columns, from those of dy.
   Tensor dy = args.dy, dw = args.dw;
   if (dw.has_gaps()) {
     dw.cols = dw.padded_cols();

@@ -11,14 +11,14 @@
 //                     memory, which a kernel adds in order
 //
 // The library may grant or refuse each of these requests separately. Our own kernel grants none of
-// them. A plan works for all numbers of samples. The gradients of the activation and of the bias
-// are made by our own kernel in one pass: within a product they take a library longer. Layers of
-// one output have kernels of their own, whose backward pass also makes those gradients for the
-// layer before, where LinearSpec.input_relu allows it.
+// them. A plan works for all numbers of samples. Our own kernel computes the gradients of the
+// activation and of the bias in one pass, because a library needs more time to compute them within
+// a product. Layers of one output have their own kernels. If LinearSpec.input_relu allows it, their
+// backward pass also computes those two gradients for the layer before.
 //
 // Plans multiply and write padding (tensor.h) in every dimension where all tensors have it. Our own
-// kernels leave it out. Whichever of them write a gradient, its padding is 0 unless a value beside
-// it is not finite.
+// kernels leave it out. In both cases the padding of a gradient is 0, unless a value next to it is
+// not finite.
 //
 // Thread-compatible.
 
@@ -55,7 +55,8 @@ class DeviceLinear {
   void Backward(PreparedLinear* layer, const LinearGradArgs& args);
 
  private:
-  // Lets a layer of one output make the gradients of the ReLU and of the bias before it.
+  // If possible, lets this layer of one output also compute the gradients of the ReLU and of the
+  // bias of the layer before it.
   static void TakeReluAlong(PlannedLinear* layer);
   absl::Status PlanForward(PlannedLinear* layer);
   absl::Status PlanInputGradient(PlannedLinear* layer);
@@ -68,8 +69,8 @@ class DeviceLinear {
   }
   // Replaces dy by the gradient before the activation, and computes db.
   void ActivationAndBiasGradient(const LinearGradArgs& args);
-  // LinearGrad for a layer of one output, and the same for the activation and bias of `input_relu`,
-  // which may be null.
+  // LinearGrad for a layer of one output. If `input_relu` is not null, also computes the gradients
+  // of that layer's activation and bias.
   void OneOutputGrad(const LinearGradArgs& args, const PlannedLinear* input_relu);
   void InputGradient(const LinearGradArgs& args);
   void WeightGradient(int64_t piece, const LinearGradArgs& args);

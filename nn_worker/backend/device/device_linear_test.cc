@@ -229,8 +229,8 @@ std::vector<float> WeightGradientOf(Backend* backend, PreparedLinear* layer, Lin
   return ValuesOf(backend, args.dw);
 }
 
-// Full parts, and smaller ones that end within a piece, with one sample of a piece and with a whole
-// piece.
+// Tests full parts, and smaller parts that end within a piece, after one sample of a piece, and at
+// the end of a piece.
 TEST(DeviceLinearTest, AWeightGradientIsTheSumOfItsPiecesInOrder) {
   for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
     PlannerLog log;
@@ -419,7 +419,8 @@ TEST(DeviceLinearTest, ALayerWhoseInputNeedsNoGradientTakesAnyNumberOfSamples) {
   }
 }
 
-// As the graph asks for a layer whose input has no gradient, though others add to it.
+// If a layer's input needs no gradient, the graph passes an empty target, whose `add` may still be
+// set.
 TEST(DeviceLinearTest, ALayerOfOneOutputAddsToNoGradientThatIsNotWanted) {
   const auto backend = NewHostDeviceBackend({});
   std::vector<std::vector<float>> gradients;

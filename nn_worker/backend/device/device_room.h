@@ -1,7 +1,7 @@
 // Checks whether a device has room for the memory that a rank will need, before the rank allocates
 // any.
 //
-// Thread-safe: a function of its arguments.
+// Thread-safe: the function depends only on its arguments.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_ROOM_H_
 #define SATRAP_NN_WORKER_BACKEND_DEVICE_DEVICE_ROOM_H_

@@ -135,7 +135,7 @@ bool HasOneIdASample(const FeatureExchange& feature) {
          (feature.pooling != RowPooling::kNone || feature.max_length > 0);
 }
 
-// The type of all gradients, and whether it is not the only one.
+// The type of the first gradient, and whether another gradient has a different type.
 std::pair<ElementType, bool> TypeOf(const std::vector<ScatterSource>& sources) {
   const ScatterSource* first = nullptr;
   for (const ScatterSource& source : sources) {

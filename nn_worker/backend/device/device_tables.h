@@ -42,11 +42,11 @@ class DeviceTables {
   DeviceTables(ListKind kind, Allocate allocate, Copy copy, DeviceMeter* meter)
       : kind_(kind), allocate_(std::move(allocate)), copy_(std::move(copy)), meter_(meter) {}
 
-  // Allocates at least this much memory. RESOURCE_EXHAUSTED. REQUIRES: no call of Table before
+  // Allocates at least this much memory. RESOURCE_EXHAUSTED. REQUIRES: Table has not been called
   absl::Status Reserve(int64_t bytes);
 
   // A copy of `values` in device memory. Operations enqueued before the next call of Table may read
-  // it, and later ones as long as the epoch does not change. Bytes between the fields of T should
+  // it. Later operations may read it until the epoch changes. Bytes between the fields of T should
   // be 0, or an equal table may not be found again.
   template <typename T>
   const T* Table(const std::vector<T>& values) {

@@ -88,7 +88,7 @@ TEST_F(DeviceTablesTest, ListsOfANetworkThatFillABlockGetAnotherAndStay) {
 }
 
 // A rehearsal (nn_worker/trainer/device_rehearsal.h) allocates memory for lists step by step. A
-// rank then reserves the same amount in one block, and this must be enough.
+// rank then reserves the same amount in one block, which must be enough.
 TEST_F(DeviceTablesTest, WhatListsOfANetworkHaveTakenIsEnoughInOneBlock) {
   Step(20);
   DeviceTables rank = NewTables(ListKind::kNetwork);

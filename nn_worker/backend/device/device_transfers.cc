@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// The limit of waits that have no other limit. It is reached only if the device hangs.
+// The timeout of waits for which callers give none. It is reached only if the device hangs.
 constexpr int64_t kHangTimeoutMs = 600000;
 constexpr int64_t kFirstRingBytes = 1 << 20;
 
@@ -320,8 +320,8 @@ void DeviceTransfers::Enqueue(OperationGraph* graph) {
   meter_->CountGraphLaunch();
 }
 
-// The stream is created when it is first needed, because few jobs need one. Other ranks wait for
-// the work on it.
+// The stream is created when it is first needed, because few jobs need one. It is urgent, because
+// other ranks wait for the work on it.
 absl::Status DeviceTransfers::EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> enqueue,
                                             BackendEvent* done) {
   if (beside_ == nullptr) {

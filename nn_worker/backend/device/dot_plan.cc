@@ -13,7 +13,7 @@ namespace {
 
 // With fewer vectors a tile computes little that is used.
 constexpr size_t kLeastVectors = 8;
-// A tile of 4 x 4 products takes about as long as a fourth of them by themselves.
+// A tile of 4 x 4 products takes about as long as a quarter of these products computed one by one.
 constexpr size_t kMostUnused = 4;
 
 // The vectors of the terms, in the order of inputs and columns.
@@ -74,8 +74,8 @@ std::vector<DotVector> VectorsOf(absl::Span<const Tensor> xs, const std::vector<
   return vectors;
 }
 
-// Each term takes a place in the tile of its two vectors. If that is taken, because a pair is in
-// several terms, there is another tile of the same vectors.
+// Each term takes a place in the tile of its two vectors. If another term has that place, because a
+// pair is in several terms, another tile of the same vectors is added.
 void AddTiles(const std::vector<DotPair>& pairs, DotPlan* plan) {
   struct Tile {
     DotTile of;
@@ -115,7 +115,7 @@ bool MeetsAllInOrder(const std::vector<DotPair>& pairs, int vectors) {
   return true;
 }
 
-// Whether every column of a wanted gradient is in exactly one vector, and no two inputs have one
+// Whether every column of a wanted gradient is in exactly one vector, and no two inputs share a
 // gradient.
 bool AreApart(const std::vector<Place>& places, int64_t dim, DType dtype,
               absl::Span<const GradientTarget> dxs) {

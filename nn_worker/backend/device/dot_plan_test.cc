@@ -104,7 +104,7 @@ void DotPlanTest::ExpectDots(const std::vector<Tensor>& xs, const std::vector<Pa
   }
 }
 
-// Adds to every second gradient, and does not want that of vector 1.
+// Adds to every second gradient, and requests no gradient for vector 1.
 void DotPlanTest::ExpectGradients(const std::vector<Tensor>& xs, const std::vector<PairTerm>& terms,
                                   int64_t begin) {
   const auto count = static_cast<int64_t>(terms.size());
@@ -142,8 +142,8 @@ void DotPlanTest::ExpectGradients(const std::vector<Tensor>& xs, const std::vect
   }
 }
 
-// The last tile is full, has one vector, or has some. Vectors end within 16 bytes, at a multiple of
-// 16 bytes, or after many of them, and begin at multiples of 16 bytes or elsewhere.
+// The last tile is full, has one vector, or has a few. Vectors end within 16 bytes, at a multiple
+// of 16 bytes, or after many of them; they begin at multiples of 16 bytes or elsewhere.
 TEST_P(DotPlanTest, AllPairsOfVectorsAreThoseOfALoop) {
   for (const DType dtype : kTypes) {
     for (const int count : {2, 8, 27, 40}) {
@@ -164,7 +164,7 @@ TEST_P(DotPlanTest, AllPairsOfVectorsAreThoseOfALoop) {
   }
 }
 
-// Pairs in several terms, of a vector with itself, and pairs that are in no term.
+// Some pairs are in several terms, some consist of a vector and itself, and some are in no term.
 TEST_P(DotPlanTest, TermsMayBeAnyPairs) {
   std::vector<PairTerm> terms = AllPairs(9);
   terms.resize(30);
@@ -177,7 +177,7 @@ TEST_P(DotPlanTest, TermsMayBeAnyPairs) {
   }
 }
 
-// A few terms by themselves are computed by the kernel for any terms.
+// If there are only a few terms, the kernel for arbitrary terms computes them.
 TEST_P(DotPlanTest, DotProductsHaveTheBitsOfTheOtherKernel) {
   const std::vector<PairTerm> terms = AllPairs(27);
   const auto count = static_cast<int64_t>(terms.size());
@@ -196,7 +196,7 @@ TEST_P(DotPlanTest, DotProductsHaveTheBitsOfTheOtherKernel) {
   }
 }
 
-// A gradient of another type takes the kernel for any terms.
+// If a gradient has another type, the kernel for arbitrary terms computes it.
 TEST_P(DotPlanTest, GradientsHaveTheBitsOfTheOtherKernel) {
   const std::vector<PairTerm> terms = AllPairs(9);
   for (const DType dtype : {DType::kF16, DType::kBF16}) {

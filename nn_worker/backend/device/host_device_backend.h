@@ -1,6 +1,6 @@
-// DeviceBackend on HostDevice, with the products of our own kernel. It runs all kernels of a card,
-// but not its libraries, on the CPU, slowly. It is meant for tests and for trying a model without a
-// card.
+// DeviceBackend on HostDevice, with the products of our own kernel. It runs all kernels of a card
+// on the CPU, slowly, but none of the card's libraries. It is meant for tests and for trying a
+// model without a card.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_HOST_DEVICE_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_DEVICE_HOST_DEVICE_BACKEND_H_

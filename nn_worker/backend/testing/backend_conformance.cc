@@ -191,7 +191,7 @@ TEST_P(BackendConformance, FmByHand) {
   EXPECT_EQ(Values(y), (std::vector<float>{5}));
   EXPECT_EQ(Values(s), (std::vector<float>{4, 5}));
   // dx_f = dy (s - x_f), so the first gradient is 2 ((4, 5) - (1, 2)), and 2 ((4, 5) - (0, 4)) is
-  // added to 100. The input between them wants no gradient.
+  // added to 100. The gradient of the input between them is not wanted.
   const Tensor dx = Of({{100, 100}}), added = Of({{100, 100}});
   backend_->FmGrad(xs, s, Of({{2}}), {{dx, false}, {}, {added, true}});
   EXPECT_EQ(Values(dx), (std::vector<float>{6, 6}));

@@ -337,7 +337,7 @@ TEST_P(BackendConformance, CountsWhatIsBeyondALimitOrNotFinite) {
   set(7, 2, -2e15f);
   set(8, 3, 1e15f);
   const Tensor count = New(1, 1, 0, DType::kF64);
-  // Called twice, because CountBeyond adds to the count: a step counts over several tensors.
+  // CountBeyond is called twice, because it adds to the count: a step counts over several tensors.
   backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
   backend_->CountBeyond(x, std::numeric_limits<float>::max(), count);
   EXPECT_EQ(Doubles(count)[0], 6);

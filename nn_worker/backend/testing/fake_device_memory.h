@@ -1,4 +1,4 @@
-// The memory of a device that does nothing: tests override the calls that they need.
+// A device memory whose calls do nothing. Tests override the calls that they need.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_FAKE_DEVICE_MEMORY_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_FAKE_DEVICE_MEMORY_H_

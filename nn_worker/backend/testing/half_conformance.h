@@ -1,4 +1,4 @@
-// Tests what a backend with 16-bit values must do besides backend_conformance.h:
+// Tests what a backend with 16-bit values must do in addition to backend_conformance.h:
 //
 //   INSTANTIATE_TEST_SUITE_P(CpuHalf, HalfConformance,
 //                            testing::Values([] { return NewCpuHalfBackend(2); }));

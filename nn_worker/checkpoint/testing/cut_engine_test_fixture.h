@@ -1,4 +1,5 @@
-// A CutEngine of rank 0 with two embedding PSs and a coordinator, in one thread, on a real folder.
+// A CutEngine of rank 0 with two embedding PSs and a coordinator. All run in one thread and write
+// to a real folder.
 
 #ifndef SATRAP_NN_WORKER_CHECKPOINT_TESTING_CUT_ENGINE_TEST_FIXTURE_H_
 #define SATRAP_NN_WORKER_CHECKPOINT_TESTING_CUT_ENGINE_TEST_FIXTURE_H_

@@ -1,4 +1,4 @@
-// What the peers of a CutEngine in tests have in common: one run, one generation, short timeouts.
+// The parts that all peers of a CutEngine in tests share: one run, one generation, short timeouts.
 
 #ifndef SATRAP_NN_WORKER_CHECKPOINT_TESTING_FAKE_CUT_PEER_H_
 #define SATRAP_NN_WORKER_CHECKPOINT_TESTING_FAKE_CUT_PEER_H_

@@ -20,7 +20,7 @@ using CollectiveFactory = std::function<std::vector<std::unique_ptr<Collective>>
 
 class CollectiveConformance : public testing::TestWithParam<CollectiveFactory> {
  protected:
-  // Runs body(collective) for each of `size` ranks, each in a thread of its own.
+  // Runs body(collective) for each of `size` ranks, each in its own thread.
   void Spawn(int size, const std::function<void(Collective*)>& body);
 };
 

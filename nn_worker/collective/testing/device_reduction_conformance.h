@@ -1,5 +1,5 @@
 // Tests of what every DeviceReduction must do. Each implementation runs them with its ranks as
-// threads of one process, each with a device of its own:
+// threads of one process, each with its own device:
 //
 //   INSTANTIATE_TEST_SUITE_P(Local, DeviceReductionConformance, testing::Values(...));
 
@@ -19,14 +19,15 @@
 namespace satrap {
 
 struct ReductionRanks {
-  // The most ranks that this machine has devices for. 0: the tests are skipped.
+  // The maximum number of ranks for which this machine has devices. If it is 0, the tests are
+  // skipped.
   std::function<int()> max_size;
   // Whether a rank gets an error when another rank is destroyed. If not, a sum waits until Abort is
   // called.
   bool notices_lost_peers = false;
   bool same_bits_on_every_run = false;
   std::function<std::unique_ptr<Device>(int rank)> device;
-  // Connects `size` ranks; element r is rank r's.
+  // Connects `size` ranks; element r belongs to rank r.
   std::function<std::vector<std::unique_ptr<DeviceReduction>>(int size)> connect;
 };
 
@@ -58,7 +59,7 @@ class DeviceReductionConformance : public testing::TestWithParam<ReductionRanks>
 
  protected:
   void SetUp() override;
-  // Runs body(rank) for each of `size` ranks, each in a thread of its own.
+  // Runs body(rank) for each of `size` ranks, each in its own thread.
   void Spawn(int size, const std::function<void(Rank*)>& body);
 };
 

@@ -1,7 +1,7 @@
-// DeviceReductions for ranks that are threads of one process. Each rank has a HostDevice
-// (nn_worker/device/host/host_device.h) of its own. With them, tests can sum on devices although
-// the machine has no card. The ranks' values are added in the order of the ranks, so a sum has the
-// same bits as one by NewLocalCollectives.
+// DeviceReductions for ranks that are threads of one process. Each rank has its own HostDevice
+// (nn_worker/device/host/host_device.h), so tests can sum on devices although the machine has no
+// card. Values are added in the order of the ranks, so a sum has the same bits as with
+// NewLocalCollectives.
 //
 // A sum is a kernel that waits for the other ranks' kernels, and ends as soon as any rank is
 // aborted or destroyed. While the kernel waits, the rank's device runs nothing else, and calls to

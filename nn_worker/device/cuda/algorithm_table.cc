@@ -17,8 +17,8 @@ LayerProduct ProductOf(const ProductSpec& spec) {
 
 bool Matches(const MeasuredAlgorithm& entry, const AlgorithmPlace& place, const ProductSpec& spec) {
   const LayerProduct product = ProductOf(spec);
-  // The dimensions of the weights: those of the spec's b in a forward product, of c in a weight
-  // gradient; b transposed in an input gradient.
+  // Compares the dimensions of the weights. In a forward product the weights are the spec's b, in a
+  // weight gradient its c, and in an input gradient its b, transposed.
   const bool swapped = product == LayerProduct::kInputGradient;
   const int64_t first = product == LayerProduct::kWeightGradient ? spec.rows : spec.terms;
   return entry.place.library == place.library && entry.place.capability == place.capability &&
@@ -27,7 +27,7 @@ bool Matches(const MeasuredAlgorithm& entry, const AlgorithmPlace& place, const 
          entry.in == (swapped ? spec.cols : first) && entry.out == (swapped ? first : spec.cols);
 }
 
-// How far apart two numbers of samples are: at least 1.
+// How far apart two numbers of samples are, as a ratio of at least 1.
 double Distance(int64_t a, int64_t b) {
   return static_cast<double>(std::max(a, b)) / static_cast<double>(std::min(a, b));
 }
@@ -67,8 +67,8 @@ int PreferredAlgorithm(absl::Span<const AlgorithmConfig> offered,
   return found == offered.end() ? 0 : static_cast<int>(found - offered.begin());
 }
 
-// The lines of an unnamed namespace are put together here, because the build looks for such lines
-// (bazel/unit.bzl).
+// The lines that begin and end an unnamed namespace are composed from parts, because the build
+// looks for such lines (bazel/unit.bzl).
 std::string SourceBegin(const AlgorithmPlace& place, const std::string& card) {
   return absl::StrCat(
       "// The output of algorithm_table_cuda (nn_worker/backend/benchmark).\n\n"

@@ -1,9 +1,10 @@
-// Which algorithm of cuBLASLt a plan takes. The library's heuristic offers several, best first by
-// its own reckoning, and the first is up to twice as slow as another one. A run must not time them,
-// because all ranks and all runs have to take the same one. So `algorithm_table` (a program of
-// nn_worker/backend/benchmark) times them once, and its output is kept in measured_algorithms.cc.
+// Chooses the algorithm of cuBLASLt that a plan uses. The library's heuristic offers several, the
+// best first by its own estimate, but the first may take twice as long as another one. A run must
+// not time them, because all ranks and all runs have to use the same one. So `algorithm_table` (a
+// program of nn_worker/backend/benchmark) times them once, and its output is kept in
+// measured_algorithms.cc.
 //
-// Thread-safe: functions of their arguments.
+// Thread-safe: the functions depend only on their arguments.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_CUDA_ALGORITHM_TABLE_H_
 #define SATRAP_NN_WORKER_DEVICE_CUDA_ALGORITHM_TABLE_H_
@@ -17,7 +18,7 @@
 
 namespace satrap {
 
-// What tells an algorithm from others of the same version of the library: its values of
+// What distinguishes an algorithm from others of the same version of the library: its values of
 // CUBLASLT_ALGO_CONFIG_ ID, TILE_ID, SPLITK_NUM, REDUCTION_SCHEME, CTA_SWIZZLING, CUSTOM_OPTION,
 // STAGES_ID, INNER_SHAPE_ID and CLUSTER_SHAPE_ID.
 using AlgorithmConfig = std::array<int32_t, 9>;
@@ -33,8 +34,9 @@ struct AlgorithmPlace {
 enum class LayerProduct { kForward, kInputGradient, kWeightGradient };
 
 // The fastest algorithm for a product of a layer whose weights are (in, out), with matrices that
-// begin at multiples of 16 bytes. A forward product was measured with a bias and a ReLU and with
-// results of the type of its factors, a weight gradient in its pieces (WeightGradientPiece).
+// begin at multiples of 16 bytes. A forward product was measured with a bias and a ReLU, and with
+// results of the type of its factors. A weight gradient was measured in its pieces
+// (WeightGradientPiece).
 struct MeasuredAlgorithm {
   AlgorithmPlace place;
   ProductPrecision precision;
@@ -44,14 +46,14 @@ struct MeasuredAlgorithm {
   AlgorithmConfig algorithm;
 };
 
-// Nothing is known of other cards and other versions.
+// All measured algorithms. Other cards and other versions of the library have no entries.
 absl::Span<const MeasuredAlgorithm> MeasuredAlgorithms();
 
-// The entry for the product of `spec`, whatever its epilogue, its type of result and its pieces:
-// the library does not offer the algorithm where it does not support these. If the product was
-// measured for other numbers of samples only, it is the entry of the nearest of them by ratio, or
-// of the smaller one if two are as near. Null if there is none, or a matrix of the spec is not
-// aligned to 16 bytes.
+// The entry for the product of `spec`, whatever its epilogue, its type of result and its pieces: if
+// the algorithm does not support these, the library does not offer it. If the product was measured
+// only for other numbers of samples, the entry with the nearest number by ratio is returned, and of
+// two that are equally near, the one with fewer samples. Null if there is no entry, or if a matrix
+// of the spec is not aligned to 16 bytes.
 const MeasuredAlgorithm* FindAlgorithm(absl::Span<const MeasuredAlgorithm> table,
                                        const AlgorithmPlace& place, const ProductSpec& spec);
 
@@ -60,8 +62,8 @@ const MeasuredAlgorithm* FindAlgorithm(absl::Span<const MeasuredAlgorithm> table
 int PreferredAlgorithm(absl::Span<const AlgorithmConfig> offered,
                        const MeasuredAlgorithm* measured);
 
-// measured_algorithms.cc: the lines before the entries, an entry, and the lines after them. All
-// entries are of `place`.
+// The parts of measured_algorithms.cc: the lines before the entries, an entry, and the lines after
+// them. All entries are of `place`.
 std::string SourceBegin(const AlgorithmPlace& place, const std::string& card);
 std::string SourceOf(const MeasuredAlgorithm& entry);
 std::string SourceEnd();

@@ -5,7 +5,7 @@
 namespace satrap {
 namespace {
 
-// The oldest compute capability for which nvcc compiles (third_party/cuda/cuda.bzl).
+// The oldest compute capability that the kernels are compiled for (third_party/cuda/cuda.bzl).
 constexpr int kOldestMajor = 8;
 
 std::string VersionText(int version) {

@@ -1,5 +1,5 @@
-// The functions of cuBLASLt that plans use, with the types of its header, found in a library that
-// is loaded when it is first needed.
+// The functions of cuBLASLt that plans call, with the types of the library's header. The library is
+// loaded when it is first needed.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_CUDA_CUBLASLT_FUNCTIONS_H_
 #define SATRAP_NN_WORKER_DEVICE_CUDA_CUBLASLT_FUNCTIONS_H_
@@ -13,7 +13,8 @@
 namespace satrap {
 
 struct CublasLt {
-  // FAILED_PRECONDITION if the library is missing or lacks one of them; the message names it.
+  // FAILED_PRECONDITION if the library is missing or lacks one of the functions; the message names
+  // it.
   static absl::StatusOr<CublasLt> Load(const std::string& name);
 
   decltype(cublasLtCreate)* Create;

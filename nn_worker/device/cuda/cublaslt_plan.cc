@@ -34,7 +34,7 @@ cudaDataType_t FactorType(ProductPrecision precision) {
   return CUDA_R_32F;
 }
 
-// COMPUTE_32F never rounds f32 factors; only the type named after TF32 does.
+// COMPUTE_32F never rounds f32 factors. Only the type that is named after TF32 rounds them.
 cublasComputeType_t ComputeType(ProductPrecision precision) {
   return precision == ProductPrecision::kTf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F;
 }
@@ -66,7 +66,7 @@ AlgorithmConfig ConfigOf(const CublasLt& lt, const cublasLtMatmulAlgo_t& algorit
   };
   AlgorithmConfig config = {};
   for (size_t i = 0; i < config.size(); ++i) {
-    // The last two are numbers of 16 bits, of which the other half stays 0.
+    // The last two attributes are 16-bit numbers. The other half of their value stays 0.
     const bool narrow = kAttributes[i] == CUBLASLT_ALGO_CONFIG_INNER_SHAPE_ID ||
                         kAttributes[i] == CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID;
     int32_t value = 0;
@@ -92,7 +92,8 @@ struct ProductBatch {
   int64_t count, samples;
 };
 
-// Products by one algorithm: of a spec without pieces, or the whole pieces of one that has them.
+// Products by one algorithm: the product of a spec without pieces, or the products of the whole
+// pieces of a spec with pieces.
 class OneAlgorithm {
  public:
   OneAlgorithm(const PlanContext& context, const ProductSpec& spec)
@@ -105,10 +106,10 @@ class OneAlgorithm {
   }
 
   // Must be called once, before Run. Takes alternative number `alternative` among the algorithms
-  // that support all products; 0 is the preferred one. NOT_FOUND if there are not so many.
+  // that support all products; 0 is the preferred one. NOT_FOUND if there are not that many.
   absl::Status Prepare(int alternative);
   AlgorithmConfig algorithm() const { return ConfigOf(lt_, algorithm_); }
-  // REQUIRES: with pieces batch.samples is a piece, without pieces batch.count is 1
+  // REQUIRES: if there are pieces, batch.samples is a piece; otherwise batch.count is 1
   void Run(DeviceStream* stream, const ProductBatch& batch, const ProductBuffers& buffers,
            void* workspace);
 
@@ -116,11 +117,11 @@ class OneAlgorithm {
   absl::Status DescribeOperation();
   absl::Status DescribeMatrices();
   absl::Status ChooseAlgorithm(int alternative);
-  // Appends what the heuristic offers for the products of `batch`.
+  // Appends the algorithms that the heuristic offers for the products of `batch`.
   absl::Status AskFor(const ProductBatch& batch, cublasLtMatmulPreference_t preference,
                       std::vector<cublasLtMatmulAlgo_t>* offered);
   cublasStatus_t SetPreferences(cublasLtMatmulPreference_t preference);
-  // NOT_FOUND if `algorithm` does not support all numbers of samples, for which it is used.
+  // NOT_FOUND if `algorithm` does not support all numbers of samples that it is used for.
   absl::Status CheckAlgorithm(const cublasLtMatmulAlgo_t& algorithm);
   // The products for which an algorithm is checked, the largest first.
   std::vector<ProductBatch> CheckedBatches() const;
@@ -174,7 +175,7 @@ absl::Status OneAlgorithm::DescribeOperation() {
                            "its first factor"));
   RETURN_IF_ERROR(AsStatus(SetOperation(CUBLASLT_MATMUL_DESC_TRANSB, operation_of(product.b)),
                            "its second factor"));
-  // The library takes a bias to have the type of the result, as ours has.
+  // The library expects a bias of the type of the result, and ours has this type.
   return AsStatus(SetOperation(CUBLASLT_MATMUL_DESC_EPILOGUE, EpilogueOf(spec_.epilogue)),
                   "its epilogue");
 }
@@ -190,7 +191,7 @@ absl::Status OneAlgorithm::DescribeMatrices() {
                                          product.n, product.d_stride),
                            "result"));
   if (spec_.piece == 0) return absl::OkStatus();
-  // From one piece to the next.
+  // The distance from one piece to the next.
   for (const auto& [layout, values] :
        {std::pair(a_, spec_.piece * spec_.b_stride), std::pair(b_, spec_.piece * spec_.a_stride),
         std::pair(c_, spec_.rows * spec_.c_stride)}) {
@@ -252,7 +253,8 @@ absl::Status OneAlgorithm::ChooseAlgorithm(int alternative) {
   std::vector<cublasLtMatmulAlgo_t> offered;
   const std::vector<ProductBatch> batches = CheckedBatches();
   if (status.ok()) status = AskFor(batches.front(), preference, &offered);
-  // If none supports a small product, one that is offered for the smallest may support all.
+  // If none of these algorithms supports a small product, one that is offered for the smallest
+  // product may support all.
   if (status.ok()) AskFor(batches.back(), preference, &offered).IgnoreError();
   lt_.DestroyPreference(preference);
   RETURN_IF_ERROR(status);
@@ -285,8 +287,8 @@ absl::Status OneAlgorithm::CheckAlgorithm(const cublasLtMatmulAlgo_t& algorithm)
     cublasLtMatmulHeuristicResult_t checked;
     const cublasStatus_t status =
         lt_.Check(context_.handle, operation_, a_, b_, c_, c_, &algorithm, &checked);
-    // By its documentation the check answers so for an algorithm that does not match the layouts or
-    // the card.
+    // According to its documentation, the check returns these values if an algorithm does not match
+    // the layouts or the card.
     if (status == CUBLAS_STATUS_INVALID_VALUE || status == CUBLAS_STATUS_ARCH_MISMATCH) {
       return absl::NotFoundError("cuBLASLt: the algorithm does not fit the product");
     }

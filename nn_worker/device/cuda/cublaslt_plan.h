@@ -11,9 +11,9 @@
 // A plan of pieces has two algorithms: one for all whole pieces, in one batched product, and one
 // for a last piece with fewer samples.
 //
-// The algorithm is not asked for a name: an algorithm of cuBLASLt has only a number. And cuBLASLt
-// has no slow reference for what it lacks: it then offers no algorithm, which is NOT_FOUND, and our
-// own kernels take over.
+// Algorithms of cuBLASLt have numbers but no names, so plans do not look at names. cuBLASLt has no
+// slow reference algorithm for products that it does not support: it then offers no algorithm,
+// which is NOT_FOUND, and our own kernels take over.
 //
 // Thread-compatible: a plan runs once at a time, and a planner prepares one plan at a time.
 
@@ -33,7 +33,7 @@ namespace satrap {
 
 inline constexpr char kCublasLtLibrary[] = "libcublasLt.so.13";
 
-// An algorithm that a plan may take. `plan` takes it for the whole pieces, if there are pieces.
+// An algorithm that a plan may use. If the product has pieces, `plan` uses it for the whole pieces.
 struct PlannedAlgorithm {
   AlgorithmConfig algorithm = {};
   std::unique_ptr<ProductPlan> plan;
@@ -43,7 +43,7 @@ class CublasLtPlanner : public ProductPlanner {
  public:
   virtual AlgorithmPlace place() const = 0;
   // A plan for each algorithm that the library offers and that supports all numbers of samples. The
-  // first is the one that Prepare takes. Errors are those of Prepare.
+  // first is the one that Prepare returns. Errors are those of Prepare.
   virtual absl::StatusOr<std::vector<PlannedAlgorithm>> PrepareAll(const ProductSpec& spec) = 0;
 };
 

@@ -246,8 +246,8 @@ TEST_P(CublasLtPlanTest, BiasAndReluAreFusedWhereTheLibraryCan) {
   }
 }
 
-// The sizes of a layer, with results of 16 bits in 16 bits: a bias has the type of the result, and
-// the sum is rounded once.
+// Tests the sizes of a layer. With 16-bit factors the result has 16 bits, too, the bias has the
+// type of the result, and the sum is rounded once.
 TEST_P(CublasLtPlanTest, ALayerEndsWithABiasOfItsResultsType) {
   const bool f32 = GetParam() == ProductPrecision::kF32 || GetParam() == ProductPrecision::kTf32;
   for (const ProductEpilogue epilogue : {ProductEpilogue::kBias, ProductEpilogue::kBiasRelu}) {
@@ -276,8 +276,8 @@ TEST_P(CublasLtPlanTest, ALayerEndsWithABiasOfItsResultsType) {
   }
 }
 
-// A weight gradient in pieces of 96 samples: 5 and a last one of 20. c has the product of each
-// piece, and what lies after it is kept.
+// Tests a weight gradient in pieces of 96 samples: 5 pieces, and a last one of 20 samples. c gets
+// the product of each piece, and memory after these must not change.
 TEST_P(CublasLtPlanTest, AWeightGradientHasAProductForEachPiece) {
   ProductSpec spec = Square(24, 32, 500, GetParam());
   spec.transpose_a = true;
@@ -309,7 +309,7 @@ TEST_P(CublasLtPlanTest, AWeightGradientHasAProductForEachPiece) {
   }
 }
 
-// At the size of a network, where the heuristic offers many algorithms.
+// The product has the size of a network's, for which the heuristic offers many algorithms.
 TEST_P(CublasLtPlanTest, AMeasuredAlgorithmIsTakenFirst) {
   ProductSpec spec = Square(400, 400, 16384, GetParam());
   spec.transpose_a = true;

@@ -30,8 +30,8 @@ bool BreaksContract(cudaError_t error) {
          error == cudaErrorInvalidResourceHandle || error == cudaErrorInvalidMemcpyDirection;
 }
 
-// The times of operations, by events between them (Device::BeginTrace). The calls apply to the card
-// that the calling thread chose last, and return CUDA's first error.
+// Measures the times of operations by events between them (Device::BeginTrace). The calls apply to
+// the card that the calling thread chose last, and return CUDA's first error.
 class OperationTrace {
  public:
   OperationTrace() = default;
@@ -90,8 +90,8 @@ class Card {
   // CUDA's calls apply to the card that the calling thread chose last.
   void Choose() { Keep(cudaSetDevice(number_), "choosing the card"); }
 
-  // Keeps the first error. An error because of a broken contract fails a CHECK, unless the card has
-  // failed before: after that even correct calls return such errors.
+  // Keeps the first error. An error that shows a broken contract fails a CHECK, unless the card has
+  // failed before: after a failure even correct calls return such errors.
   void Keep(cudaError_t error, absl::string_view operation) {
     if (error == cudaSuccess) return;
     MutexLock lock(&mutex_);

@@ -25,11 +25,11 @@ namespace satrap {
 absl::StatusOr<std::unique_ptr<Device>> NewCudaDevice(int card);
 
 // The cudaStream_t of a stream that a CudaDevice made, for CUDA's libraries. A trace
-// (Device::BeginTrace) takes each call for the beginning of an operation.
+// (Device::BeginTrace) counts each call as the beginning of an operation.
 void* CudaStreamOf(DeviceStream* stream);
 
 // Keeps the error of a library's call on `stream`, unless an earlier error was kept. During a
-// capture it becomes the error of the capture, otherwise that of the card.
+// capture it becomes the error of the capture; otherwise it becomes the card's error.
 // REQUIRES: !error.ok()
 void KeepErrorOfCard(DeviceStream* stream, const absl::Status& error);
 

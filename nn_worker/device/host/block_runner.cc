@@ -56,7 +56,7 @@ std::string KernelName(const char* signature) {
   if (begin == absl::string_view::npos) return std::string(name);
   name.remove_prefix(begin + kBefore.size());
   name = name.substr(0, name.rfind(']'));
-  // Strips what all kernel names have in common.
+  // Strips the parts that all kernel names have in common.
   return absl::StrReplaceAll(name, {{"satrap::", ""},
                                     {"{anonymous}::", ""},
                                     {"<unnamed>::", ""},

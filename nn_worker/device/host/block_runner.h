@@ -86,7 +86,7 @@ class BlockRunner {
   Fiber* running_ = nullptr;
 };
 
-// Such as "kernel Fill<float>, block (1, 0, 0), thread (33, 0, 0)".
+// Returns, for example, "kernel Fill<float>, block (1, 0, 0), thread (33, 0, 0)".
 std::string DescribeThread(const KernelThread& thread);
 // The name of the kernel in a KernelLaunch::signature, without namespaces.
 std::string KernelName(const char* signature);

@@ -87,8 +87,8 @@ TEST(HostDeviceTest, AWaitEndsAtItsDeadlineAndWhenItIsAborted) {
   EXPECT_TRUE(event->Poll().value());
 }
 
-// The test's stream copies a 1 in, a second stream adds 1 to it, and the test's stream copies the
-// result out. `wait_there` and `wait_back` say whether the streams wait for each other.
+// A stream copies a 1 in, a second stream adds 1 to it, and the first stream copies the result out.
+// `wait_there` and `wait_back` say whether the streams wait for each other.
 float ThroughTwoStreams(const HostDeviceOptions& options, bool wait_there, bool wait_back) {
   TestDevice device(options);
   float* const x = device.Put(std::vector<float>{1});
@@ -119,8 +119,8 @@ TEST(HostDeviceTest, AMissingEventIsFoundByOneOfTheOrders) {
   EXPECT_GT(wrong_back, 0);
 }
 
-// WaitFor waits for the event's last recording at the time of the call. The wait must end with that
-// recording, even if a later recording of the same event is reached first.
+// WaitFor waits for the last recording of the event before the call. That recording must end the
+// wait, even if a later recording of the same event is reached first.
 TEST(HostDeviceTest, AWaitIsForTheRecordThatWasLastWhenItBegan) {
   for (const HostDeviceOptions& options : EveryOrder()) {
     TestDevice device(options);

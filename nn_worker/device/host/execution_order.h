@@ -30,7 +30,7 @@ class Permutation {
     if (count == 0 || kind_ != ExecutionOrder::kSeeded) return;
     const uint64_t bits = RandomBits(order.seed, salt, static_cast<uint64_t>(count));
     offset_ = static_cast<int64_t>((bits >> 32) % static_cast<uint64_t>(count));
-    // The factor must have no common divisor with count; a few steps are enough to find such a
+    // The factor must have no common divisor with count. A few steps are enough to find such a
     // factor.
     factor_ = 1 + static_cast<int64_t>((bits & 0xffffffff) % static_cast<uint64_t>(count));
     while (std::gcd(factor_, count) != 1) ++factor_;

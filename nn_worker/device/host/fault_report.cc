@@ -36,7 +36,7 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     raise(signal);
     return;
   }
-  // Only memory of the kernel's own device is opened, because another device may be destroyed
+  // Opens only memory of the kernel's own device, because another device may be destroyed
   // meanwhile.
   if (current_thread != nullptr) {
     const int interrupted_errno = errno;

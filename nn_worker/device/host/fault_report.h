@@ -7,8 +7,8 @@
 //   CHECK failed: host_uses_copies at FILE:LINE the host read byte 0 of an allocation of 128 bytes
 //   of the device; use CopyIn and CopyOut (device_stream.h)
 //
-// The handler is installed once. A fault outside device memory, or a SIGSEGV that a process sends,
-// removes the handler and goes to the previous one.
+// The handler is installed once. If a fault is outside device memory, or a process sent the
+// SIGSEGV, the handler removes itself and the previous handler gets the signal.
 //
 // Thread-safe.
 

@@ -56,8 +56,8 @@ GuardedMemory::~GuardedMemory() {
 void* GuardedMemory::Allocate(int64_t bytes) {
   const int64_t rounded = RoundUp(std::max<int64_t>(bytes, 1), kAlignment);
   const int64_t page_bytes = RoundUp(rounded + kGuardBytes, kPageBytes);
-  // One closed page lies in front of the allocation. Behind the allocation lies the closed page
-  // that is in front of the next one.
+  // One closed page lies in front of the allocation. The closed page after the allocation is the
+  // one that lies in front of the next allocation.
   if (used_bytes_ + rounded > capacity_bytes_ ||
       begin_ + kReservedBytes - next_ < page_bytes + 2 * kPageBytes) {
     return nullptr;

@@ -1,13 +1,14 @@
 // The "device" memory of the host's device: a separate range of addresses, closed to every access.
-// A copy opens its allocation by Open. A kernel opens an allocation by its first access, which
-// faults (fault_report.h). The reason is that the arguments of a kernel do not show which
-// allocations it will access, and opening and closing all allocations took nine tenths of the time
-// of tests.
+// A copy calls Open for its allocation. A kernel's first access to an allocation faults, and the
+// fault handler opens the allocation (fault_report.h), because the arguments of a kernel do not
+// show which allocations it will access. Opening and closing all allocations took nine tenths of
+// the time of tests.
 //
 // An allocation is surrounded by pages that stay closed. It ends where a page ends, except for up
 // to 63 bytes by which its size is rounded up. These bytes, and the 64 bytes in front of the
 // allocation, must stay NaN: FindOverrun finds a write. Under AddressSanitizer they are poisoned,
-// so a read is found, too. Addresses are never used again, so a use after Free is always a fault.
+// so a read is found as well. Addresses are never used again, so a use after Free is always a
+// fault.
 //
 // Any other fault in this range aborts. The message names the accessed bytes and either the thread
 // and kernel that accessed them, or the host. Faults elsewhere go to the previous handler.

@@ -34,9 +34,9 @@ constexpr uint32_t kMaxBlockZ = 64;
 constexpr std::align_val_t kPinnedAlignment{64};
 
 // A point in a stream. An event gets a new point each time that it is recorded. If it kept its
-// point, a wait for an earlier recording could be ended by a later recording, which may be reached
-// first on another stream. Points are shared, because an event may be destroyed before the
-// operations that use it run.
+// point, a later recording, which may be reached first on another stream, could end a wait for an
+// earlier recording. Points are shared, because an event may be destroyed before the operations
+// that use it run.
 struct Point {
   bool reached = false;
 };

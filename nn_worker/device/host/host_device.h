@@ -1,11 +1,12 @@
 // A Device that runs kernels and copies on the CPU, to find their faults before they run on a card,
 // and to run programs without a card. docs/gpu.md says which faults it can and cannot show.
 //
-// An operation runs as late as the contract of device_stream.h allows: while an event is polled, a
-// stream is destroyed, or too many operations are enqueued. Operations then run in the caller's
-// thread, in an order of streams that ExecutionOrder decides, and device memory is accessible only
-// while they run. So the host never sees a result that it has not waited for, and code that relies
-// on an order of streams which it does not enforce gives a wrong result in some of the orders.
+// An operation runs as late as the contract of device_stream.h allows: while an event is polled,
+// while a stream is destroyed, or when too many operations are enqueued. Operations then run in the
+// caller's thread, in an order of streams that ExecutionOrder decides, and device memory is
+// accessible only while they run. So the host never sees a result that it has not waited for, and
+// code that relies on an order of streams which it does not enforce gives a wrong result in some of
+// the orders.
 //
 // REQUIRES: pinned pointers are in memory from AllocatePinned; memory is freed only when nothing is
 // enqueued. Otherwise a CHECK fails, as for the faults that block_runner.h and guarded_memory.h

@@ -1,5 +1,5 @@
-// The atomic operations of kernel.h for the host. Like CUDA's they are relaxed and work on one
-// value. Part of kernel_dialect.h.
+// The atomic operations of kernel.h for the host. Like CUDA's atomic operations, they are relaxed
+// and work on one value. Part of kernel_dialect.h.
 //
 // Thread-safe: the blocks of a kernel may run on several threads.
 

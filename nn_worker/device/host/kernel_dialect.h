@@ -20,8 +20,8 @@
 #define SATRAP_KERNEL
 #define SATRAP_DEVICE
 
-// Each SHARED_ARRAY in the source of a kernel has a variable of its own, NAME_site. The address of
-// this variable says which array is meant.
+// Each SHARED_ARRAY in the source of a kernel has its own variable, NAME_site. The address of this
+// variable identifies the array.
 #define SHARED_ARRAY(T, name, dims)                                             \
   static const char name##_site = 0;                                            \
   using name##_array = T dims;                                                  \

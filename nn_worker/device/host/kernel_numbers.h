@@ -1,8 +1,8 @@
 // The number conversions and functions of kernel.h for the host. Part of kernel_dialect.h.
 //
-// nvcc fuses a multiplication with the addition that follows it where it can, and then rounds once.
-// Here both operations round, unless they are written as Fma. So results agree up to rounding, but
-// not bit by bit.
+// Where it can, nvcc fuses a multiplication with the addition that follows it, and so rounds only
+// once. Here both operations round, unless they are written as Fma. So results agree up to
+// rounding, but not bit by bit.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_KERNEL_NUMBERS_H_
 #define SATRAP_NN_WORKER_DEVICE_HOST_KERNEL_NUMBERS_H_

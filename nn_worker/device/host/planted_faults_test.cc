@@ -19,11 +19,11 @@
 namespace satrap {
 namespace {
 
-// If the program uses AddressSanitizer, it reports an access to a guard first.
+// If the program uses AddressSanitizer, that is the first to report an access to a guard.
 constexpr char kGuardWrite[] = "wrote past the end|AddressSanitizer";
 
-// The fork of a death test has only one thread. So the device uses only one thread, and it is
-// created in the fork.
+// The forked process of a death test has only one thread. So the device uses only one thread, and
+// it is created after the fork.
 template <auto kKernel, typename... Args>
 void RunKernel(Dim3 grid, Dim3 block, int64_t elements, Args... args) {
   TestDevice device;

@@ -1,4 +1,4 @@
-// The host's device calls these functions of AddressSanitizer and ThreadSanitizer. They are weak
+// Functions of AddressSanitizer and ThreadSanitizer that the host's device calls. They are weak
 // symbols, which are null in a program without that sanitizer, so that one source serves all
 // builds.
 

@@ -13,7 +13,7 @@
 
 namespace satrap::host {
 
-// The shared memory that a card gives to a kernel that does not ask for more.
+// The shared memory that a card gives to a kernel by default.
 inline constexpr int64_t kSharedBytes = 48 * 1024;
 
 class SharedMemory {
@@ -26,7 +26,7 @@ class SharedMemory {
   // The array for `site`, created by the first call. Null if it does not fit.
   void* Array(const void* site, const char* name, int64_t bytes);
   void* dynamic() { return memory_; }
-  // The name of an array that the block has written past the end of, or null.
+  // The name of an array beyond whose end the block has written; null if there is none.
   const char* FindOverrun() const;
 
  private:

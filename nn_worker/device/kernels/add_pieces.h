@@ -1,4 +1,4 @@
-// Adds up what products over pieces of their terms have given, in the order of the pieces.
+// Adds up the results of products over pieces of their terms, in the order of the pieces.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_ADD_PIECES_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_ADD_PIECES_H_

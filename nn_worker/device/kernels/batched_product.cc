@@ -36,10 +36,10 @@ SATRAP_KERNEL void BatchedProductKernel(BatchedProductArgs args) {
   });
 }
 
-// Matrices in shared memory, as f32. In memory the values of a row, or those of a column, are
-// neighbours; the same are neighbours here. Each `line` of neighbours is followed by zeros up to a
-// multiple of 4 values, and is an odd number of times 4 values long, so that 8 lines have their
-// groups in different banks.
+// Matrices in shared memory, as f32. If the values of a row are neighbours in device memory, they
+// are neighbours here, too; otherwise the values of a column are. Each `line` of neighbours is
+// followed by zeros up to a multiple of 4 values. The distance between lines is an odd multiple of
+// 4 values, so that the groups of 8 lines are in different banks.
 struct SharedMatrices {
   int64_t lines, length;  // of a matrix: (rows, inner), or (inner, rows)
   int64_t stride;         // from one line to the next
@@ -47,20 +47,20 @@ struct SharedMatrices {
 };
 SharedMatrices SharedOf(int64_t lines, int64_t length) {
   const int64_t stride = (GroupsOf(length) | 1) * kGroup;
-  // Lines that are read by groups of 4, too, have zeros beyond the last one.
+  // Groups of 4 may also be read across the lines, so there are zeros after the last line, too.
   return {lines, length, stride, GroupsOf(lines) * kGroup * stride};
 }
 
-// What a block computes: the products of `units` matrices, of samples and of their matrices.
-// Each thread computes 4 x 4 values of one of them. They are collected in shared memory, because Y
-// is written by whole groups.
+// A block computes the products of `units` matrices, counted over the samples and the matrices of
+// each sample. Each thread computes 4 x 4 values of one product. The products are collected in
+// shared memory, because Y is written in whole groups.
 struct ProductTiles {
   SharedMatrices a, b;
   int32_t units;
   int32_t row_tiles, col_tiles;
 };
 
-// The matrix of a sample: number m of sample `sample`.
+// Matrix number m of sample `sample`.
 struct Unit {
   int64_t sample;
   int32_t m;
@@ -77,8 +77,8 @@ SATRAP_DEVICE Unit UnitOf(int64_t number, int64_t count) {
 // The number of loads of a thread that are under way at the same time.
 constexpr int kAtOnce = 4;
 
-// Copies matrices of one factor into shared memory. `step_of_lines`: from one line to the next in
-// memory
+// Copies matrices of one factor into shared memory. `step_of_lines` is the distance from one line
+// to the next in device memory.
 SATRAP_DEVICE void StageMatrices(const RowMatrices& from, int64_t step_of_lines,
                                  const SharedMatrices& to, const Unit& first, int units,
                                  int64_t count, float* shared) {
@@ -105,9 +105,9 @@ SATRAP_DEVICE void StageMatrices(const RowMatrices& from, int64_t step_of_lines,
   }
 }
 
-// 4 x 4 values of a factor: lane k of part i is value (i, k0 + k), i being a row of A or a column
-// of B. If neighbours have the same i (kAlong), part i is row first + i * tiles, so that
-// neighbouring threads read neighbouring lines. Otherwise it is row 4 first + i.
+// 4 x 4 values of a factor. Lane k of part i is value (i, k0 + k), where i is a row of A or a
+// column of B. If values with the same i are neighbours (kAlong), part i is row first + i * tiles,
+// so that neighbouring threads read neighbouring lines. Otherwise part i is row 4 first + i.
 struct Block {
   Group part[kGroup];
 };
@@ -129,7 +129,7 @@ SATRAP_DEVICE int PartIndex(int first, int tiles, int i) {
   return kAlong ? first + i * tiles : kGroup * first + i;
 }
 
-// The values of tile number `tile` of Y, without the scale.
+// Computes the values of tile number `tile` of Y, without the scale.
 template <bool kAlongA, bool kAlongB>
 SATRAP_DEVICE void ProductOfTile(const BatchedProductArgs& args, const ProductTiles& tiles,
                                  const float* a, const float* b, int tile,
@@ -148,8 +148,8 @@ SATRAP_DEVICE void ProductOfTile(const BatchedProductArgs& args, const ProductTi
   }
 }
 
-// Writes the matrices of `units` units from shared memory, where they have no gaps. Rows of Y that
-// follow each other are written as one.
+// Writes the matrices of `units` units from shared memory, where they have no gaps. If the rows of
+// a matrix have no gaps in Y either, they are written as one.
 SATRAP_DEVICE void StoreProducts(const BatchedProductArgs& args, const Unit& first, int units,
                                  const float* shared) {
   const bool flat = args.y_stride == args.cols;
@@ -209,20 +209,22 @@ SATRAP_KERNEL void ProductTilesKernel(BatchedProductArgs args, ProductTiles tile
 
 constexpr int64_t kMostSharedFloats = (48 << 10) / static_cast<int64_t>(sizeof(float));
 constexpr int64_t kMostThreads = 256;
-// A tile computes 16 values as fast as the other kernel computes some.
+// In the time in which a tile computes 16 values, the other kernel computes only a few, so tiles
+// are worthwhile only if most of the 16 are needed.
 constexpr int64_t kLeastForTiles = 8;
 
 // Whether the values of a row of A, or of a column of B, are neighbours.
 bool AlongA(const BatchedProductArgs& args) { return args.a.col_stride == 1; }
 bool AlongB(const BatchedProductArgs& args) { return args.b.row_stride == 1; }
 
-// The shared memory of a unit: factors, and in their place Y.
+// The shared memory of a unit: its factors and, later in the same place, Y.
 int64_t FloatsOf(const BatchedProductArgs& args, const ProductTiles& tiles) {
   const int64_t of_factors = tiles.a.floats + tiles.b.floats, of_y = args.rows * args.cols;
   return of_factors > of_y ? of_factors : of_y;
 }
 
-// No units if the matrices are too small to be worth it, or too large for shared memory.
+// Returns no units if the matrices are too small for tiles to be worthwhile, or too large for
+// shared memory.
 ProductTiles TilesOf(const BatchedProductArgs& args) {
   ProductTiles tiles = {};
   if (args.rows < kLeastForTiles || args.cols < kLeastForTiles || args.inner < kGroup) return tiles;
@@ -250,7 +252,7 @@ void LaunchTiles(DeviceStream* stream, const BatchedProductArgs& args, const Pro
       {static_cast<uint32_t>(threads)}, floats * static_cast<int64_t>(sizeof(float)), args, tiles);
 }
 
-// The steps at which groups begin decide whether they are loaded in one access.
+// The steps at which groups begin decide whether a group is loaded in one access.
 void LaunchTiles(DeviceStream* stream, BatchedProductArgs args, const ProductTiles& tiles) {
   const bool along_a = AlongA(args), along_b = AlongB(args);
   args.a.values = WithGroupsAt(WithGroupsAt(args.a.values, args.a.step),

@@ -4,9 +4,9 @@
 //
 // Each value is a sum in f32 in the order of the common dimension, scaled and rounded once. So the
 // bits of a sample depend only on its matrices. If the matrices have at least 8 rows and columns
-// and fit into shared memory, a block reads those of some samples once, and each of its threads
-// computes 4 x 4 values. Otherwise a thread computes 4 neighbouring values of a row of Y and reads
-// what it needs. The choice depends on the shapes and strides of the matrices alone.
+// and fit into shared memory, a block reads the matrices of some samples once, and each of its
+// threads computes 4 x 4 values. Otherwise a thread computes 4 neighbouring values of a row of Y
+// and reads what it needs. The choice depends on the shapes and strides of the matrices alone.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_BATCHED_PRODUCT_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_BATCHED_PRODUCT_H_

@@ -16,7 +16,7 @@ constexpr int64_t kSamples = 7, kCount = 3;
 struct Shape {
   int64_t rows, cols, inner;
 };
-// The last three are large enough for tiles; of the last one two products fit into a block.
+// The last three are large enough for tiles; of the last one, two products fit into a block.
 constexpr Shape kShapes[] = {{1, 1, 1},  {5, 3, 8},  {4, 8, 4},   {3, 9, 1},
                              {9, 10, 5}, {8, 33, 4}, {26, 26, 32}};
 
@@ -106,8 +106,9 @@ TEST_P(KernelTest, BatchedProductsHaveTheSameBitsInEveryOrder) {
   }
 }
 
-// Attention's scores in BF16: vectors of two heads side by side, and matrices of scores one after
-// another. Values are multiples of 1/8, so that the products are exact.
+// Tests the scores of attention in BF16: the vectors of two heads are side by side, and the
+// matrices of scores follow one another. Values are multiples of 1/8, so that the products are
+// exact.
 TEST_P(KernelTest, ScoresOfHeadsAreThoseOfALoop) {
   constexpr int64_t kFields = 26, kHeads = 2, kDim = 32, kWide = kFields * kHeads * kDim;
   constexpr int64_t kScores = kHeads * kFields * kFields;

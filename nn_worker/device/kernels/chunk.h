@@ -14,7 +14,8 @@ namespace satrap {
 inline constexpr int kChunkBytes = 16;
 
 // 16-bit values stay in pairs until they are used, because a card takes one instruction to make an
-// f32 of half a word. With fewer than 4 words it is a part of a chunk, which takes fewer registers.
+// f32 of half a word. If kWords is less than 4, this is a part of a chunk, which needs fewer
+// registers.
 template <typename T, int kWords = 4>
 struct Chunk {
   static_assert(sizeof(T) == sizeof(uint16_t));
@@ -51,7 +52,7 @@ SATRAP_DEVICE inline bool IsChunk(const void* p) {
   return reinterpret_cast<uintptr_t>(p) % kChunkBytes == 0;
 }
 
-// The values of a vector at p, of which `left` are left. Lanes beyond these get 0.
+// The values of a vector at p, where the vector has `left` more values. Lanes beyond these get 0.
 template <typename T>
 SATRAP_DEVICE Chunk<T> LoadChunk(const T* p, int64_t left) {
   if (left >= Chunk<T>::kLanes && IsChunk(p)) return Chunk<T>::Load(p);

@@ -1,5 +1,5 @@
-// How a kernel that sums up columns (column_tiles.h) loads and stores runs of neighbouring values:
-// in accesses of 16 bytes where all views have one type and rows are aligned. For kernel sources.
+// Loads and stores runs of neighbouring values for kernels that sum up columns (column_tiles.h). If
+// all views have one type and rows are aligned, an access has 16 bytes. For kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_ACCESS_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_COLUMN_ACCESS_H_
@@ -16,9 +16,9 @@
 
 namespace satrap {
 
-// How a thread accesses values, if all views have the type T: runs of kLanes neighbours, of kRows
-// rows before it uses the first. A run is kept as 16 bytes until its values are used, so that many
-// runs fit into registers.
+// How a thread accesses values if all views have the type T. It loads runs of kLanes neighbours,
+// and loads the runs of kRows rows before it uses the first. A run is kept as 16 bytes until its
+// values are used, so that many runs fit into registers.
 template <typename T>
 struct OneType {
   using Run = Vec<uint32_t, 4>;
@@ -33,8 +33,8 @@ struct OneType {
       return ToFloat(T{static_cast<uint16_t>(i % 2 == 0 ? pair : pair >> 16)});
     }
   }
-  // The run of a row that begins at column `col`. `whole`: it is aligned and within the row;
-  // otherwise lanes beyond the row get 0.
+  // The run of a row that begins at column `col`. If `whole`, the run is aligned and within the
+  // row; otherwise lanes beyond the row get 0.
   static SATRAP_DEVICE Run Load(const ConstValues& x, int64_t row, int64_t col, bool whole) {
     const T* const p = static_cast<const T*>(x.data) + row * x.stride + col;
     if (whole) return std::bit_cast<Run>(LoadVec<kLanes>(p));
@@ -59,7 +59,7 @@ struct OneType {
   }
 };
 
-// The same for views of several types.
+// Like OneType, but for views of several types.
 struct AnyTypes {
   using Run = Group;
   static constexpr int kLanes = kGroup;
@@ -99,7 +99,8 @@ void WithType(ElementType type, Body body) {
   if (type == ElementType::kF16) return body(OneType<Half>());
   return body(OneType<Bf16>());
 }
-// The same if all views have this type, and otherwise body(AnyTypes()).
+// Calls body(access) with the OneType of `type` if all views have this type, and otherwise with
+// AnyTypes.
 template <typename Body>
 void WithAccess(ElementType type, bool one_type, Body body) {
   if (!one_type) return body(AnyTypes());

@@ -20,8 +20,8 @@ struct ColumnSumArgs {
   float* partials;
 };
 
-// What is summed: dy itself, or dx, the gradient of an activation, which is also stored. Only
-// SumOfGradients reads the activation at run time.
+// These types say what is summed: the values of dy, or dx, the gradient of an activation, which is
+// then also stored. Only SumOfGradients reads the activation at run time.
 struct SumOfValues {
   static constexpr bool kGradients = false;
 };
@@ -34,8 +34,9 @@ struct SumOfGradients {
   static constexpr Activation Of(Activation activation) { return activation; }
 };
 
-// The sums of whole octets. The next rows are loaded before the current ones are added: a compiler
-// that wants few registers would otherwise load a row when it is added, and wait for each.
+// Sums up whole octets. The next rows are loaded before the current ones are added. Otherwise a
+// compiler that saves registers would load each row only when it is added, and the thread would
+// wait for each load.
 template <typename Access>
 SATRAP_DEVICE void SumAhead(const ConstValues& x, const ColumnsOfThread<Access>& mine,
                             float* sums) {
@@ -106,7 +107,7 @@ SATRAP_KERNEL void ColumnSumKernel(ColumnSumArgs args) {
   mine.WriteSums(sums, shared, args.partials + mine.piece * args.tiles.cols);
 }
 
-// Where the sum of column `c` of the partials goes; null if nowhere.
+// The address for the sum of column `c` of the partials; null if it is not stored.
 SATRAP_DEVICE float* TargetOf(const SumTargets& targets, int64_t c) {
   SumTarget target = targets.of[0];
   if (c >= target.cols) {

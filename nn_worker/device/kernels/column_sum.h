@@ -17,8 +17,8 @@
 
 namespace satrap {
 
-// How a matrix is divided among the blocks and threads that sum up its columns. A block has `lanes`
-// rows of `across` threads, and each thread sums up kOctet columns.
+// The way in which a matrix is divided among the blocks and threads that sum up its columns. A
+// block has `lanes` rows of `across` threads, and each thread sums up kOctet columns.
 struct ColumnTiles {
   static constexpr int32_t kThreads = 256;    // of a block, at most
   static constexpr int32_t kOctet = 8;        // 16 bytes of 16-bit values
@@ -41,7 +41,7 @@ struct ColumnTiles {
   constexpr int64_t Pieces(int64_t rows) const { return (rows + piece_rows() - 1) / piece_rows(); }
 };
 
-// The number of lanes that add up the sums of pieces, where there are so many.
+// The maximum number of lanes that add up the sums of pieces.
 inline constexpr int kPartialLanes = 128;
 
 // The number of values of `partials` that the functions below need.
@@ -53,9 +53,9 @@ inline int64_t ColumnSumPartials(int64_t rows, int64_t cols) {
 //   partials: [ColumnSumPartials(x.rows, x.cols)], overwritten   sums: [x.cols]
 void ColumnSum(DeviceStream* stream, ConstValues x, float* partials, float* sums);
 
-// dx = dy f'(x), from y = f(x), and sums[c] = the sum of column c of dx as it was rounded: the same
-// bits as by ActivateGrad and ColumnSum, but dy and y are read once, and dx is not read again. With
-// kLinear, y is not read. dx may be dy.
+// dx = dy f'(x), from y = f(x), and sums[c] = the sum of column c of the rounded dx. The bits are
+// the same as those of ActivateGrad and ColumnSum, but dy and y are read once, and dx is not read
+// again. With kLinear, y is not read. dx may be dy.
 //   y, dy, dx: (rows, cols)   partials, sums: as for ColumnSum
 void ActivateGradColumnSum(DeviceStream* stream, Activation activation, ConstValues y,
                            ConstValues dy, Values dx, float* partials, float* sums);

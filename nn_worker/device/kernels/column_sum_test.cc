@@ -68,7 +68,8 @@ TEST_P(KernelTest, ColumnSumsHaveTheSameBitsInEveryOrderAndAlignment) {
             expected);
 }
 
-// Many more pieces than kPartialLanes. With a stride of 0, all rows are the same value in memory.
+// There are many more pieces than kPartialLanes. With a stride of 0, all rows share their values in
+// memory.
 TEST(ColumnSumTest, ThereMayBeMorePiecesThanLanesThatAddThem) {
   TestDevice device;
   const int64_t rows = 150 * ColumnTiles(1).piece_rows() + 3;

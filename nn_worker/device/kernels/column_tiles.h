@@ -25,7 +25,7 @@ struct Octet {
   }
 };
 
-// The place of a thread: its piece of rows, its lane among them, and its columns. Runs of
+// The place of a thread: its piece of rows, its lane among them, and its columns. The runs of
 // neighbouring threads are neighbours in memory.
 template <typename Access>
 struct ColumnsOfThread {
@@ -52,9 +52,9 @@ struct ColumnsOfThread {
     run_step = int64_t{across} * kLanes;
     whole = aligned && first_col + (kRuns - 1) * run_step + kLanes <= cols;
   }
-  // Calls rows(first row, count) for the thread's rows in order, `kRows` at a time as long as there
-  // are so many. `count` is a constant (std::integral_constant), so that the loads of all rows can
-  // be under way before the first one is used.
+  // Calls rows(first row, count) for the thread's rows in order: kRows at a time while there are so
+  // many, and the last ones one by one. `count` is a constant (std::integral_constant), so that the
+  // loads of all rows can be under way before the first one is used.
   template <int kRows, typename Body>
   SATRAP_DEVICE void ForRows(Body rows) const {
     int64_t first = first_row;
@@ -96,7 +96,8 @@ struct ColumnsOfThread {
       SyncThreads();
     }
   }
-  // The same for the sums of the thread's columns; writes them to partials[0, cols).
+  // Calls SumLanes for the sums of the thread's columns, and writes the results to partials[0,
+  // cols).
   SATRAP_DEVICE void WriteSums(const float* sums, float (*shared)[ColumnTiles::kThreads],
                                float* partials) const {
     SumLanes<ColumnTiles::kOctet>(sums, shared);
@@ -107,7 +108,7 @@ struct ColumnsOfThread {
   }
 };
 
-// Where the sums of some neighbouring columns go.
+// Where the sums of some neighbouring columns are written.
 struct SumTarget {
   float* sums;
   int64_t cols;
@@ -117,8 +118,9 @@ struct SumTargets {
   SumTarget of[3];
 };
 
-// Adds up the sums of `parts` pieces: partials, [parts][stride], to the targets, which take
-// neighbouring columns from the first on. Targets without data are left out.
+// Adds up the sums of `parts` pieces, partials[parts][stride], and writes the results to the
+// targets. The targets have consecutive columns, beginning with the first. Targets without data are
+// skipped.
 void AddPartials(DeviceStream* stream, const float* partials, int64_t parts, int64_t stride,
                  const SumTargets& targets);
 

@@ -6,8 +6,8 @@
 namespace satrap {
 namespace {
 
-// The number of values in one access: the wider type fills 16 bytes, the other a half or a quarter
-// of that.
+// The number of values in one access. The values of the wider type fill 16 bytes, and those of the
+// other type a half or a quarter of that.
 template <typename From, typename To>
 constexpr int kLanes = kVecLanes<From> < kVecLanes<To> ? kVecLanes<From> : kVecLanes<To>;
 

@@ -9,8 +9,8 @@
 namespace satrap {
 namespace {
 
-// A block has the threads for as many samples as fit, one for each group of a feature's row. So a
-// row is read in one pass, whatever the number of its segments.
+// A block has one thread for each group of a feature's row, for as many samples as fit. So a row is
+// read in one pass, whatever the number of its segments.
 constexpr int32_t kThreads = 128;
 // The number of rows that a thread loads at the same time.
 constexpr int kRowsAtOnce = 4;
@@ -43,14 +43,14 @@ SATRAP_DEVICE LoadedGroup<Row> StartRow(const GatherFeature& feature, const Grou
       group.count, row + kRowsBeforeEnd < feature.table_rows);
 }
 
-// Adds a row times its weight.
+// Adds a row, multiplied by its weight.
 template <typename Row>
 SATRAP_DEVICE void AddRow(const LoadedGroup<Row>& row, float scale, float weight, Group* sum) {
   const Group values = ValuesOf(row);
   for (int i = 0; i < kGroup; ++i) sum->lane[i] += weight * (scale * values.lane[i]);
 }
 
-// An id range of a sample.
+// The range of a sample's ids.
 struct IdRange {
   uint32_t begin, end;
 };
@@ -59,7 +59,7 @@ SATRAP_DEVICE IdRange IdsOf(const GatherFeature& feature, int64_t s) {
   return {static_cast<uint32_t>(s), static_cast<uint32_t>(s) + 1};
 }
 
-// The row of an item, which is a sample or, of a sequence, a position of a sample.
+// The row of an item. An item is a sample or, if the feature is a sequence, a position of a sample.
 SATRAP_DEVICE uint32_t RowOf(const GatherFeature& feature, int64_t item, float* weight) {
   *weight = 1;
   int64_t id = item;
@@ -73,13 +73,13 @@ SATRAP_DEVICE uint32_t RowOf(const GatherFeature& feature, int64_t item, float* 
   return feature.rows == nullptr ? static_cast<uint32_t>(id) : feature.rows[id];
 }
 
-// The samples, or items, of this thread: from `first` in steps of `each`, kRowsAtOnce times in a
-// row, and then again `step` further on.
+// The samples or items of a thread. It handles kRowsAtOnce of them together, beginning with `first`
+// and `each` apart, and then again kRowsAtOnce that begin `step` further on.
 struct Turns {
   int64_t first, each, step;
 };
 
-// Writes a group of all items, each of which has at most one row.
+// Writes one group for all items of the thread, each of which has at most one row.
 template <typename Row>
 SATRAP_DEVICE void CopyRowsOf(const GatherFeature& feature, const GroupOfSegment& group,
                               const Turns& turns, int64_t items) {
@@ -134,7 +134,7 @@ SATRAP_DEVICE Group SumOf(const GatherFeature& feature, const GroupOfSegment& gr
   return sum;
 }
 
-// Writes a group of all samples.
+// Writes one group for all samples of the thread.
 template <typename Row>
 SATRAP_DEVICE void PoolRowsOf(const GatherFeature& feature, const GroupOfSegment& group,
                               const Turns& turns, int64_t samples) {
@@ -211,7 +211,7 @@ SATRAP_KERNEL void GatherPoolKernel(const GatherFeature* features, const GatherS
 void GatherAndPool(DeviceStream* stream, const GatherFeature* features, int num_features,
                    const GatherSegment* segments, int64_t samples) {
   if (samples == 0 || num_features == 0) return;
-  // A block handles at least kRowsAtOnce samples, and more where a feature has few groups.
+  // A block handles at least kRowsAtOnce samples, and more if a feature has few groups.
   int64_t blocks = kMaxBlocks / num_features;
   const int64_t most = (samples + kRowsAtOnce - 1) / kRowsAtOnce;
   if (blocks > most) blocks = most;

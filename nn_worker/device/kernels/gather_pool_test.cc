@@ -24,8 +24,8 @@ struct Feature {
   int64_t out_values() const { return max_length * width; }
 };
 
-// A feature with 0 to 4 ids per sample and offsets if `jagged`; otherwise with one id per sample
-// and no offsets.
+// If `jagged`, the feature has offsets and 0 to 4 ids per sample; otherwise it has no offsets and
+// one id per sample.
 Feature RandomFeature(RowPooling pooling, int32_t column, int32_t width, bool jagged,
                       bool weighted) {
   Feature feature{pooling, column, width, {}, {}, {}};
@@ -197,8 +197,8 @@ TEST_P(KernelTest, ADivisorOfZeroGivesZerosEvenIfTheSumIsNotFinite) {
   EXPECT_EQ(device_.Get(out, 2), (std::vector<float>{0, 0}));
 }
 
-// So many features leave each few blocks, which handle more samples than they have threads. Each
-// sample has its own row.
+// There are so many features that each of them gets few blocks, which handle more samples than they
+// have threads. Each sample has its own row.
 TEST_P(KernelTest, ManySamplesTakeOneRowEach) {
   constexpr int64_t kFeatures = 2048, kMany = 2100;
   const auto rows = RandomValues(kMany * 3, 5);
@@ -221,8 +221,9 @@ TEST_P(KernelTest, ManySamplesTakeOneRowEach) {
   }
 }
 
-// A table as it may arrive: without gaps, at an address that is a multiple of no more than a value,
-// and of any type. One feature reads a part of the columns, another reads all in two segments.
+// Tests a table as it may arrive: without gaps, at an address that is aligned only to the size of a
+// value, and of any type. One feature reads a part of the columns, another reads all in two
+// segments.
 template <typename Row>
 void ExpectRows(TestDevice* device, int32_t width, float scale) {
   constexpr int64_t kFew = 40;

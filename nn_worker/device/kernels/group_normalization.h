@@ -1,11 +1,10 @@
 // Softmax and normalisation within groups of `width` neighbouring values of each row, and their
 // gradients. The formulas are those of nn_worker/backend/interaction_operations.h.
 //
-// A group is summed by LanesOf(width) lanes (warp_sum.h): each lane sums every LanesOf(width)-th
-// value, and a tree adds up the lanes' sums. So the bits depend only on the group's values. Softmax
-// and the gradients sum in f32. Normalize sums in f64, because f32 would lose the differences
-// between values that are far from 0. In all functions `width` must divide cols, and y must not
-// overlap x.
+// LanesOf(width) lanes (warp_sum.h) sum up a group: each lane sums every LanesOf(width)-th value,
+// and a tree adds up the lanes' sums. So the bits depend only on the group's values. Softmax and
+// the gradients sum in f32. Normalize sums in f64, because f32 would lose the differences between
+// values that are far from 0. In all functions `width` must divide cols, and y must not overlap x.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_GROUP_NORMALIZATION_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_GROUP_NORMALIZATION_H_

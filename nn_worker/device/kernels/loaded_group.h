@@ -1,7 +1,7 @@
 // Loads groups of 4 neighbouring values that may begin at any value, in at most two accesses. The
-// accesses begin at multiples of 4 values, so they also read up to 7 neighbours, and drop them. A
-// load is started in one call and its values are taken in another. Between the calls a thread can
-// start further loads, which then are under way at the same time. For kernel sources.
+// accesses begin at multiples of 4 values, so they also read up to 7 neighbours, which are dropped.
+// One call starts a load, and another returns its values. Between the calls a thread can start
+// further loads, so that several are under way at the same time. For kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_LOADED_GROUP_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_LOADED_GROUP_H_
@@ -14,12 +14,12 @@
 
 namespace satrap {
 
-// In a matrix with rows of at least one value, the neighbours of a group that begins more than this
-// many rows before the end are all within the matrix.
+// In a matrix whose rows have at least one value: if a group begins more than this many rows before
+// the end, all of its neighbours are within the matrix.
 inline constexpr int64_t kRowsBeforeEnd = 8;
 
-// Both 16-bit types: a group is one integer, because a thread would wait for a load that has to be
-// unpacked into values.
+// A group of either 16-bit type is one integer: if a load had to be unpacked into values, a thread
+// would wait for it.
 template <typename T>
 struct LoadedGroup {
   static_assert(sizeof(T) == sizeof(uint16_t));
@@ -32,7 +32,7 @@ struct LoadedGroup<float> {
   uint32_t shift;
 };
 
-// The functions of StartLoad and ValuesOf that differ between the types.
+// The parts of StartLoad and ValuesOf that differ between the types.
 namespace loaded_group {
 
 SATRAP_DEVICE inline void LoadFour(const float* p, Group* four) { *four = LoadVec<kGroup>(p); }
@@ -69,7 +69,7 @@ SATRAP_DEVICE LoadedGroup<T> StartLoad(const T* p, int32_t count, bool inside) {
   return group;
 }
 
-// The values. Those after the first `count` are not to be used.
+// The values. Only the first `count` may be used.
 template <typename T>
 SATRAP_DEVICE Group ValuesOf(const LoadedGroup<T>& loaded) {
   uint64_t bits = loaded.low;
@@ -89,7 +89,7 @@ SATRAP_DEVICE inline Group ValuesOf(const LoadedGroup<float>& loaded) {
     values[i] = loaded.low.lane[i];
     values[kGroup + i] = loaded.high.lane[i];
   }
-  // Moves by one, and then by two, because registers have no index.
+  // Shifts the values by one and then by two places, because registers cannot be indexed.
   for (int i = 0; i < 2 * kGroup - 1; ++i) {
     if ((loaded.shift & 1) != 0) values[i] = values[i + 1];
   }

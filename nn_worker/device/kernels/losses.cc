@@ -98,8 +98,8 @@ SATRAP_KERNEL void SampleLossKernel(SampleLossArgs args, double* partials) {
 // The threads that share a row of scores: `lanes` neighbouring lanes of a warp, or for wide rows a
 // whole block. ForEachRow calls body(team, row, whether the row exists) for all rows. All threads
 // of a warp or block must call the functions of a team together, also for rows that do not exist. A
-// thread has every `lanes`-th column, and keeps the scores of the first kKept of them, so that a
-// row is read once unless it has more than kKept * lanes columns.
+// thread handles every `lanes`-th column, and keeps the scores of its first kKept columns, so that
+// a row is read only once unless it has more than kKept * lanes columns.
 struct LaneTeam {
   static constexpr int kKept = 8;
   int lanes, lane;
@@ -219,8 +219,8 @@ SATRAP_DEVICE void ClearRow(const Team& team, float* gradients, int64_t columns)
   for (int64_t c = team.lane; c < columns; c += team.lanes) gradients[c] = 0;
 }
 
-// Both kernels of rows write rows[2 i] = the weighted loss of sample i, and rows[2 i + 1] = its
-// weight.
+// The two kernels that handle rows write rows[2 i] = the weighted loss of sample i, and rows[2 i +
+// 1] = its weight.
 template <typename Team>
 SATRAP_KERNEL void SoftmaxLossKernel(SoftmaxLossArgs args, int lanes, double* rows) {
   const float scale = args.control->gradient_scale;
@@ -232,7 +232,7 @@ SATRAP_KERNEL void SoftmaxLossKernel(SoftmaxLossArgs args, int lanes, double* ro
     if (exists && !counts) ClearRow(team, dz, classes);
     const float weight = counts ? ValueOf(args.weights, i) : 0;
     const float label = counts ? ValueOf(args.labels, i) : 0;
-    // Makes loss and gradients NaN if the label is not a class.
+    // If the label is not a class, this makes the loss and the gradients NaN.
     const float valid = label >= 0 && label < static_cast<float>(classes) ? 1 : Sqrt(-1.0f);
     const int64_t y = valid == 1 ? static_cast<int64_t>(label) : 0;
     const Row row = {counts ? classes : 0, y, scale * weight * valid, dz};
@@ -345,7 +345,7 @@ void AddRows(DeviceStream* stream, const double* rows, int64_t samples, double* 
   LaunchAddPartials(stream, partials, samples, sums);
 }
 
-// Rows with more columns have a block each.
+// A row with more columns is handled by a whole block.
 constexpr int64_t kMostColumnsOfLanes = kWarpSize * LaneTeam::kKept;
 
 Dim3 BlockRowGrid(int64_t rows) {

@@ -175,8 +175,8 @@ Result LoseClasses(TestDevice* device, const std::vector<float>& logits,
   return {device->Get(sums, 2), device->Get(gradients, n * classes)};
 }
 
-// Tests one class, fewer classes than a warp has lanes, more classes than that, classes that a
-// block shares, and more than it keeps.
+// Tests one class, fewer classes than a warp has lanes, more classes than that, so many classes
+// that a block shares them, and more than a block keeps.
 TEST_P(KernelTest, ClassesAreThoseOfALoop) {
   for (const int64_t classes : {1, 3, 10, 200, 300, 4200}) {
     const int64_t n = classes > 256 ? 5 : 1100;
@@ -309,8 +309,9 @@ Result LoseCandidates(TestDevice* device, const Candidates& of, const CandidateI
   return {device->Get(sums, 2), device->Get(gradients, n * columns)};
 }
 
-// Tests one column, fewer columns than a warp has lanes, more columns than that, columns that a
-// block shares, and more than it keeps. There are also more samples than a piece has.
+// Tests one column, fewer columns than a warp has lanes, more columns than that, so many columns
+// that a block shares them, and more than a block keeps. There are also more samples than a piece
+// has.
 TEST_P(KernelTest, CandidatesAreThoseOfALoop) {
   const auto softmax = CandidateLossKind::kSoftmax, logistic = CandidateLossKind::kLogistic;
   for (const Candidates& of :

@@ -81,7 +81,7 @@ TEST_P(KernelTest, BiasActivationAndAddComeAfterTheSum) {
   float* const c = device_.Put(std::vector<float>{100, 100, 100, 100});
   MatrixProduct product = {FactorOf(MatrixOf(x, 2, 2)), FactorOf(MatrixOf(x, 2, 2)),
                            MatrixOf(c, 2, 2), 2};
-  // The matrix at x, multiplied by itself, is {7, -6, -9, 22}.
+  // The product of the matrix at x with itself is {7, -6, -9, 22}.
   product.bias = MatrixOf(bias, 1, 2);
   product.activation = Activation::kRelu;
   Multiply(device_.stream(), product);

@@ -13,14 +13,15 @@ namespace {
 
 constexpr int kOctet = ColumnTiles::kOctet;
 
-// Lanes that share a sample. Together they read 128 bytes of 16-bit values at a time.
+// The lanes that share a sample. Together they read 128 bytes of 16-bit values at a time.
 constexpr int kLanesOfSample = 8;
 constexpr int kForwardThreads = 256;
 constexpr int kSamplesAtOnce = kForwardThreads / kLanesOfSample;
-// About as many as a card runs at the same time, since each block reads all weights.
+// About as many blocks as a card runs at the same time: more would read all weights more often than
+// necessary.
 constexpr int64_t kMostForwardBlocks = 528;
-// Weights that a block holds at a time. A multiple of the columns that the lanes of a sample read
-// at once, so that the order of a sum does not depend on it.
+// The number of weights that a block holds at a time. It is a multiple of the columns that the
+// lanes of a sample read at once, so that the order of a sum does not depend on it.
 constexpr int kWeightsAtOnce = 2048;
 
 struct ForwardArgs {
@@ -30,8 +31,8 @@ struct ForwardArgs {
   int32_t aligned;
 };
 
-// Loads the values at kCount places of a matrix of one column; at negative ones there is 0. All
-// loads are under way at the same time, because the type is asked for once.
+// Loads the values in rows[0, kCount) of a matrix of one column; a negative row gives 0. All loads
+// are under way at the same time, because the type is tested only once.
 template <typename T, int kCount>
 SATRAP_DEVICE void LoadPlaces(const ConstValues& x, const int64_t* rows, float* values) {
   T loaded[kCount];
@@ -87,8 +88,8 @@ struct ColumnsOfSample {
     }
     return values;
   }
-  // Which octet is the lane's k-th from `octet` on. Where there are fewer, the last one of the row
-  // is loaded once more and left out.
+  // The k-th octet of the lane, counted from `octet`. If there are fewer, the last octet of the row
+  // is loaded once more and not added.
   SATRAP_DEVICE int Wanted(int octet, int k) const {
     const int wanted = octet + k * kLanesOfSample;
     return wanted < whole ? wanted : whole - 1;
@@ -117,7 +118,7 @@ struct ColumnsOfSample {
     octet = lane < whole
                 ? lane + (whole - lane + kLanesOfSample - 1) / kLanesOfSample * kLanesOfSample
                 : lane;
-    // The octet that ends with the row, or all octets of rows that are not aligned.
+    // Adds the octet that ends with the row or, if rows are not aligned, all octets.
     for (; octet * kOctet < count; octet += kLanesOfSample) {
       sum = add(octet, Load(x, octet, /*in_runs=*/false));
     }
@@ -125,8 +126,8 @@ struct ColumnsOfSample {
   }
 };
 
-// A sample's first octets are loaded before the weights are, or while the lanes' sums of the sample
-// before it are added.
+// The first octets of a sample are loaded early: before the weights or, for later samples, while
+// the lanes' sums of the previous sample are added.
 template <typename Access>
 SATRAP_KERNEL void ForwardKernel(ForwardArgs args) {
   SHARED_ARRAY(Group, weights, [kWeightsAtOnce / kGroup]);
@@ -171,7 +172,8 @@ struct BackwardArgs {
   float* partials;  // for each piece: dw, db and the input's bias gradient
 };
 
-// Rows of a thread whose loads are under way at the same time. With more, fewer blocks fit.
+// The number of rows of a thread whose loads are under way at the same time. With more, fewer
+// blocks would fit.
 constexpr int kBackwardRows = 2;
 
 struct BackwardSums {
@@ -246,7 +248,7 @@ SATRAP_KERNEL void BackwardKernel(BackwardArgs args) {
   if (g.dw.data != nullptr) mine.WriteSums(sums.dw, shared, partials);
   if (g.db != nullptr) {
     mine.template SumLanes<1>(&sums.db, shared);
-    // Every tile has this sum.
+    // Every tile computes this sum, so only the first one stores it.
     if (mine.thread == 0 && mine.first_col == 0) partials[in] = shared[0][0];
   }
   if (g.input_bias_gradient != nullptr) {

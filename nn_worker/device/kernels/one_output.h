@@ -1,5 +1,5 @@
-// Linear layers of one output, such as the logit of a network. Such a layer does two operations for
-// each value of x, so what counts is that x is read once.
+// Linear layers of one output, such as the logit of a network. Such a layer does only two
+// operations for each value of x, so its speed depends on reading x only once.
 //
 // Order. In the forward pass 8 lanes share a sample: lane l adds the products of columns 8 l to 8 l
 // + 7, of the 8 columns 64 further on, and so on; the lanes' sums are added by a tree. In the
@@ -27,20 +27,21 @@ namespace satrap {
 void OneOutputForward(DeviceStream* stream, ConstValues x, ConstValues w, ConstValues bias,
                       Activation activation, Values y);
 
-// What OneOutputBackward computes, in one pass over x. A result is left out if it has no data.
+// The results of OneOutputBackward, computed in one pass over x. A result without data is not
+// computed.
 struct OneOutputGradient {
   ConstValues x;     // (n, in); need not have data if neither dw nor relu_of_x is wanted
   ConstValues w;     // (in, 1); need not have data if dx is not wanted
   ConstValues dz;    // (n, 1), the gradient before the layer's activation
   Values dx;         // (n, in): dx = dz w^T
   bool add = false;  // dx += dz w^T instead. REQUIRES: dx
-  // x is the output of a ReLU, and dx gets the gradient of the ReLU's input: after everything is
-  // added, 0 where x is not positive.
+  // x is the output of a ReLU, and dx gets the gradient of the ReLU's input: it becomes 0 where x
+  // is not positive, after everything has been added.
   bool relu_of_x = false;
   Matrix<float> dw = {};  // (in, 1), any stride: dw = x^T dz
   float* db = nullptr;    // [1]: the sum of dz
-  // [in]: the sums of the columns of dx as it was rounded, which are the gradient of the bias of
-  // the layer that made x; the bits are those of ColumnSum. REQUIRES: dx
+  // [in]: the sums of the columns of the rounded dx, with the bits of ColumnSum. They are the
+  // gradient of the bias of the layer that computed x. REQUIRES: dx
   float* input_bias_gradient = nullptr;
 };
 

@@ -64,7 +64,7 @@ TEST_P(KernelTest, OneOutputNeedsNoBiasAndNoSamples) {
   EXPECT_TRUE(Forward(&device_, none, w, {}, Activation::kLinear, ElementType::kF32, true).empty());
 }
 
-// Blocks that take several rounds of samples.
+// There are so many samples that blocks take several rounds.
 TEST(OneOutputTest, ThereMayBeMoreSamplesThanBlocksTakeAtOnce) {
   TestDevice device;
   const int64_t n = 2048 * 32 + 40;

@@ -146,8 +146,8 @@ template <typename Rule>
 SATRAP_KERNEL void StepKernel(const StepControl* control, OptimizerRule rule,
                               OptimizerArrays arrays, bool aligned) {
   const Step step = {*control, rule, control->learning_rate * rule.rate_factor};
-  // Decided on the device, because the host enqueues the step before it can know whether the step
-  // applies.
+  // This is decided on the device, because the host enqueues the step before it can know whether
+  // the step applies.
   if (step.control.apply == 0) return;
   int64_t copy = 0;  // the first copy that does not end before the thread's next group
   ForEachGroup(1, GroupsOf(arrays.count), [&](int64_t, int64_t group) {

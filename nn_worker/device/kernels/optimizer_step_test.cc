@@ -40,7 +40,7 @@ State RandomState(const OptimizerRule& rule, int64_t count) {
 }
 
 // The state after `steps` steps over all values except the first `skip` and the last `skip`, which
-// the steps leave as they are.
+// the steps do not change.
 State After(const HostDeviceOptions& options, const OptimizerRule& rule, const State& before,
             const StepControl& control, int steps, int64_t skip = 0) {
   // Each run uses a new device, because waits take longer when more memory was allocated on a

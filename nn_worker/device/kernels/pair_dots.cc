@@ -57,13 +57,14 @@ SATRAP_KERNEL void PairDotsGradKernel(const ConstValues* inputs, const DotGradPi
   });
 }
 
-// The places of a tile's products in the row of a sample, in bytes. Two are in a word, because a
-// thread keeps them for all of its samples.
+// The places of a tile's products in the row of a sample, in bytes. A word holds two of them,
+// because a thread keeps the places of its tile for all of its samples.
 struct TilePlaces {
   static constexpr uint32_t kNone = 0xffff;  // more bytes than fit into shared memory
   uint32_t words[kTileProducts / 2];
 
-  // `terms`: of the first product; those of the others are `num_tiles` further each
+  // `terms` points to the term of the first product; those of the other products follow at
+  // distances of `num_tiles`.
   static SATRAP_DEVICE TilePlaces Load(const int32_t* terms, int num_tiles) {
     TilePlaces places;
     for (int i = 0; i < kTileProducts; i += 2) {
@@ -80,13 +81,14 @@ struct TilePlaces {
   }
 };
 
-// Computes the products of a tile. `a`, `b`: its first vectors in shared memory; the others are
-// `step` bytes further each. The last tiles have vectors that do not exist. Their products are not
-// used.
+// Computes the products of a tile. `a` and `b` are its first vectors in shared memory; the others
+// follow at distances of `step` bytes. In the last tiles some vectors do not exist, and their
+// products are not used.
 template <typename T>
 SATRAP_DEVICE void DotsOfTile(const unsigned char* a, const unsigned char* b, int step, int chunks,
                               const TilePlaces& places, float* dots) {
-  // 4 values of each vector, so that a multiprocessor has registers for more threads.
+  // Only 4 values of each vector are held at a time, so that a multiprocessor has registers for
+  // more threads.
   using Part = Chunk<T, static_cast<int>(sizeof(T))>;
   constexpr int kPartBytes = Part::kLanes * static_cast<int>(sizeof(T));
   float sums[kDotTile][kDotTile] = {};
@@ -119,7 +121,7 @@ constexpr int64_t DotsOfRow(int64_t terms) {
   return (terms + kMostLanes - 1) / kMostLanes * kMostLanes;
 }
 
-// Writes rows of y from shared memory, each by a warp.
+// Writes rows of y from shared memory. Each row is written by one warp.
 template <typename T>
 SATRAP_DEVICE void StoreDots(const float* dots, int64_t first, int samples, const Values& y) {
   using Row = Chunk<T>;
@@ -143,7 +145,8 @@ SATRAP_DEVICE void StoreDots(const float* dots, int64_t first, int samples, cons
 }
 
 // A block computes the products of `samples_a_block` samples. They are collected in shared memory,
-// because a row of y is written by whole chunks. A thread computes a tile of several samples.
+// because a row of y is written in whole chunks. A thread computes the same tile for several
+// samples.
 template <typename T>
 SATRAP_KERNEL void DotTilesKernel(DotVectors vectors, const DotTile* tiles, const int32_t* terms,
                                   int num_tiles, int samples_a_block, Values y) {
@@ -179,7 +182,8 @@ SATRAP_KERNEL void DotTilesKernel(DotVectors vectors, const DotTile* tiles, cons
   }
 }
 
-// A term's derivatives in the symmetric matrices of samples: where the next is read and written.
+// The derivatives of one term, and the places in the symmetric matrices of samples to which they
+// are copied. The members point to the next sample.
 template <typename T>
 struct SlopesOfTerm {
   const T* dy;
@@ -187,13 +191,13 @@ struct SlopesOfTerm {
   float *ab, *ba;
   int of_sample;  // values from a sample's matrix to the next one's
 
-  // Continues `samples` samples further on, or back.
+  // Moves `samples` samples on, or back if negative.
   SATRAP_DEVICE void Skip(int samples) {
     dy += samples * dy_stride;
     ab += samples * of_sample;
     ba += samples * of_sample;
   }
-  // Copies those of kCount samples. All loads are under way at the same time.
+  // Copies the derivatives of kCount samples. All loads are under way at the same time.
   template <int kCount>
   SATRAP_DEVICE void Copy() {
     T values[kCount];
@@ -204,9 +208,9 @@ struct SlopesOfTerm {
   }
 };
 
-// Writes the derivatives of a sample's terms into a symmetric matrix, whose diagonal is 0. What
-// lies beyond the vectors is never used. Neighbouring threads take neighbouring terms, so that few
-// of them write to the same bank. `dy`: of the first sample
+// Writes the derivatives of each sample's terms into a symmetric matrix, whose diagonal is 0.
+// Values beyond the vectors are never used. Neighbouring threads handle neighbouring terms, so that
+// few of them write to the same bank. `dy` points to the first sample.
 template <typename T>
 SATRAP_DEVICE void StageSlopes(const T* dy, int64_t dy_stride, int terms, const DotPair* pairs,
                                int samples, int vectors, float* slopes) {
@@ -221,7 +225,7 @@ SATRAP_DEVICE void StageSlopes(const T* dy, int64_t dy_stride, int terms, const 
     for (; left >= kMany; left -= kMany) of_term.template Copy<kMany>();
     for (; left >= kSome; left -= kSome) of_term.template Copy<kSome>();
     if (left > 0 && samples >= kSome) {
-      // Some are copied again, because loads of one each would wait for each other.
+      // Some samples are copied again, because loads of single values would wait for one another.
       of_term.Skip(left - kSome);
       of_term.template Copy<kSome>();
       left = 0;
@@ -248,7 +252,7 @@ SATRAP_DEVICE void StageSlopes(const ConstValues& dy, const DotPair* pairs, int6
   }
 }
 
-// Stores a chunk of a gradient, of which `left` values exist, or adds it.
+// Stores a chunk of a gradient or, with `add`, adds it. Only the first `left` values exist.
 template <typename T>
 SATRAP_DEVICE void PutChunk(T* p, const float* values, int64_t left, bool add) {
   constexpr int kLanes = Chunk<T>::kLanes;
@@ -268,13 +272,14 @@ SATRAP_DEVICE void PutChunk(T* p, const float* values, int64_t left, bool add) {
   after.Store(p);
 }
 
-// Gradients of 4 vectors, the first of which is `first`: one chunk of each.
+// One chunk of the gradients of each of 4 vectors, the first of which is vector number `first`.
 template <typename T>
 using TileSums = float[kDotTile][Chunk<T>::kLanes];
 
-// `x`: the chunk of vector 0, others are `step` bytes apart. `slopes`: the derivatives of the terms
-// of vector 0 and the 4 vectors, others are `stride` values apart. With kSkip a vector's own value
-// is left out, and not multiplied by 0, because that would be NaN if the value is infinite.
+// `x` points to the chunk of vector 0; the chunks of other vectors are `step` bytes apart. `slopes`
+// points to the derivatives of the terms of vector 0 with the 4 vectors; those of other vectors are
+// `stride` values apart. With kSkip, a vector's own value is skipped rather than multiplied by 0,
+// because the product would be NaN if the value is infinite.
 template <typename T, bool kSkip>
 SATRAP_DEVICE void GradientsOfTile(const unsigned char* x, int step, const float* slopes,
                                    int stride, int first, int count, TileSums<T>& sums) {
@@ -302,7 +307,7 @@ SATRAP_DEVICE bool HasNan(const TileSums<T>& sums) {
   return has;
 }
 
-// Each thread computes one chunk of the gradients of 4 vectors. Neighbouring threads take
+// Each thread computes one chunk of the gradients of 4 vectors. Neighbouring threads handle
 // neighbouring samples, for the same reason as in StageVectors.
 template <typename T>
 SATRAP_KERNEL void DotGradTilesKernel(DotVectors vectors, const DotGradTarget* targets,
@@ -341,12 +346,13 @@ SATRAP_KERNEL void DotGradTilesKernel(DotVectors vectors, const DotGradTarget* t
 }
 
 constexpr int64_t kMostSharedBytes = 48 << 10;
-// More would leave few blocks to a multiprocessor, and more samples do not make loads any wider.
+// With more samples, there would be few blocks for each multiprocessor, and loads would not become
+// any wider.
 constexpr int64_t kMostTileSamples = 16;
 constexpr int64_t kMostTileThreads = 256;
 
-// As many threads as `work` keeps busy. If each has to take several parts of it, all have about as
-// many.
+// A block with as many threads as there are parts of `work`, up to the maximum. If threads have to
+// handle several parts, all handle about the same number.
 Dim3 BlockFor(int64_t work) {
   const int64_t rounds = (work + kMostTileThreads - 1) / kMostTileThreads;
   const int64_t threads = rounds > 1 ? (work + rounds - 1) / rounds : work;
@@ -359,7 +365,7 @@ int SamplesIn(int64_t sample_bytes) {
   return static_cast<int>(samples < kMostTileSamples ? samples : kMostTileSamples);
 }
 
-// There is room for the vectors of all tiles, even if some of these do not exist.
+// Includes the vectors of all tiles, even those that do not exist.
 int64_t BytesOfDots(int vectors, ElementType type, int64_t dim, int64_t terms) {
   return int64_t{DotTileStep(vectors)} * kDotTile * SharedRowsOf(ElementBytes(type), dim).bytes +
          DotsOfRow(terms) * static_cast<int64_t>(sizeof(float));
@@ -378,7 +384,7 @@ int64_t PartsOfDotGrad(int vectors, ElementType type, int64_t dim) {
   return int64_t{DotTileStep(vectors)} * DenseRowsOf(ElementBytes(type), dim).chunks;
 }
 
-// The lanes that are taken by `parts` parts of work, some of them in vain.
+// The number of lanes that `parts` parts of work occupy, including lanes that have nothing to do.
 int64_t LanesFor(int64_t parts) {
   const int64_t threads = BlockFor(parts).x;
   return (parts + threads - 1) / threads * threads;
@@ -389,7 +395,7 @@ void LaunchTiles(DeviceStream* stream, const DotVectors& vectors, const DotTile*
                  const int32_t* terms, int num_tiles, const Values& y) {
   const int samples = DotTileSamples(vectors.count, vectors.type, vectors.dim, y.cols);
   const int64_t bytes = BytesOfDots(vectors.count, vectors.type, vectors.dim, y.cols);
-  // Threads for all tiles of as many samples as possible.
+  // The block has threads for all tiles of as many samples as possible.
   const int64_t most = kMostTileThreads / num_tiles;
   const int64_t rounds = most > 0 ? (samples + most - 1) / most : 1;
   const int64_t at_once = most > 0 ? (samples + rounds - 1) / rounds : 1;
@@ -435,7 +441,7 @@ int DotTileSamples(int vectors, ElementType type, int64_t dim, int64_t terms) {
   return SamplesIn(BytesOfDots(vectors, type, dim, terms));
 }
 
-// The number of samples with the fewest lanes a sample.
+// The number of samples with which a sample occupies the fewest lanes.
 int DotGradSamples(int vectors, ElementType type, int64_t dim) {
   const int most = SamplesIn(BytesOfDotGrad(vectors, type, dim));
   const int64_t parts = PartsOfDotGrad(vectors, type, dim);

@@ -6,10 +6,11 @@
 // over these t in their order, of dy[i, t] times the other vector of pair t; it is summed in f32
 // and rounded once. So the bits of a row depend only on its values.
 //
-// There are two kernels for each. One takes any terms, and each of its threads reads the vectors
-// that it needs. The other is for vectors that are in many terms: a block copies the vectors of
-// some samples into shared memory once, and its threads compute tiles of 4 x 4 products, or
-// gradients of 4 vectors. Both give the same bits. nn_worker/backend/device/dot_plan.h chooses.
+// Products and gradients have two kernels each. One accepts any terms, and each of its threads
+// reads the vectors that it needs. The other is for vectors that are in many terms: a block copies
+// the vectors of some samples into shared memory once, and its threads compute tiles of 4 x 4
+// products, or the gradients of 4 vectors. Both give the same bits.
+// nn_worker/backend/device/dot_plan.h chooses one.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_PAIR_DOTS_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_PAIR_DOTS_H_
@@ -41,7 +42,7 @@ struct DotGradPiece {
   int32_t first, count;
   int64_t add;  // 1: += instead of =
 };
-// The factor by which dy[i, term] is multiplied: the columns of an input, starting at `column`.
+// The factor by which dy[i, term] is multiplied: the values of an input from `column` on.
 struct DotFactor {
   int32_t term;
   int32_t input, column;
@@ -54,7 +55,7 @@ void PairDotsGrad(DeviceStream* stream, const ConstValues* inputs, const DotGrad
                   int num_pieces, int64_t max_width, const DotFactor* factors, ConstValues dy);
 
 // Vectors of samples, all of one dimension and type. Rows that begin at multiples of 16 bytes are
-// read by accesses of 16 bytes, others value by value.
+// read in accesses of 16 bytes; other rows are read value by value.
 struct DotVector {
   const void* data;  // of the first sample
   int64_t stride;    // values from one sample to the next
@@ -66,9 +67,9 @@ struct DotVectors {
   int64_t dim;
 };
 
-// The products of the vectors a, a + step, a + 2 step and a + 3 step with the vectors b, b + step
-// and so on, where `step` is DotTileStep(count). So neighbouring tiles have neighbouring vectors,
-// and the threads of a warp read different banks of shared memory.
+// The tile of the products of vectors a, a + step, a + 2 step and a + 3 step with vectors b, b +
+// step and so on, where `step` is DotTileStep(count). With this step, neighbouring tiles have
+// neighbouring vectors, so the threads of a warp read different banks of shared memory.
 inline constexpr int kDotTile = 4;
 inline constexpr int kTileProducts = kDotTile * kDotTile;
 struct DotTile {
@@ -77,12 +78,12 @@ struct DotTile {
 constexpr int DotTileStep(int vectors) { return (vectors + kDotTile - 1) / kDotTile; }
 
 // The number of samples that a block of PairDotsInTiles, or of PairDotsGradInTiles, handles. 0 if
-// one sample does not fit into shared memory: then the function may not be called.
+// one sample does not fit into shared memory; that function must then not be called.
 int DotTileSamples(int vectors, ElementType type, int64_t dim, int64_t terms);
 int DotGradSamples(int vectors, ElementType type, int64_t dim);
 
-// Like PairDots. Product (i, j) of tile k is written to y[., terms[4 i + j, k]], or not at all
-// where that is -1. Each column of y is in one tile.
+// Like PairDots. Product (i, j) of tile k is written to y[., terms[4 i + j, k]], or not at all if
+// that entry is -1. Each column of y is in one tile.
 //   tiles: [num_tiles]   terms: [kTileProducts, num_tiles], both in device memory
 void PairDotsInTiles(DeviceStream* stream, const DotVectors& vectors, const DotTile* tiles,
                      const int32_t* terms, int num_tiles, Values y);

@@ -24,8 +24,8 @@ Inputs RandomInputs(TestDevice* device, int count, int64_t cols) {
   return inputs;
 }
 
-// Tests vectors of 5, 8 and 9 values in rows of 22 and 20. Some begin at multiples of 4, others
-// anywhere.
+// Tests vectors of 5, 8 and 9 values in rows of 22 and 20 values. Some vectors begin at multiples
+// of 4 values, others anywhere.
 TEST_P(KernelTest, DotProductsAreThoseOfALoop) {
   for (const int64_t dim : {5, 8, 9}) {
     for (const int64_t cols : {kCols, int64_t{20}}) {
@@ -50,8 +50,8 @@ TEST_P(KernelTest, DotProductsAreThoseOfALoop) {
   }
 }
 
-// Four pieces: one that is assigned, one that is added to, one without factors, and a narrow one.
-// Columns that are in no piece must not change.
+// There are four pieces: one that is assigned, one that is added to, one without factors, and a
+// narrow one. Columns that are in no piece must not change.
 TEST_P(KernelTest, GradientsOfPiecesAreThoseOfALoop) {
   const Inputs inputs = RandomInputs(&device_, 2, kCols);
   const auto before = RandomValues(kRows * kCols, 7), slopes = RandomValues(kRows * 3, 8);

@@ -39,8 +39,8 @@ SATRAP_KERNEL void RowSumGradKernel(ConstValues dy, const RowSumTarget* targets)
   });
 }
 
-// For one group of columns: the sums of the inputs, which are also stored, and the sums of their
-// squares.
+// The sums of the inputs, which are also stored, and the sums of their squares, for one group of
+// columns.
 struct SumsOfInputs {
   Group values, squares;
 };
@@ -96,12 +96,12 @@ SATRAP_KERNEL void BiInteractionKernel(const ConstValues* inputs, int num_inputs
   });
 }
 
-// A block handles this many targets, so that sums and slopes are not loaded for each target, and
-// small batches still have threads enough.
+// A block handles this many targets, so that sums and slopes are not loaded again for each target,
+// but small batches still have enough threads.
 constexpr int kFmTargets = 8;
 
-// Calls body(0), ..., body(kCount - 1), each written out, so that an array which the body indexes
-// stays in registers.
+// Calls body(0), ..., body(kCount - 1). The loop is unrolled, so that an array which the body
+// indexes stays in registers.
 template <int kCount, typename Body>
 SATRAP_DEVICE void Unrolled(const Body& body) {
   if constexpr (kCount > 0) {
@@ -149,13 +149,14 @@ SATRAP_KERNEL void FmGradKernel(const ConstValues* inputs, const FmGradTarget* t
   });
 }
 
-// The groups of a chunk, which FmKernel would give to as many lanes. Their sums stay apart until
-// those of a row are added, so that the bits are the same.
+// The number of groups in a chunk. FmKernel would give each group to its own lane. The sums of the
+// groups stay separate until the sums of a row are added, so that the bits are the same.
 template <typename T>
 inline constexpr int kGroupsAChunk = Chunk<T>::kLanes / kGroup;
 
-// For one chunk of the columns: adds the sums of the inputs, which are also stored, squared, minus
-// the sums of their squares. The sum of each group is added to one of `totals`.
+// Handles one chunk of the columns: computes the sums of the inputs, which are also stored, and the
+// sums of the inputs' squares. For each group of the chunk, adds the sum of (sums^2 - squares) to
+// one of `totals`.
 template <typename T>
 SATRAP_DEVICE void AddPairs(const ConstValues* inputs, int num_inputs, int64_t row, int64_t c,
                             const Values& s, float* totals) {
@@ -257,12 +258,12 @@ SATRAP_KERNEL void WideFmGradKernel(const WideFmGradTarget* targets, int num_tar
   });
 }
 
-// The z index of a block says which of the targets are its own. A card has at most 65535 blocks in
+// The z index of a block says which targets the block handles. A card has at most 65535 blocks in
 // z.
 constexpr int kMaxTargets = 65535;
 
-// Calls launch(first target, number of targets, grid, block) until all targets are covered, as few
-// times as the limits of a grid allow. A block handles `targets_a_block` targets.
+// Calls launch(first target, number of targets, grid, block) until all targets are covered, with as
+// few calls as the limits of a grid allow. A block handles `targets_a_block` targets.
 template <typename LaunchPart>
 void ForTargets(int64_t rows, int64_t groups, int num_targets, int targets_a_block,
                 LaunchPart launch) {
@@ -275,8 +276,8 @@ void ForTargets(int64_t rows, int64_t groups, int num_targets, int targets_a_blo
   }
 }
 
-// The lanes that share a row of Fm: not more than it has groups. The others would add zeros. Each
-// takes `groups` neighbouring groups.
+// The number of lanes that share a row of Fm. It is not larger than the number of groups, because
+// further lanes would only add zeros. Each lane handles `groups` neighbouring groups.
 int FmLanes(int64_t cols, int groups) {
   int lanes = 1;
   while (lanes * groups < kLanesARow && lanes * groups < GroupsOf(cols)) lanes *= 2;

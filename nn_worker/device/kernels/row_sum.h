@@ -1,7 +1,7 @@
-// The sums of the rows of several inputs, and the gradient of these sums. Also sums of the products
-// of all pairs of inputs: factorization machines (Rendle, "Factorization Machines" (2010), lemma
-// 3.1), and the bi-interaction, which does not add up the columns (He and Chua, "Neural
-// Factorization Machines" (2017), equation 4).
+// Computes the sums of the rows of several inputs, and the gradient of these sums. Also computes
+// sums of the products of all pairs of inputs: factorization machines (Rendle, "Factorization
+// Machines" (2010), lemma 3.1), and the bi-interaction, which does not add up the columns (He and
+// Chua, "Neural Factorization Machines" (2017), equation 4).
 //
 // A row is summed by a fixed number of lanes in a fixed order, and inputs are added in the order of
 // their list, so the bits of a row depend only on its values.

@@ -107,7 +107,7 @@ TEST_P(KernelTest, GradientsThatInputsShareAreSummed) {
   }
 }
 
-// Values as a type holds them. Those of the tests below are exact in all types.
+// The values after rounding to T. The values of the tests below are exact in all types.
 template <typename T>
 std::vector<T> Halves(const std::vector<float>& values) {
   std::vector<T> halves;
@@ -170,8 +170,8 @@ void ExpectFmOf(TestDevice* device, int inputs, int64_t cols) {
   }
 }
 
-// Inputs and targets fill the groups that are loaded at once, or do not. Rows have fewer groups
-// than lanes, as many, and more.
+// Tests numbers of inputs and targets that fill the groups which are loaded at once, and numbers
+// that do not. Rows have fewer groups than lanes, as many, and more.
 TEST_P(KernelTest, FmOfEachTypeIsThatOfALoop) {
   for (const int inputs : {1, 8, 11, 26}) {
     for (const int64_t cols : {1, 10, 16, 68}) {
@@ -182,7 +182,7 @@ TEST_P(KernelTest, FmOfEachTypeIsThatOfALoop) {
   }
 }
 
-// Sums of arbitrary values, and gradients, of which every second one is added to.
+// The sums of arbitrary values, and the gradients. Every second gradient is added to its target.
 template <typename T>
 struct FmResults {
   std::vector<float> s, y;

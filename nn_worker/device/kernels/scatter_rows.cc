@@ -15,10 +15,10 @@ namespace {
 constexpr int64_t kLocatingThreads = 256;
 constexpr int64_t kMaxLocatingBlocks = 4096;
 constexpr int kMaxGridY = 65535;
-// A block has the threads for as many rows as fit, one for each group of a row.
+// A block has one thread for each group of a row, for as many rows as fit.
 constexpr int32_t kSummingThreads = 128;
-// Few enough that a thread has several rows: 24 for each of 132 multiprocessors, which run 5 to 7
-// at the same time.
+// Few enough blocks that a thread handles several rows: 24 blocks for each of 132 multiprocessors,
+// which run 5 to 7 blocks at the same time.
 constexpr int64_t kMaxSummingBlocks = 132 * 24;
 // The number of gradients that a thread loads at the same time.
 constexpr int kLoadsAtOnce = 4;
@@ -50,7 +50,8 @@ SATRAP_KERNEL void LocateIdsKernel(const ScatterFeature* features, uint32_t firs
   }
 }
 
-// With the reciprocal, a quotient of 32 bits is a few instructions: it is too small by at most 1.
+// With the reciprocal, the quotient of 32-bit numbers takes only a few instructions. It is too
+// small by at most 1.
 SATRAP_DEVICE IdPlace PlaceOf(const SumArgs& args, uint32_t id) {
   if (args.places != nullptr) return args.places[id];
   auto feature = static_cast<uint32_t>(static_cast<uint64_t>(id) * args.reciprocal >> 32);
@@ -62,7 +63,7 @@ SATRAP_DEVICE IdPlace PlaceOf(const SumArgs& args, uint32_t id) {
   return {feature, sample, 0, 1};
 }
 
-// How groups of gradients are loaded, if all have the type In.
+// Loads groups of gradients if all gradients have the type In.
 template <typename In>
 struct GradientsOf {
   using Loaded = LoadedGroup<In>;
@@ -75,8 +76,8 @@ struct GradientsOf {
   static SATRAP_DEVICE Group Get(const Loaded& loaded) { return ValuesOf(loaded); }
 };
 
-// A group of F32 that begins at any value is loaded value by value, since two accesses of 16 bytes
-// would take twice as many registers.
+// A group of F32 that is not aligned is loaded value by value, since two accesses of 16 bytes would
+// take twice as many registers.
 template <>
 struct GradientsOf<float> {
   using Loaded = Group;
@@ -90,8 +91,8 @@ struct GradientsOf<float> {
   static SATRAP_DEVICE Group Get(const Loaded& loaded) { return loaded; }
 };
 
-// The same if types differ. Both halves of a group of a 16-bit type are kept where an F32 group has
-// its four values, so that it needs no further registers.
+// Loads groups of gradients of different types. Both halves of a group of a 16-bit type are kept
+// where an F32 group has its four values, so that they need no further registers.
 struct MixedGradients {
   struct Loaded {
     Group values;
@@ -136,8 +137,8 @@ SATRAP_DEVICE Addend AddendOf(const SumArgs& args, const ScatterGroup& group, ui
   const IdPlace place = PlaceOf(args, id);
   const ScatterSource& source =
       args.sources[static_cast<int64_t>(place.feature) * args.num_spans + group.span];
-  // An id without a share is skipped rather than multiplied by 0, because its gradient may be
-  // infinite.
+  // An id with the coefficient 0 is skipped rather than multiplied by 0, because its gradient may
+  // be infinite.
   if (source.gradient == nullptr || place.coefficient == 0) return {nullptr, source.type, 0, false};
   const int64_t at = static_cast<int64_t>(place.sample) * source.stride +
                      static_cast<int64_t>(place.position) * source.position_stride + group.offset;
@@ -145,12 +146,12 @@ SATRAP_DEVICE Addend AddendOf(const SumArgs& args, const ScatterGroup& group, ui
           place.sample + kRowsBeforeEnd < args.samples};
 }
 
-// The ids of a row, or of a piece of it, in the list.
+// The range of the list that holds the ids of a row, or of a piece of it.
 struct IdRange {
   uint32_t begin, end;
 };
-// The next ids of a range, as many as a thread uses at the same time. Where there are fewer, the
-// last one is there several times.
+// The next ids of a range, as many as a thread uses at the same time. If there are fewer, the last
+// one is repeated.
 struct NextIds {
   uint32_t of[kLoadsAtOnce];
 };
@@ -163,7 +164,7 @@ SATRAP_DEVICE NextIds LoadIds(const SumArgs& args, uint32_t first, uint32_t end)
   return ids;
 }
 
-// The sum over a range, in its order. `ids`: the first of it
+// The sum over a range, in its order. `ids` are the first ids of the range.
 template <typename Gradients>
 SATRAP_DEVICE Group SumIds(const SumArgs& args, const ScatterGroup& group, const IdRange& range,
                            NextIds ids) {
@@ -181,7 +182,7 @@ SATRAP_DEVICE Group SumIds(const SumArgs& args, const ScatterGroup& group, const
             Gradients::Start(addends[i].values, addends[i].type, group.count, addends[i].inside);
       }
     }
-    // Under way together with the gradients.
+    // These loads are under way together with those of the gradients.
     ids = LoadIds(args, first + kLoadsAtOnce, range.end);
     for (int i = 0; i < kLoadsAtOnce; ++i) {
       if (addends[i].values == nullptr || first + i >= range.end) continue;
@@ -194,8 +195,9 @@ SATRAP_DEVICE Group SumIds(const SumArgs& args, const ScatterGroup& group, const
   return sum;
 }
 
-// The row that has the id at `position` of the list. Each step divides what is left into 16 parts,
-// because a step takes the time of an access to memory, however many it makes side by side.
+// The row that has the id at `position` of the list. Each step divides the remaining rows into 16
+// parts, because a step takes the time of one access to memory, no matter how many accesses it
+// makes side by side.
 SATRAP_DEVICE uint32_t RowAt(const uint32_t* starts, int64_t num_rows, uint32_t position) {
   constexpr int kParts = 16;
   int64_t low = 0, high = num_rows;  // starts[low] <= position < starts[high]
@@ -213,9 +215,9 @@ SATRAP_DEVICE uint32_t RowAt(const uint32_t* starts, int64_t num_rows, uint32_t 
   return static_cast<uint32_t>(low);
 }
 
-// Where the sum of piece `piece` is kept, of a row whose ids begin at `begin`. A row's first piece
-// may begin within the same 256 positions of the list as the last piece of another row; so it has
-// an odd number, and all others have even ones.
+// The slot for the sum of piece `piece` of a row whose ids begin at `begin`. A row's first piece
+// may begin within the same 256 positions of the list as the last piece of another row. So a first
+// piece has an odd slot, and all other pieces have even slots.
 SATRAP_DEVICE int64_t SlotOf(uint32_t begin, int64_t piece) {
   return 2 * (begin / kIdsOfPiece + piece) + (piece == 0 ? 1 : 0);
 }
@@ -225,9 +227,11 @@ struct Piece {
   uint32_t number, begin, end;
 };
 
-// The pieces of large rows are found by the row that has the id at 256 * j, for all j > 0: its
-// first piece if that begins at most 256 ids before, or else, as `later`, the piece that begins
-// within the 256 ids from there on. So each piece is found once: a large row has more than 256 ids.
+// For each j > 0, finds pieces of the row that has the id at position 256 * j of the list, if it is
+// a large row. If `later` is false, it is the row's first piece, if that begins at most 256 ids
+// before this position. If `later` is true, it is the later piece that begins within the 256 ids
+// from this position on. So each piece is found exactly once, because a large row has more than 256
+// ids.
 SATRAP_DEVICE Piece FindPiece(const ScatterArgs& args, int64_t num_rows, uint32_t j, bool later) {
   const uint32_t position = j * kPiece;
   const uint32_t row = RowAt(args.starts, num_rows, position);
@@ -243,7 +247,7 @@ SATRAP_DEVICE Piece FindPiece(const ScatterArgs& args, int64_t num_rows, uint32_
   return {row, number, first, end - first < kPiece ? end : first + kPiece};
 }
 
-// A thread's part of a block: the slot for a row, and the first of its groups.
+// What a thread of a block handles: the slot for a row, and the first of the thread's groups.
 struct Part {
   int32_t slot, lane;    // slot: under `slots`, or the thread has nothing to do
   int32_t slots, width;  // how many threads share a row
@@ -278,14 +282,14 @@ SATRAP_DEVICE void SumPieces(const SumArgs& args, Matrix<float> gradients, const
   }
 }
 
-// The ids of a row; none after the last row.
+// The ids of a row. There are none if the row is beyond the last one.
 SATRAP_DEVICE IdRange RangeOf(const SumArgs& args, int64_t num_rows, int64_t row) {
   if (row >= num_rows) return {0, 0};
   return {args.starts[row], args.starts[row + 1]};
 }
 
-// While a row is summed, the first ids of the thread's next row are loaded, and where the ids of
-// the row after that begin. So a row takes the time of one access to memory rather than of three.
+// While a row is summed, the thread loads the first ids of its next row, and the range of ids of
+// the row after that. So a row takes the time of one access to memory rather than of three.
 template <typename Gradients>
 SATRAP_DEVICE void SumRows(const SumArgs& args, Matrix<float> gradients, bool aligned,
                            const Part& part, int64_t piece_blocks) {
@@ -311,8 +315,8 @@ SATRAP_DEVICE void SumRows(const SumArgs& args, Matrix<float> gradients, bool al
   }
 }
 
-// The first `piece_blocks` blocks sum the pieces of large rows, which take longest, and the others
-// sum all other rows.
+// The first `piece_blocks` blocks sum the pieces of large rows, which take longest. The other
+// blocks sum all other rows.
 template <typename Gradients>
 SATRAP_KERNEL void SumKernel(SumArgs args, Matrix<float> gradients, bool aligned,
                              int64_t piece_blocks) {
@@ -325,7 +329,7 @@ SATRAP_KERNEL void SumKernel(SumArgs args, Matrix<float> gradients, bool aligned
   }
 }
 
-// Adds up to 256 sums of pieces, `each` pieces apart.
+// Adds up to 256 sums of pieces, which are `each` pieces apart.
 SATRAP_DEVICE Group SumOfPieces(const float* pieces, int64_t stride, const ScatterGroup& group,
                                 uint32_t begin, int64_t first, int64_t end, int64_t each) {
   constexpr int kAtOnce = 16;
@@ -351,8 +355,8 @@ SATRAP_DEVICE int64_t PiecesOf(const ScatterArgs& args, uint32_t row) {
          kIdsOfPiece;
 }
 
-// Adds the sums of the pieces of a row that has more than 256 of them. The sum of 256 pieces takes
-// the place of the first. All threads of the block call it.
+// Adds the sums of the pieces of a row that has more than 256 pieces. The sum of each 256 pieces
+// replaces that of the first of them. All threads of the block call it.
 SATRAP_DEVICE void SumLargeRow(const ScatterArgs& args, Matrix<float> gradients, bool aligned,
                                const Part& part, uint32_t row) {
   const int64_t stride = PieceColumns(gradients.cols);
@@ -382,8 +386,8 @@ SATRAP_DEVICE void SumLargeRow(const ScatterArgs& args, Matrix<float> gradients,
   }
 }
 
-// Each slot of a block looks for the large row of one step of FindPiece. A row of up to 256 pieces
-// is its own work, and a larger one that of the whole block.
+// Each slot of a block handles the large row, if any, that FindPiece found for one j. If the row
+// has at most 256 pieces, the slot's threads add them; otherwise the whole block does.
 SATRAP_KERNEL void SumLargeRowsKernel(ScatterArgs args, Matrix<float> gradients, bool aligned) {
   SHARED_ARRAY(int32_t, larger_rows, [1]);
   const Part part = PartOf(args);

@@ -4,8 +4,8 @@
 //
 // The ids of all features of the table are numbered one after another, as in RowInverse
 // (nn_worker/backend/row_exchange_args.h). If every feature has one id in each sample and no
-// weights, the number of an id says where it belongs; otherwise LocateIds first finds its feature,
-// sample and position. Then ScatterRows adds up the gradients of the ids of each row.
+// weights, the feature and sample of an id follow from its number; otherwise LocateIds first finds
+// its feature, sample and position. Then ScatterRows adds up the gradients of the ids of each row.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_SCATTER_ROWS_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_SCATTER_ROWS_H_
@@ -41,9 +41,9 @@ void LocateIds(DeviceStream* stream, const ScatterFeature* features, int num_fea
                int64_t samples, IdPlace* places);
 
 // The columns of the rows are divided into spans, so that a feature has a gradient for all columns
-// of a span or for none. The next two lists say where.
+// of a span or for none. Entries of the next two types describe the spans.
 
-// Up to 4 columns of a span. The groups of a list have all columns of the rows.
+// Up to 4 columns of a span. The groups of a list together cover all columns of the rows.
 struct ScatterGroup {
   int32_t column;
   int32_t count;  // 1 to 4
@@ -63,8 +63,8 @@ struct ScatterSource {
 // Rows with more ids than this are summed in pieces.
 inline constexpr int64_t kIdsOfPiece = 256;
 
-// The memory for the sums of pieces, whatever rows the ids belong to: this many rows of sums with
-// PieceColumns(columns) values, and as many numbers of rows.
+// The number of rows that the sums of pieces need, whatever rows the ids belong to. A row has
+// PieceColumns(columns) values. As many row numbers are needed, too.
 constexpr int64_t PieceRows(int64_t num_ids) {
   return num_ids > kIdsOfPiece ? 2 * (num_ids / kIdsOfPiece) + 2 : 0;
 }
@@ -87,13 +87,13 @@ struct ScatterArgs {
 };
 
 // gradients[r, c] = the sum of coefficient * gradient, in f32, over the ids of row r whose feature
-// has a gradient for column c; 0 in columns and rows that none has.
+// has a gradient for column c; 0 where there is no such id.
 //
-// Order: up to 256 ids are summed in the order of the list. More ids are summed in pieces of 256,
-// then the sums of pieces in pieces of 256 sums, and so on. The order depends only on the number of
-// the row's ids. Gradients may begin at any value. Beside those of 16 bits, the kernel also reads
-// up to 7 values before and after, within the matrix and the 8 bytes in which it begins, and drops
-// them.
+// Order: up to 256 ids are summed in the order of the list. More ids are summed in pieces of 256;
+// then the sums of pieces are summed in pieces of 256 sums, and so on. The order depends only on
+// the number of the row's ids. Gradients need no alignment beyond that of a value. If they have 16
+// bits, the kernel also reads up to 7 values before and after them, within the matrix and the 8
+// bytes in which it begins, and drops them.
 void ScatterRows(DeviceStream* stream, const ScatterArgs& args, Matrix<float> gradients);
 
 }  // namespace satrap

@@ -94,7 +94,7 @@ std::vector<double> Expected(const std::vector<Feature>& features) {
   return sums;
 }
 
-// The groups and sources of segments that split the columns at `bounds`.
+// The groups and sources of segments that begin and end at `bounds`.
 struct Spans {
   std::vector<ScatterGroup> groups;
   std::vector<ScatterSource> sources;  // of each feature
@@ -121,7 +121,7 @@ struct Spans {
   const std::vector<int32_t> bounds_;
 };
 
-// Puts the lists on the device. `of_row` has the numbers of each row's ids.
+// Copies the lists to the device. `of_row` lists the numbers of each row's ids.
 ScatterArgs ArgsOf(TestDevice* device, const std::vector<std::vector<uint32_t>>& of_row,
                    const Spans& spans, uint32_t samples) {
   std::vector<uint32_t> starts = {0}, ids;
@@ -242,9 +242,9 @@ float SumInPieces(std::vector<float> values) {
   return sum;
 }
 
-// Every feature has one id in each sample. Rows get as many ids as `counts` says, each taken in
-// turn from all of them, and a last row gets those that are left. The columns are one segment of
-// `width`, and one of a single value, whose gradients have the type Single.
+// Every feature has one id in each sample. Rows get as many ids as `counts` says, spread over all
+// ids, and a last row gets those that are left. The columns are one segment of `width` values, and
+// one of a single value, whose gradients have the type Single.
 template <typename In, typename Single = In>
 void ExpectSumsOfCounts(TestDevice* device, std::vector<uint32_t> counts, int32_t width) {
   constexpr uint32_t kFields = 3;
@@ -319,7 +319,7 @@ TEST_P(KernelTest, ARowWithManyIdsIsSummedInPieces) {
   ExpectSumsOfCounts<Half>(&device_, {258}, 4);
   ExpectSumsOfCounts<Bf16, float>(&device_, {257, 2, 1100}, 16);
   ExpectSumsOfCounts<float>(&device_, {255}, 4);
-  // So many that the sums of pieces are summed in pieces, too.
+  // There are so many ids that the sums of pieces are summed in pieces, too.
   ExpectSumsOfCounts<float>(&device_, {700, 256 * 256 + 1, 300, 1, 256 * 256, 256 * 515, 0}, 1);
 }
 

@@ -10,7 +10,7 @@
 
 namespace satrap {
 
-// x: (n, L d)   lengths: (n, 1), rounded and bounded to [0, L]; NaN counts as 0   y: (n, d)
+// x: (n, L d)   lengths: (n, 1), rounded and clamped to [0, L]; NaN counts as 0   y: (n, d)
 // REQUIRES: d > 0
 void PoolSequences(DeviceStream* stream, SequencePooling pooling, ConstValues x,
                    ConstValues lengths, Values y);

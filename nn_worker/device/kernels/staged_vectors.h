@@ -12,8 +12,8 @@
 
 namespace satrap {
 
-// The vectors of a sample in shared memory follow each other. Each takes `bytes`, an odd number of
-// times 16, so that the same chunks of 8 neighbouring vectors are in different banks.
+// The vectors of a sample follow each other in shared memory. Each takes `bytes`, an odd multiple
+// of 16, so that the same chunks of 8 neighbouring vectors are in different banks.
 struct SharedRows {
   int chunks, bytes;
 };
@@ -21,8 +21,8 @@ constexpr SharedRows SharedRowsOf(int64_t value_bytes, int64_t dim) {
   const int chunks = static_cast<int>((dim * value_bytes + kChunkBytes - 1) / kChunkBytes);
   return {chunks, (chunks | 1) * kChunkBytes};
 }
-// Without a gap, for threads that read the same vector of neighbouring samples. A sample takes an
-// odd number of such rows for the same reason.
+// Rows without a gap, for threads that read the same vector of neighbouring samples. A sample takes
+// an odd number of such rows, so that those vectors are in different banks.
 constexpr SharedRows DenseRowsOf(int64_t value_bytes, int64_t dim) {
   const int chunks = SharedRowsOf(value_bytes, dim).chunks;
   return {chunks, chunks * kChunkBytes};
@@ -31,9 +31,9 @@ constexpr SharedRows DenseRowsOf(int64_t value_bytes, int64_t dim) {
 // The number of loads of a thread that are under way at the same time.
 inline constexpr int kStagedAtOnce = 4;
 
-// Copies the vectors of `samples` samples, from number `first` on, into shared memory, where those
-// of a sample take `sample_bytes`. Neighbouring threads copy the same vector of neighbouring
-// samples, because these are often side by side in memory.
+// Copies the vectors of `samples` samples, from number `first` on, into shared memory, where the
+// vectors of a sample take `sample_bytes`. Neighbouring threads copy the same vector of
+// neighbouring samples, because these are often side by side in memory.
 template <typename T>
 SATRAP_DEVICE void StageVectors(const DotVectors& vectors, int64_t first, int samples,
                                 const SharedRows& rows, int sample_bytes, unsigned char* shared) {
@@ -52,8 +52,8 @@ SATRAP_DEVICE void StageVectors(const DotVectors& vectors, int64_t first, int sa
       int to[kStagedAtOnce];
       bool whole = left >= Chunk<T>::kLanes;
       for (int i = 0; i < kStagedAtOnce; ++i) {
-        // Beyond the last vector a thread loads that one again, so that its loads are not separated
-        // by branches. It does not store what it loaded.
+        // A thread that has no vector left loads the last one again, so that its loads are not
+        // separated by branches, but does not store it.
         const bool exists = vector < vectors.count;
         const DotVector of = vectors.list[exists ? vector : vectors.count - 1];
         from[i] = static_cast<const T*>(of.data) + (first + sample) * of.stride + offset;

@@ -1,6 +1,6 @@
 // Writes a few bytes of the host into device memory, by a kernel that has them as an argument. A
-// copy from pinned memory would be made by the card's copy engine, and the kernels before and after
-// it would each wait some microseconds for that; this is one small kernel more.
+// copy from pinned memory would run on the card's copy engine, and the kernels before and after it
+// would each wait some microseconds for it. A kernel costs less: it is only one more small launch.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_STORE_BYTES_H_
 #define SATRAP_NN_WORKER_DEVICE_KERNELS_STORE_BYTES_H_

@@ -1,6 +1,6 @@
-// Values and ConstValues are views of device memory like Matrix (matrix.h), except that their type
-// of value, f32 or one of the 16-bit types, is known only at run time. Samples' values and their
-// gradients may have any of these types, and often several in one operation, so a kernel is
+// Values and ConstValues are views of device memory like Matrix (matrix.h), except that the type of
+// their values, f32 or one of the 16-bit types, is known only at run time. Samples' values and
+// their gradients may have any of these types, and often several in one operation, so a kernel is
 // compiled once for all types. The kernel loads values as f32, computes in f32, and rounds each
 // result once, when it stores it (elementwise.h).
 //
@@ -86,7 +86,7 @@ struct ConstValues {
   // NOLINTNEXTLINE(google-explicit-constructor): likewise
   ConstValues(const Matrix<T>& m)
       : ConstValues(m.data, m.rows, m.cols, m.stride, ElementTypeOf<T>()) {}
-  // constexpr, so that kernels may use it, too.
+  // This constructor is constexpr, so that kernels may use it, too.
   // NOLINTNEXTLINE(google-explicit-constructor): as a pointer to const
   constexpr ConstValues(const Values& v)
       : data(v.data),

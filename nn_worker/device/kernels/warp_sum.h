@@ -51,8 +51,8 @@ inline Dim3 RowGrid(int64_t rows, int lanes) {
 }
 inline constexpr Dim3 kRowBlock = {kRowWarps * kWarpSize};
 
-// The number of lanes that share a row of `cols` values: the smallest power of 2 that leaves each
-// lane at most 4 values, but at most a whole warp. It depends only on `cols`.
+// The number of lanes that share a row of `cols` values: the smallest power of 2 with which no lane
+// has more than 4 values, but at most a whole warp. It depends only on `cols`.
 inline int LanesOf(int64_t cols) {
   int lanes = 1;
   while (lanes < kWarpSize && 4 * lanes < cols) lanes *= 2;

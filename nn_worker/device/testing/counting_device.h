@@ -1,6 +1,6 @@
-// Counts what is enqueued on a device.
+// Counts the operations that are enqueued on a device.
 //
-// Thread-compatible, and so are the streams of a CountingDevice together.
+// Thread-compatible. That holds for a CountingDevice together with all of its streams.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_TESTING_COUNTING_DEVICE_H_
 #define SATRAP_NN_WORKER_DEVICE_TESTING_COUNTING_DEVICE_H_
@@ -18,7 +18,7 @@
 
 namespace satrap {
 
-// Of operations that were enqueued, on any stream.
+// The numbers of operations that were enqueued, on any stream.
 struct DeviceCounts {
   int launches = 0;  // of kernels outside of captures
   int graphs = 0;

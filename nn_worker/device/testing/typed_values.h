@@ -44,8 +44,8 @@ std::vector<float> GetAs(TestDevice* device, const Values& y) {
 
 }  // namespace internal
 
-// A matrix with these values, rounded to `type`, and NaNs between its rows. `aligned`: its rows
-// begin at multiples of 16 bytes.
+// A matrix with these values, rounded to `type`, and with NaNs between its rows. If `aligned`, its
+// rows begin at multiples of 16 bytes.
 inline Values PutValues(TestDevice* device, ElementType type, int64_t rows, int64_t cols,
                         const std::vector<float>& values, bool aligned) {
   if (type == ElementType::kF32) return internal::PutAs<float>(device, rows, cols, values, aligned);

@@ -93,8 +93,8 @@ void LayInputsWithinConcats(Graph* graph) {
       // An input that occurs twice would need two places.
       const bool once = std::count(concat.inputs.begin(), concat.inputs.end(), input) == 1;
       const bool same_dtype = tensor.dtype == graph->tensors[concat.outputs[0]].dtype;
-      // An output keeps memory of its own, because the loss assigns its gradient before the
-      // concatenation's is assigned.
+      // An output keeps its own memory, because the loss assigns its gradient before the
+      // concatenation's gradient is assigned.
       if (tensor.within >= 0 || !once || !same_dtype || graph->IsOutput(input)) continue;
       bool possible = true;
       for (const int other : tensor.consumers) {
@@ -102,8 +102,8 @@ void LayInputsWithinConcats(Graph* graph) {
             other == static_cast<int>(node) || !ComesAfter(reads, other, static_cast<int>(node));
       }
       if (!possible) continue;
-      // Treat the other readers of the tensor as if the concatenation read them, so that later
-      // choices and the order below keep the concatenation after them.
+      // The other readers of the tensor are treated as if the concatenation read them, so that
+      // later choices and the order below keep the concatenation after them.
       for (const int other : tensor.consumers) {
         if (other != static_cast<int>(node)) reads[node].push_back(other);
       }

@@ -1,10 +1,10 @@
 // Places the inputs of concatenations within their outputs, so that a concatenation costs nothing.
 //
-// A tensor lies within at most one concatenation, and in one place there. Every other reader of the
-// tensor must run before the concatenation. Then its Backward runs after that of the concatenation,
-// and adds to the gradient that is already in place. If that would make a cycle, or if the tensor
-// has another dtype, the tensor keeps memory of its own and is copied. An output of the graph is
-// copied, too, because the loss assigns its gradient before any Backward.
+// A tensor lies within at most one concatenation, and occurs only once in it. Every other reader of
+// the tensor must run before the concatenation. Then its Backward runs after that of the
+// concatenation, and adds to the gradient that is already in place. If that would make a cycle, or
+// if the tensor has another dtype, the tensor keeps its own memory and is copied. An output of the
+// graph is copied, too, because the loss assigns its gradient before any Backward.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_MODEL_CONCAT_LAYOUT_H_
 #define SATRAP_NN_WORKER_GRAPH_MODEL_CONCAT_LAYOUT_H_
@@ -20,9 +20,9 @@ namespace satrap {
 // this. REQUIRES: the nodes are in topological order, shapes and dtypes are set
 void LayInputsWithinConcats(Graph* graph);
 
-// An order of the nodes 0 to reads.size() - 1 in which node i comes after all of reads[i]; where
-// there is a choice, the smallest number comes first. Nodes that lie on a cycle or depend on a
-// cycle are missing from the result.
+// An order of the nodes 0 to reads.size() - 1 in which node i comes after all of reads[i]. If
+// several nodes could be next, the one with the smallest number is. Nodes that lie on a cycle or
+// depend on a cycle are missing from the result.
 std::vector<int> TopologicalOrder(absl::Span<const std::vector<int>> reads);
 
 // Puts the nodes into `order`, a permutation, and renumbers the references to them.

@@ -24,7 +24,7 @@ absl::Status CheckName(const std::string& name) {
   return absl::OkStatus();
 }
 
-// More layers than this must be a typing error.
+// A larger number of layers must be a typing error.
 constexpr int kMostLayers = 64;
 
 // Whether the layer expands to several layers.
@@ -89,7 +89,8 @@ class Expansion {
     }
   }
 
-  // Each layer of either kind reads x_0 and the previous layer; the first layer reads x_0 twice.
+  // Each layer of a cross or a cross_v2 reads x_0 and the previous layer; the first layer reads x_0
+  // twice.
   void AppendCross(int count, const LayerConfig& layer) {
     const std::string first = last_;
     for (int i = 0; i < count; ++i) {
@@ -197,7 +198,8 @@ absl::StatusOr<ExpandedModel> ExpandModel(const ModelConfig& model, const GraphI
                            expansion.layers().end());
   }
   const auto resolve = [&](const std::string& name) {
-    // "LAYER:0" is another name of the layer itself. But a graph input may end in ":0", too.
+    // "LAYER:0" is another name for the layer itself. But the name of a graph input may also end in
+    // ":0".
     const std::string stripped(absl::StripSuffix(name, ":0"));
     const std::string& layer = names.contains(stripped) ? stripped : name;
     const auto found = last_of.find(layer);

@@ -1,4 +1,5 @@
-// The first half of building a graph: a ModelConfig with only plain layers and exact input names.
+// The first half of building a graph. The result is a ModelConfig with only plain layers and exact
+// input names:
 //
 //     "*.SEGMENT"   becomes FEATURE.SEGMENT of every feature that has it, in order
 //     mlp, cross, cross_v2, attention
@@ -23,9 +24,10 @@ struct ExpandedModel {
   std::vector<std::string> outputs;  // of the tasks; without tasks, ModelConfig.output
 };
 
-// INVALID_ARGUMENT, naming the layer: no name, a name with one of ".*/:", a name given twice or
-// that of a graph input, a "*.SEGMENT" that no feature has, an mlp without units, a composite of no
-// layers or of more than 64, an attention of several inputs. Does not check that inputs exist.
+// INVALID_ARGUMENT, naming the layer, for a missing name; for a name that contains one of ".*/:",
+// is given twice or is that of a graph input; for a "*.SEGMENT" that no feature has; for an mlp
+// without units; for a composite of no layers or of more than 64; and for an attention of several
+// inputs. Does not check that inputs exist.
 absl::StatusOr<ExpandedModel> ExpandModel(const ModelConfig& model, const GraphInputs& inputs);
 
 }  // namespace satrap

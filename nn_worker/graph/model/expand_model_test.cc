@@ -19,7 +19,7 @@ absl::StatusOr<ExpandedModel> Expand(const std::string& layers) {
   return ExpandModel(model, inputs);
 }
 
-// "name(input, input) name(input)".
+// Returns text of the form "name(input, input) name(input)".
 std::string TextOf(const absl::StatusOr<ExpandedModel>& model) {
   if (!model.ok()) return std::string(model.status().message());
   return absl::StrJoin(model->layers, " ", [](std::string* out, const LayerConfig& layer) {

@@ -1,6 +1,6 @@
-// A Graph is a ModelConfig in plain form: composites and "*.segment" are expanded, names resolved,
-// shapes inferred and checked, and each layer comes after the layers that it reads. Errors of a
-// model are found while it is built (graph_builder.h), before anything runs.
+// A Graph is a ModelConfig in plain form: composites and "*.SEGMENT" are expanded, names are
+// resolved, shapes are inferred and checked, and each layer comes after the layers that it reads.
+// Errors of a model are found while it is built (graph_builder.h), before anything runs.
 //
 // Immutable once built, except for the layers it owns, which the network binds and runs.
 
@@ -31,8 +31,9 @@ struct GraphTensor {
   // The type of its values and their gradients. A tensor with one value per sample (logits, terms
   // of logits, lengths of sequences) is always F32.
   DType dtype = DType::kF32;
-  // A tensor may lie within the output of a concatenation. Then these are that output and the first
-  // column of this tensor in it. `within` is -1 if this tensor has memory of its own.
+  // A tensor may lie within the output of a concatenation. `within` is then that output, and
+  // `within_column` is the first column of this tensor in it. `within` is -1 if this tensor has its
+  // own memory.
   int within = -1;
   int64_t within_column = 0;
 };
@@ -51,8 +52,8 @@ struct Graph {
   }
 
   std::vector<GraphNode> nodes;  // in the order of Forward
-  // [0]: "numeric"; then GraphInputs.segments, then the lengths of its sequences, then the
-  // candidates; then outputs of layers.
+  // First "numeric", then GraphInputs.segments, then the lengths of its sequences, then the
+  // candidates, and last the outputs of layers.
   std::vector<GraphTensor> tensors;
   int num_inputs = 0;
   std::vector<int> outputs;  // tensors, by task

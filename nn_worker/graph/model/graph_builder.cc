@@ -54,8 +54,8 @@ class GraphBuilder {
   }
 
  private:
-  // The order is that of Network::input_view. Only segments need a gradient: their gradient goes
-  // back to the embedding rows. Numeric columns and lengths are data.
+  // The inputs have the order of Network::input_view. Only segments need a gradient: it goes back
+  // to the embedding rows. Numeric columns and lengths are data.
   absl::Status AddInputs(const GraphInputs& inputs) {
     RETURN_IF_ERROR(AddTensor(kNumericInput, {inputs.numeric_width}, -1));
     for (const FeatureSegment& segment : inputs.segments) {
@@ -91,8 +91,8 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // Output 0 is named after its layer, further ones "LAYER:1", "LAYER:2", ... Takes two passes,
-  // because a layer may read a layer that is listed after it.
+  // Output 0 has the name of its layer; further outputs are named "LAYER:1", "LAYER:2", ... There
+  // are two passes, because a layer may read a layer that is listed after it.
   absl::Status AddNodes(const ExpandedModel& expanded) {
     for (const LayerConfig& config : expanded.layers) {
       GraphNode node;
@@ -136,9 +136,9 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // Finds a cycle to show. Every node that could not be ordered reads another such node, so a walk
-  // along these reads must come back to a node that it has visited. From that node on the walk is a
-  // cycle.
+  // Finds a cycle for the message. Every node that could not be ordered reads another such node, so
+  // a walk along these reads must come back to a node that it has already visited. The nodes from
+  // there on are a cycle.
   absl::Status CycleError(const std::vector<std::vector<int>>& reads,
                           const std::vector<int>& order) const {
     std::vector<bool> ordered(reads.size(), false);
@@ -186,7 +186,7 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // Candidates have rows of their own, which other layers would mistake for samples.
+  // Candidates have a different number of rows, which other layers would mistake for samples.
   absl::Status CheckPartInputs(const GraphNode& node) const {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const bool of_part = graph_.tensors[node.inputs[i]].of_part;
@@ -199,7 +199,7 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // Layers may read an output, too. Then its gradient is the sum of their gradients and that of the
+  // Layers may read an output, too. Its gradient is then the sum of their gradients and that of the
   // loss.
   absl::Status AddOutput(const std::string& output) {
     const auto found = by_name_.find(output);
@@ -249,8 +249,8 @@ class GraphBuilder {
     return absl::OkStatus();
   }
 
-  // Names the inputs with their shapes, as far as they are inferred: a wrong shape is rarely the
-  // fault of the layer that notices it.
+  // Names the inputs with their shapes, as far as these are inferred, because a wrong shape is
+  // rarely the fault of the layer that detects it.
   absl::Status Error(const GraphNode& node, absl::string_view what) const {
     std::vector<std::string> inputs;
     for (const std::string& name : node.config.inputs()) {

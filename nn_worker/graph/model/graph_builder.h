@@ -18,9 +18,9 @@ enum class GraphUse {
   kOutputs,
 };
 
-// INVALID_ARGUMENT, naming the layer, its inputs and their shapes: an unknown input, a cycle, a
-// name given twice, shapes that do not fit, a layer whose output nobody reads, an `output` that is
-// not of shape [1]. `dtype` is that of all tensors with more than one value per sample. REQUIRES:
+// INVALID_ARGUMENT, naming the layer, its inputs and their shapes, for an unknown input, a cycle, a
+// name given twice, shapes that do not fit, a layer whose output nobody reads, or an `output` whose
+// shape is not [1]. `dtype` is that of all tensors with more than one value per sample. REQUIRES:
 // model.layers is resolved; a zoo name alone is not enough
 absl::StatusOr<Graph> BuildGraph(const ModelConfig& model, const GraphInputs& inputs,
                                  DType dtype = DType::kF32, GraphUse use = GraphUse::kTraining);

@@ -120,7 +120,7 @@ TEST(GraphBuilderTest, GradientsAreWantedWhereSomethingLearns) {
   EXPECT_TRUE(Named(*graph, "user.linear").needs_gradient);
 }
 
-// Two segments of eight candidates, and parts of 20 samples at most.
+// There are two segments of eight candidates, and parts of at most 20 samples.
 GraphInputs WithCandidates() {
   GraphInputs inputs;
   inputs.segments = {{"user", "embedding", 4, 0}, {"item", "embedding", 4, 0}};

@@ -13,10 +13,10 @@ namespace satrap {
 // The graph input of the numeric block.
 inline constexpr char kNumericInput[] = "numeric";
 
-// Candidates: their graph inputs are "candidates.SEGMENT".
+// The "feature" of candidates: their graph inputs are named "candidates.SEGMENT".
 inline constexpr char kCandidateInput[] = "candidates";
 
-// A sequence has the graph input "FEATURE.length", too.
+// A feature that is a sequence also has the graph input "FEATURE.length".
 inline constexpr char kLengthInput[] = "length";
 
 // One segment of one id feature. Its graph input is named "FEATURE.SEGMENT".
@@ -24,7 +24,7 @@ struct FeatureSegment {
   std::string feature;
   std::string segment;
   int64_t dim = 0;
-  // 0: pooled, of shape [dim]. Otherwise a sequence of shape [max_length, dim], with zero rows
+  // 0: pooled, of shape [dim]. Otherwise a sequence of shape [max_length, dim], whose rows are zero
   // after its end.
   int64_t max_length = 0;
 };
@@ -36,13 +36,14 @@ struct GraphInputs {
   // are in the order of its table.
   std::vector<FeatureSegment> segments;
   // The features that are sequences, in the order of DataConfig.features. Each has a graph input
-  // "FEATURE.length", [1], with the number of positions that a sample has.
+  // "FEATURE.length", [1], which holds the number of a sample's positions.
   std::vector<std::string> sequences;
   // The segments of the part's candidates (ModelConfig.candidates); their `feature` is
   // kCandidateInput. Each belongs to the part, not to its samples: [max_candidates, dim].
   std::vector<FeatureSegment> candidates;
   int64_t max_candidates = 0;
-  // The most samples of a part. An output with a column for each sample has this many columns.
+  // The maximum number of samples of a part. An output with a column for each sample has this many
+  // columns.
   int64_t max_samples = 1;
 };
 

@@ -36,7 +36,7 @@ struct Source {
   int first = 0;      // tensor
 };
 
-// ".embedding" of "f1.embedding"; empty if `name` does not name a segment.
+// For "f1.embedding" returns ".embedding"; empty if `name` does not name a segment.
 std::string SegmentOf(const std::string& name) {
   const size_t dot = name.find('.');
   return dot == std::string::npos ? "" : name.substr(dot);

@@ -13,7 +13,7 @@
 
 namespace satrap {
 
-// Trainable values of the layers; rows of tables are not among them.
+// The number of trainable values of the layers, without rows of tables.
 int64_t DenseParameters(const Graph& graph);
 // The number of multiplications and additions of the products in one sample's forward pass: the sum
 // of Layer::ForwardFlops over all layers.
@@ -24,8 +24,8 @@ int64_t ForwardFlops(const Graph& graph);
 std::string LayerTable(const Graph& graph);
 
 // The graph as an indented tree: the output first, and below each layer the layers and graph inputs
-// that it reads. A layer that was shown before has one line, marked "(above)", without what it
-// reads. Ends with a newline.
+// that it reads. A layer that was already shown gets one line, marked "(above)", without the layers
+// and inputs that it reads. Ends with a newline.
 std::string DrawAsText(const Graph& graph);
 
 // The graph in the DOT language of Graphviz, drawn so that data flow downwards.

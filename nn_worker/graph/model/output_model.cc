@@ -46,7 +46,7 @@ class OutputModel {
       task->set_output(output);
       if (absl::StartsWith(output, kCandidateRows)) return NeedsCandidates(output, "");
       if (inputs_.contains(output)) {
-        // A graph allocates an input only if a layer reads it, so a layer is added that reads this
+        // A graph allocates an input only if a layer reads it. So this adds a layer that reads the
         // input.
         task->set_output(absl::StrCat("output_", made.tasks_size() - 1));
         while (layers_.contains(task->output())) task->set_output(task->output() + "_");

@@ -17,8 +17,8 @@ namespace satrap {
 
 // Returns `model` with only the layers that `outputs` need, and with one task for each output, in
 // their order. A task here only names a value to compute: build the graph with GraphUse::kOutputs.
-// An output is named as an input of a layer is: a layer, "LAYER:1", "numeric", "FEATURE.SEGMENT" or
-// "FEATURE.length"; not "*.SEGMENT".
+// Outputs are named in the same way as inputs of layers: a layer, "LAYER:1", "numeric",
+// "FEATURE.SEGMENT" or "FEATURE.length", but not "*.SEGMENT".
 //
 // INVALID_ARGUMENT if an output does not exist; the message lists the possible outputs.
 // INVALID_ARGUMENT also if an output needs candidates, which only the parts of training have: the

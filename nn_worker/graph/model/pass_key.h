@@ -1,5 +1,5 @@
-// Identifies the training passes of a network that are alike: passes with equal keys enqueue the
-// same operations with the same arguments.
+// Identifies training passes of a network that are alike: passes with equal keys enqueue the same
+// operations with the same arguments.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_MODEL_PASS_KEY_H_
 #define SATRAP_NN_WORKER_GRAPH_MODEL_PASS_KEY_H_
@@ -10,7 +10,7 @@
 
 namespace satrap {
 
-// The inline size is what a network of three tasks needs. One key is made in each step.
+// One key is made in each step, so the inline size is large enough for a network of three tasks.
 using PassKey = absl::InlinedVector<int64_t, 24>;
 
 }  // namespace satrap

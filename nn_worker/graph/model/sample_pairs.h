@@ -15,7 +15,7 @@
 
 namespace satrap {
 
-// What the losses with candidates need from a part. An item is given by the number of its row in
+// What losses with candidates need from a part. An item is identified by the number of its row in
 // one table of the part, so equal items have equal numbers.
 struct CandidateTargets {
   absl::Span<const uint32_t> items;        // [candidates]
@@ -24,7 +24,7 @@ struct CandidateTargets {
   absl::Span<const float> positive_log_q;  // [samples]
 };
 
-// What the loss of one task needs from a part in addition to the layer's output.
+// The values that the loss of one task needs from a part in addition to the layer's output.
 struct LossTargets {
   absl::Span<const float> labels;     // [samples]
   absl::Span<const float> weights;    // [samples], of samples; empty: all 1

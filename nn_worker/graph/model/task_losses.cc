@@ -24,8 +24,8 @@ double CountedWeight(absl::Span<const LossTargets> targets) {
   return sum;
 }
 
-// Whether the sum of weights that the only loss operation writes equals the sum of the samples' own
-// weights. It does if there is only one task and this task neither scales weights nor pairs
+// Whether the sum of weights that the loss operation writes equals the sum of the samples' own
+// weights. It does if there is only one task, and this task neither scales weights nor pairs
 // samples.
 bool SumsSampleWeights(const std::vector<TaskOutput>& tasks) {
   return tasks.size() == 1 && tasks[0].weight == 1 && tasks[0].loss != TaskConfig::BPR;
@@ -84,7 +84,7 @@ Tensor TaskLosses::CopyWeights(const TaskOutput& task, absl::Span<const float> w
     CopyIn(backend_, weights, to.FirstRows(samples));
     return to.FirstRows(samples);
   }
-  // Operations know only weights of samples, so the task's own weight is multiplied into these.
+  // Operations take only the weights of samples, so these are multiplied by the task's weight.
   scaled_.assign(samples, task.weight);
   for (size_t i = 0; i < weights.size(); ++i) scaled_[i] *= weights[i];
   CopyIn(backend_, scaled_, to.FirstRows(samples));
@@ -155,7 +155,8 @@ TaskLosses::Given TaskLosses::SetTask(const TaskOutput& task, const LossTargets&
 
 void TaskLosses::Set(absl::Span<const LossTargets> targets, int64_t samples) {
   CHECK(targets.size() == tasks_.size()) << targets.size();
-  // A sample counts once, however many tasks count it, so no single operation writes the right sum.
+  // A sample counts once, however many tasks count it, so no single operation writes the correct
+  // sum.
   if (!SumsSampleWeights(tasks_)) weight_ = CountedWeight(targets);
   for (size_t t = 0; t < tasks_.size(); ++t) {
     given_[t] = SetTask(tasks_[t], targets[t], samples, memory_[t]);

@@ -1,5 +1,5 @@
-// The losses of a network's tasks (ModelConfig.tasks): the memory for their arguments, and the
-// operation of each. A model without tasks has one loss, BCE of ModelConfig.output.
+// The losses of a network's tasks (ModelConfig.tasks): the memory for their arguments, and each
+// loss's operation. A model without tasks has one loss, BCE of ModelConfig.output.
 //
 // Thread-compatible.
 
@@ -19,7 +19,7 @@
 
 namespace satrap {
 
-// One task, as the network needs it.
+// One task with what the network needs to know about it.
 struct TaskOutput {
   std::string output;  // the layer
   TaskConfig::Loss loss = TaskConfig::BCE;
@@ -41,8 +41,8 @@ class TaskLosses {
 
   const std::vector<TaskOutput>& tasks() const { return tasks_; }
 
-  // Copies what the next Compute needs besides the network's outputs. `targets` has an element for
-  // each task; all have `samples` samples and the same weights.
+  // Copies everything that the next Compute needs except the network's outputs. `targets` has an
+  // element for each task; all have `samples` samples and the same weights.
   void Set(absl::Span<const LossTargets> targets, int64_t samples);
   // Enqueues the loss of each task, and its gradient with respect to the task's output. `control`
   // is the control of the step, which holds the gradient scale. outputs[t] and gradients[t] are

@@ -13,7 +13,8 @@
 //
 // Names: "LAYER.PARAMETER" (deep/linear_0.weight), "LAYER.PARAMETER#KIND.SLOT" for optimizer state
 // (...weight#adam.m), "LAYER.PARAMETER#average" for averaged weights, "LAYER.STATE" for running
-// statistics. The order of arrays has no meaning. The whole file is a few MB and is made in memory.
+// statistics. The order of arrays has no meaning. The whole file has a few MB and is composed in
+// memory.
 
 #ifndef SATRAP_NN_WORKER_GRAPH_SAVED_DENSE_CHECKPOINT_H_
 #define SATRAP_NN_WORKER_GRAPH_SAVED_DENSE_CHECKPOINT_H_
@@ -40,8 +41,8 @@ std::string EncodeArrays(const std::vector<NamedArray>& arrays);
 // version.
 absl::StatusOr<std::vector<NamedArray>> DecodeArrays(absl::string_view bytes);
 
-// The kind of the optimizer whose state is among the arrays: "adam". Empty if there is no state, as
-// for SGD.
+// The kind of the optimizer whose state is among the arrays, such as "adam". Empty if there is no
+// state, as with SGD.
 std::string OptimizerKindOf(const std::vector<NamedArray>& arrays);
 
 }  // namespace satrap

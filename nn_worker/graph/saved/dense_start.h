@@ -1,5 +1,5 @@
-// What a run takes from the dense network of the model that it starts from (WarmStartConfig in
-// proto/job.proto), and the form in which the run's own cuts save its DenseStart.
+// Decides what a run takes from the dense network of the model that it starts from (WarmStartConfig
+// in proto/job.proto), and defines the form in which the run's own cuts save its DenseStart.
 //
 // Thread-safe: the functions depend only on their arguments.
 
@@ -26,7 +26,7 @@ namespace satrap {
 inline constexpr char kDenseStartName[] = "#warm_start";
 absl::optional<NamedArray> EncodeStart(const DenseStart& start);
 // Removes the DenseStart from the arrays of a checkpoint and returns it; zeros if there is none.
-// DATA_LOSS if it is not what EncodeStart makes.
+// DATA_LOSS if the array is not one that EncodeStart makes.
 absl::StatusOr<DenseStart> TakeStart(std::vector<NamedArray>* arrays);
 
 // An array of the network that a run trains.
@@ -44,7 +44,7 @@ struct DenseTake {
   DenseStart start;
 };
 
-// The names of what was taken, and of what was not.
+// The names of the arrays that were taken, and of those that were not.
 struct TakenOfModel {
   std::vector<std::string> taken, fresh, ignored;  // as in DenseTake
   bool has_state = false;
@@ -52,9 +52,9 @@ struct TakenOfModel {
 
 // `values` are the parameters and running statistics of the network, and `states` the state arrays
 // of its optimizer; `model_step` is the number of steps of the run that saved the model. The state
-// is taken only if every value is taken and the model has all of `states`, because a rule has one
-// count of steps for all parameters. If values are taken without the state, the rate warms up.
-// FAILED_PRECONDITION, naming both shapes, if an array that is taken has another shape.
+// is taken only if every value is taken and the model has all of `states`, because a rule has only
+// one count of steps for all parameters. If values are taken without the state, the learning rate
+// warms up. FAILED_PRECONDITION, naming both shapes, if an array that is taken has another shape.
 absl::StatusOr<DenseTake> PlanDenseTake(const WarmStartConfig& config, uint64_t model_step,
                                         absl::Span<const NamedArray> saved,
                                         absl::Span<const ArrayShape> values,

@@ -1,7 +1,7 @@
-// The means of a network's parameters over its steps (AveragedWeightsConfig), and their use instead
-// of the parameters.
+// Keeps the means of a network's parameters over its steps (AveragedWeightsConfig), and lets them
+// replace the parameters for evaluations.
 //
-// Layers read the parameters where they lie. For an evaluation with the means, the means are copied
+// Layers read the parameters in place. For an evaluation with the means, the means are copied
 // there, and the trained values are kept elsewhere until the evaluation ends. This costs two more
 // buffers of the size of the parameters.
 //

@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t kLanes = 8;
 
-// Adds to each lane every kLanes-th square, in order. REQUIRES: n is a multiple of kLanes
+// Adds the squares to the lanes in order: every kLanes-th square belongs to the same lane.
+// REQUIRES: n is a multiple of kLanes
 SATRAP_VECTORIZE_SAME_BITS void AddSquares(double scale, double l2, double l1,
                                            const float* __restrict gradient,
                                            const float* __restrict w, size_t n,

@@ -10,7 +10,7 @@
 namespace satrap {
 namespace {
 
-// Ranks wait for one another as long as it takes; Abort of the collective ends a wait.
+// Ranks wait for one another without a limit; Abort of the collective ends a wait.
 constexpr int64_t kForever = std::numeric_limits<int64_t>::max();
 
 // Adds up in place, in memory that the host can access.
@@ -79,7 +79,7 @@ class SumsThroughHost final : public GradientSums {
   std::unique_ptr<PendingSum> sum_;
 };
 
-// The sums of a single rank. A dead collective is an error here, too, as it is for all other sums.
+// The sums of a single rank. As with all other sums, a dead collective is an error here, too.
 class SumsOfOneRank final : public GradientSums {
  public:
   explicit SumsOfOneRank(Collective* collective) : collective_(collective) {}

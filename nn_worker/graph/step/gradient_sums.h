@@ -1,4 +1,4 @@
-// How the parameter gradients of a network are added up over the ranks.
+// Adds up the parameter gradients of a network over the ranks.
 //
 //   device, ranks        by
 //   the CPU's            the collective, in place
@@ -27,14 +27,14 @@ namespace satrap {
 
 class GradientSums {
  public:
-  // Ends a sum in progress. If a collective makes the sum, waits for its end; if a DeviceReduction
-  // makes it, aborts the DeviceReduction.
+  // Ends a sum in progress. If a collective makes the sum, waits until it has ended; if a
+  // DeviceReduction makes it, aborts the DeviceReduction.
   virtual ~GradientSums() = default;
 
   // Begins to add up the gradients, in place, once the operations enqueued so far have run. Until
-  // Finish the caller makes no other call of the collective, and nothing else touches the
-  // gradients. An error comes from the collective, the reduction or the device; there is then
-  // nothing to finish.
+  // Finish, the caller must make no other call of the collective, and nothing else may touch the
+  // gradients. An error comes from the collective, the reduction or the device; there is then no
+  // sum to finish.
   virtual absl::Status Start() = 0;
   // Waits for the sums: operations enqueued from then on see them. Errors as Start. A wait ends
   // soon after the collective or the reduction has been aborted. REQUIRES: Start
@@ -44,7 +44,7 @@ class GradientSums {
   virtual absl::Span<const float> HostCopy() const { return {}; }
 };
 
-// `gradients`: F32 (1, size), memory of `memory`. `reduction` may be null. All outlive the result.
+// `gradients`: F32 (1, size), in `memory`. `reduction` may be null. All must outlive the result.
 // RESOURCE_EXHAUSTED for the pinned memory; the device's error.
 absl::StatusOr<std::unique_ptr<GradientSums>> NewGradientSums(DeviceMemory* memory,
                                                               Collective* collective,

@@ -22,7 +22,7 @@ constexpr int64_t kValues = 1000;
 
 enum class By { kHost, kDevice };
 
-// A rank with a device of its own.
+// A rank with its own device.
 struct Rank {
   Rank(int number, Collective* collective, DeviceReduction* reduction,
        const HostDeviceOptions& options = {})
@@ -53,7 +53,7 @@ struct Rank {
   std::unique_ptr<GradientSums> sums;
 };
 
-// Runs body(rank) for each of `size` ranks, each in a thread of its own.
+// Runs body(rank) for each of `size` ranks, each in its own thread.
 void Spawn(int size, By by, const HostDeviceOptions& options,
            const std::function<void(Rank*)>& body) {
   const auto collectives = NewLocalCollectives(size);
@@ -139,7 +139,8 @@ class StuckMemory final : public FakeDeviceMemory {
   }
 };
 
-// A sum that never ends. From the call number `polls_until_error` on, Poll returns `error`.
+// A sum that never ends. Call number `polls_until_error` of Poll and all later calls return
+// `error`.
 class StuckReduction final : public DeviceReduction {
  public:
   absl::Status AllReduceSum(DeviceStream*, float*, int64_t) override { return absl::OkStatus(); }

@@ -17,7 +17,7 @@ GradientScale GradientScaleOf(const JobConfig& job, const RunPosition& position)
   const LossScaleConfig& config = job.nn_worker().loss_scale();
   const double batch = BatchScale(job.global_batch_size());
   double scale = config.initial();
-  // A static scale is always that of the job, even if the run has had another one before.
+  // A static scale is always the job's, even if the run had a different one before.
   if (config.dynamic()) {
     gradient.rule.growth_steps = static_cast<uint32_t>(config.growth_steps());
     gradient.rule.least = static_cast<float>(1 / batch);

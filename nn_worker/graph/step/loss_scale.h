@@ -1,11 +1,12 @@
-// The loss scale of a job that computes in F16 (LossScaleConfig in proto/job.proto), and what the
-// network makes of it.
+// The loss scale of a job that computes in F16 (LossScaleConfig in proto/job.proto), and the factor
+// that the network derives from it.
 //
 // The scale S that users set is meant for the mean loss. The gradients of a network are sums over
 // samples, so for a global batch of B samples they are about B times as large as those of the mean
-// loss. So they are multiplied by S / 2^round(log2 B) instead. This is a power of two, so nothing
-// is rounded, and for any B the result is S times the gradients of the mean, within a factor of
-// sqrt(2). A factor of S would make a batch of some thousand samples overflow F16 at once.
+// loss. Therefore they are multiplied by S / 2^round(log2 B) instead of S. This is a power of two,
+// so nothing is rounded, and for any B the result is S times the gradients of the mean, within a
+// factor of sqrt(2). A factor of S would make a batch of some thousand samples overflow F16 at
+// once.
 //
 // Thread-safe: the functions depend only on their arguments.
 
@@ -37,7 +38,7 @@ inline constexpr double kMostLossScale = 16777216;
 // is always 1 unless the precision is F16. REQUIRES: `job` is validated
 GradientScale GradientScaleOf(const JobConfig& job, const RunPosition& position);
 
-// The scale S and the count of finite steps, for the position of a cut.
+// The scale S and the count of finite steps, in the form in which the position of a cut holds them.
 LossScaleState LossScaleStateOf(const GradientScale& scale, int64_t global_batch_size);
 
 }  // namespace satrap

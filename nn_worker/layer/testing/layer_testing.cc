@@ -42,7 +42,8 @@ void LayerTest::ExpectGradientsFit(const std::string& config,
                                    const std::vector<SampleShape>& inputs, double tolerance) {
   for (const int64_t samples : {7, 1, 0}) {
     LayerTester tester = Tester(config, inputs, samples);
-    // A layer must overwrite the gradients of its parameters, not add to those of the last step.
+    // A layer must overwrite the gradients of its parameters, not add to the gradients of the last
+    // step.
     for (const Tensor& gradient : tester.parameter_gradients()) backend_->Fill(gradient, 5);
     EXPECT_LT(tester.LargestGradientError(), tolerance) << config << ", " << samples << " samples";
     EXPECT_TRUE(tester.GivesTheSameBitsFromAGraph()) << config << ", " << samples << " samples";
@@ -189,7 +190,8 @@ std::vector<std::vector<float>> LayerTester::ResultValues() const {
 
 bool LayerTester::GivesTheSameBitsFromAGraph() {
   if (backend_->GraphEpoch() < 0 || layer_->prevents_capture()) return true;
-  // As in a network, the pass runs once before it is captured, so that its lists exist.
+  // As in a network, the pass runs once before it is captured, so that its lists are in device
+  // memory.
   CHECK_OK(Forward());
   CHECK_OK(Backward());
   const std::vector<std::vector<float>> expected = ResultValues();
@@ -221,8 +223,8 @@ double LayerTester::Loss() {
 
 double LayerTester::ErrorOf(const std::vector<Tensor>& values,
                             const std::vector<Tensor>& gradients) {
-  // A power of two, so that adding it rounds little. The error of the central difference is of the
-  // order of kDelta^2.
+  // kDelta is a power of two, so that adding it rounds little. The error of the central difference
+  // is of the order of kDelta^2.
   constexpr float kDelta = 1.0f / 256;
   double largest = 0;
   for (size_t t = 0; t < values.size(); ++t) {

@@ -18,16 +18,17 @@
 
 namespace satrap {
 
-// One layer of one rank, bound to memory of its own. Inputs and parameters begin with random
-// values. The loss is the sum of all outputs, each multiplied by a random weight.
+// One layer of one rank, bound to its own memory. Inputs and parameters begin with random values.
+// The loss is the sum of all outputs, each multiplied by a random weight.
 class LayerTester {
  public:
-  // `config` is a LayerConfig in text form. CHECK-fails if the layer refuses it or the shapes.
+  // `config` is a LayerConfig in text form. A CHECK fails if the layer refuses the config or the
+  // shapes.
   LayerTester(Backend* backend, Collective* collective, const std::string& config,
               const std::vector<SampleShape>& inputs, int64_t samples);
 
   Layer* layer() { return layer_.get(); }
-  // Views of the layer's tensors, all samples.
+  // Views of the layer's tensors, with all samples.
   std::vector<Tensor>& inputs() { return xs_; }
   std::vector<Tensor>& input_gradients() { return dxs_; }
   std::vector<Tensor>& outputs() { return ys_; }
@@ -40,8 +41,8 @@ class LayerTester {
   void DecideStep(bool applies);
   PassContext pass;  // training, step 3, first sample 10
 
-  // These read or write single values, or read all of a tensor. Any of the tensors above may be
-  // given. They wait for the backend.
+  // These functions read or write a single value, or read all values of a tensor. They accept any
+  // of the tensors above, and wait for the backend.
   float Get(const Tensor& tensor, int64_t row = 0, int64_t col = 0) const;
   void Set(const Tensor& tensor, int64_t row, int64_t col, float value);
   std::vector<float> Values(const Tensor& tensor) const;
@@ -49,10 +50,10 @@ class LayerTester {
   void SetValues(const Tensor& tensor, const std::vector<float>& values);
 
   absl::Status Forward();
-  // Assigns the input gradients, or, with `add`, adds to what input_gradients() hold.
+  // Assigns the input gradients or, with `add`, adds them to the values in input_gradients().
   absl::Status Backward(bool add = false);
-  // Whether a graph of Forward and Backward gives the same bits. Also true if there is no graph
-  // because the backend makes none or the layer prevents it.
+  // Whether a graph of Forward and Backward gives the same bits as the operations themselves. Also
+  // true if there is no graph, because the backend makes none or the layer prevents it.
   bool GivesTheSameBitsFromAGraph();
 
   // Compares every input and parameter gradient with central differences; returns the largest
@@ -89,7 +90,7 @@ std::string RefusalOf(const std::string& config, const std::vector<SampleShape>&
 
 std::string LayerBackendName(const testing::TestParamInfo<LayerBackend>& info);
 
-// The fixture of a layer's tests. Each test file derives a fixture of its own from this one:
+// The fixture of a layer's tests. Each test file derives its own fixture from this one:
 //
 //   INSTANTIATE_TEST_SUITE_P(EveryBackend, FmLayerTest, testing::ValuesIn(LayerBackends()),
 //                            LayerBackendName);

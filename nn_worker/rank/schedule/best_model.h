@@ -1,8 +1,9 @@
 // Decides which validation was the best so far, and whether to stop because there has been no
 // better one for a long time.
 //
-// A pure function of the values offered (those of the task that evaluation.task names), so all
-// ranks decide alike. NaN (a validation set with one class, or without samples) is never the best.
+// The decision depends only on the values offered (those of the task that evaluation.task names),
+// so all ranks decide alike. NaN (a validation set with one class, or without samples) is never the
+// best.
 
 #ifndef SATRAP_NN_WORKER_RANK_SCHEDULE_BEST_MODEL_H_
 #define SATRAP_NN_WORKER_RANK_SCHEDULE_BEST_MODEL_H_
@@ -40,7 +41,7 @@ class BestModel {
 
   // True if the last `patience` validations brought no new best.
   bool out_of_patience() const { return patience_ > 0 && without_best_ >= patience_; }
-  // Validations since the best one.
+  // The number of validations since the best one.
   int without_best() const { return without_best_; }
 
  private:

@@ -1,5 +1,5 @@
-// What a RankEngine and its StepTrainer report to each other about a cut (docs/consistency.md,
-// "Cuts").
+// The values that a RankEngine and its StepTrainer report to each other about a cut
+// (docs/consistency.md, "Cuts").
 
 #ifndef SATRAP_NN_WORKER_RANK_SCHEDULE_CUT_PLAN_H_
 #define SATRAP_NN_WORKER_RANK_SCHEDULE_CUT_PLAN_H_
@@ -18,8 +18,8 @@ struct CutPlan {
   RunPosition position;  // where training goes on after it
   bool best = false;     // of the best validation so far
   bool last = false;     // training ends with this cut
-  // What this rank has released since its last plan: pushed and answered, or acknowledged in a step
-  // of weight 0.
+  // The records that this rank has released since its last plan: their parts were pushed and
+  // answered, or acknowledged in a step of weight 0.
   LedgerState released;
 
   // The fields below are set by rank 0 alone.

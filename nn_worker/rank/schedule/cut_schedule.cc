@@ -40,7 +40,7 @@ void CutSchedule::OnBegun(int64_t now_us, CutPlan* plan) {
   plan->leave = leave_wish_ > fulfilled_wish_;
 }
 
-// The end of an earlier cut says nothing about the wish that the last cut fulfils.
+// The outcome of an earlier cut says nothing about the wish that the newest cut fulfils.
 void CutSchedule::OnEnded(uint64_t number, const CutOutcome& outcome) {
   last_writing_seconds_ = outcome.seconds;
   if (number != number_) return;

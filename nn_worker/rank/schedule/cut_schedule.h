@@ -23,13 +23,13 @@ class CutSchedule {
   // Starts the clock.
   void Start(int64_t now_us) { last_begun_us_ = now_us; }
 
-  // A wish may be repeated. The newest one counts, but a later wish does not cancel an earlier wish
-  // to leave.
+  // A wish may be repeated. The newest one counts, but an earlier wish to leave is not cancelled by
+  // a later wish.
   void OnWish(const CutWish& wish);
 
   // Whether a cut is due after the next step. `step` is the number of steps counted so far, and
-  // `counts` says whether the next step will probably count, too: then it is among the steps that
-  // can make a cut by steps due.
+  // `counts` says whether the next step will probably count, too. If so, it is one of the steps
+  // after which a cut by steps can be due.
   bool IsDue(uint64_t step, bool counts, int64_t now_us) const;
 
   // Call when a cut begins, for whatever reason. Sets the plan's wish and leave.

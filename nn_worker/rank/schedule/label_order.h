@@ -5,8 +5,8 @@
 //
 // The records of epoch 0 are counted in the order in which they were trained, in at most
 // kMostWindows windows of equally many steps. When all windows are full, each pair of neighbours
-// is merged, so memory is constant. The rate moves if both conditions hold, where p is the rate
-// over all N records and chi-square is that of K windows:
+// is merged, so memory is constant. The rate moves if both of these conditions hold, where p is the
+// rate over all N records and chi-square is computed from K windows:
 //
 //   chi-square - (K - 1) > kDeviations sqrt(2 (K - 1))    the difference is not chance
 //   (chi-square - (K - 1)) / N > kShare                   and it is not small
@@ -15,8 +15,8 @@
 // p (1 - p).
 //
 // Real logs of any size meet the first condition, because their rate always varies a little. But
-// they stay a factor of seven below the second, and a log sorted by time exceeds it by a factor of
-// two.
+// their share stays a factor of seven below kShare, while that of a log sorted by time exceeds it
+// by a factor of two.
 //
 // Not thread-safe.
 
@@ -37,7 +37,7 @@ class LabelOrder {
   static constexpr double kDeviations = 8;
   static constexpr double kShare = .003;
 
-  // Continues from the state of a cut.
+  // Continues from the state that a cut holds.
   explicit LabelOrder(const LabelWindows& state = LabelWindows()) : state_(state) {}
 
   // Adds a step of epoch 0 with `samples` records, whose labels are from 0 to 1 and add up to

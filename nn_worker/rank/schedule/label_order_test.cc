@@ -13,8 +13,8 @@ namespace {
 constexpr int kSteps = 800;
 constexpr uint64_t kBatch = 400;
 
-// A LabelOrder after steps whose records are positive with probability rate_at(place), where
-// `place` grows from 0 to 1 over the steps.
+// Returns a LabelOrder after steps whose records are positive with probability rate_at(place),
+// where `place` grows from 0 to 1 over the steps.
 LabelOrder Trained(const std::function<double(double)>& rate_at, int steps = kSteps,
                    uint64_t seed = 1) {
   LabelOrder order;
@@ -50,7 +50,7 @@ TEST(LabelOrderTest, ARateThatIsTheSameEverywhereDoesNotMoveWhateverTheChance) {
   }
 }
 
-// Every large real log is like this: the drift is not chance, but it does no harm.
+// Every large real log behaves like this: the drift is not chance, but it does no harm.
 TEST(LabelOrderTest, ASmallDriftDoesNotCountThoughItIsCertain) {
   const auto small = [](double place) { return .2 + .02 * std::sin(20 * place); };
   const LabelOrder order = Trained(small, 20000);

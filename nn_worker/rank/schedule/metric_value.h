@@ -1,4 +1,4 @@
-// Picks one metric's value from the metrics of a validation.
+// Returns one metric's value from the metrics of a validation.
 //
 // Thread-safe: the functions depend only on their arguments.
 

@@ -3,7 +3,7 @@
 //
 // Lanes take turns: lane 0, 1, ... each gives its next batch. A lane leaves the rotation when its
 // last batch is taken; the epoch ends when all lanes have left. Every lane has at least one batch,
-// and each batch says whether it is the last of its lane. So a rank only requests batches that
+// and each batch says whether it is the last of its lane. So a rank requests only batches that
 // exist, and it knows the next batch as soon as it has taken the current one.
 //
 // Example, lanes of 3, 1 and 2 batches: 0.0 1.0 2.0 0.1 2.1 0.2.
@@ -28,7 +28,7 @@ class OrderedSchedule {
     uint64_t seq;
   };
 
-  // The beginning of an epoch. REQUIRES: lanes >= 1
+  // Begins an epoch. REQUIRES: lanes >= 1
   explicit OrderedSchedule(int lanes);
   // Continues from the lanes of `position`; if it has none, begins an epoch. REQUIRES: `position`
   // has no lanes, or it has `lanes` lanes and a lane_turn below `lanes`

@@ -1,5 +1,5 @@
 // The factor on learning rates that is lowered when validations no longer improve (ReduceOnPlateau
-// in proto/job.proto), as Keras' ReduceLROnPlateau without a cool-down:
+// in proto/job.proto). It follows Keras' ReduceLROnPlateau without a cool-down:
 //
 //   - A validation that is better than the best by min_delta becomes the best; the count is set
 //     to 0.
@@ -7,8 +7,9 @@
 //     multiplied by `factor`, down to min_factor, and the count is set to 0.
 //   - A factor that has reached min_factor is not lowered any more.
 //
-// A pure function of its initial state and the values offered, so all ranks have the same factor,
-// and a run that continues from a cut has the same factor as one that was never interrupted.
+// The factor depends only on its initial state and the values offered, so all ranks have the same
+// factor, and a run that continues from a cut has the same factor as one that was never
+// interrupted.
 
 #ifndef SATRAP_NN_WORKER_RANK_SCHEDULE_PLATEAU_H_
 #define SATRAP_NN_WORKER_RANK_SCHEDULE_PLATEAU_H_
@@ -25,7 +26,7 @@ namespace satrap {
 
 class Plateau {
  public:
-  // `state` is that of the cut from which training continues, or empty.
+  // `state` is the state in the cut from which training continues, or is empty.
   Plateau(const EvaluationConfig& config, const PlateauState& state)
       : metric_(config.metric()), rule_(config.reduce_on_plateau()), state_(state) {
     if (!state_.has_factor()) state_.set_factor(1);

@@ -46,7 +46,7 @@ TEST(PlateauTest, ABetterOneCountsFromMinDeltaOn) {
   EvaluationConfig config = Config(.5, 1);
   config.mutable_reduce_on_plateau()->set_min_delta(.25);
   Plateau plateau(config, PlateauState());
-  // The best stays .25: .375 is not better by min_delta, and .5 is again compared with .25.
+  // The best stays .25: .375 is not better by min_delta, and .5 is also compared with .25.
   EXPECT_EQ(Factors(&plateau, {.25, .375, .5}), (std::vector<double>{1, .5, .5}));
   config.mutable_reduce_on_plateau()->set_min_delta(0);
   Plateau exact(config, PlateauState());

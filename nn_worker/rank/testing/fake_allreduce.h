@@ -1,6 +1,6 @@
 // The allreduce and the barriers of the ranks of a FakeCluster, in one thread: each ends when all
 // ranks have joined. A CHECK fails unless ranks agree on the step and its rates, an idle rank has
-// no part, and rank 0 alone asks for a cut.
+// no part, and only rank 0 asks for a cut.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_ALLREDUCE_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_ALLREDUCE_H_
@@ -21,7 +21,7 @@ namespace satrap {
 
 class FakeAllreduce {
  public:
-  // What one rank brings to a step that it joins.
+  // What one rank contributes to a step that it joins.
   struct Joiner {
     uint64_t step = 0;
     absl::optional<PartInput> part;

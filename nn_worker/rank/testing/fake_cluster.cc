@@ -48,7 +48,7 @@ FakeCluster::FakeCluster(RankOptions options, int num_workers, FakeNetwork netwo
       allreduce_(options_.num_ranks, &executor, &chance_, this, this),
       fake_cuts_(options_, &executor, this, this, &custody_) {
   // The pushes of a step go to several workers. When the last push arrives, all workers try to
-  // answer theirs.
+  // answer the pushes that they have.
   const auto on_push = [this] {
     for (auto& worker : workers_) worker->AnswerPushes();
   };

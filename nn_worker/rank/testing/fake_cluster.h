@@ -1,8 +1,8 @@
-// A cluster around RankEngines for tests, in one thread on one ManualExecutor. It is made of fakes
+// A cluster around RankEngines for tests, in one thread on one ManualExecutor. It consists of fakes
 // of a rank's peers, which check the protocol while it runs (part_custody.h,
 // fake_embedding_worker.h, fake_allreduce.h, fake_cuts.h), and of a network whose delays follow
-// from a seed (fake_network.h). The base classes hold what a test asks for and what it can check
-// (fake_record.h).
+// from a seed (fake_network.h). The base classes hold the settings of a test and the events that it
+// can check (fake_record.h).
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_CLUSTER_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_CLUSTER_H_
@@ -44,8 +44,8 @@ class FakeCluster : public FakeOrders, public FakeRecord {
   // Queues an epoch of an unordered stream and its end: `count` parts of one sample, dealt to the
   // workers in turn.
   void PutEpoch(Stream stream, uint32_t epoch, int count);
-  // Queues the parts that `first` was given but had not released by `cut`. Loaders that know the
-  // cut's ledger send the same parts.
+  // Queues the parts that were queued in `first` and had not been released by `cut`. Loaders that
+  // know the cut's ledger send the same parts.
   void PutRest(const FakeCluster& first, const FakeCut& cut);
 
   void Start();

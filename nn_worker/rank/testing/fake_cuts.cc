@@ -29,8 +29,8 @@ void FakeCuts::Begin(int rank, CutPlan plan, Marked marked, Ended ended) {
   if (static_cast<int>(planners_.size()) == options_.num_ranks) Mark();
 }
 
-// Called when all ranks have reached the cut. If another cut is still being written, waits for its
-// end.
+// Called when all ranks have reached the cut. If another cut is still being written, waits until
+// that cut has ended.
 void FakeCuts::Mark() {
   if (writing_) {
     executor_->PostAfter(kPollUs, [this] { Mark(); });

@@ -78,7 +78,7 @@ void FakeEmbeddingWorker::ServeWaiting() {
 // Answers the request if that is possible now. Returns whether it was answered.
 bool FakeEmbeddingWorker::Serve(const Waiting& waiting) {
   const Key key = {waiting.header.stream(), waiting.header.epoch()};
-  // A later epoch is not begun before the current one has ended.
+  // A later epoch does not begin before the current one has ended.
   const uint32_t first = key.first == TRAIN_STREAM ? options_.position.epoch() : 0;
   for (uint32_t earlier = first; earlier < key.second; ++earlier) {
     if (!Ended({key.first, earlier})) return false;

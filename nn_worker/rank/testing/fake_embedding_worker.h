@@ -1,5 +1,5 @@
-// An embedding worker, and the embedding PSs behind it, for tests of RankEngines: queues of parts,
-// waiting requests, and answer windows, so that a repeated call takes effect once. CHECKs that a
+// An embedding worker and its embedding PSs, for tests of RankEngines. It has queues of parts,
+// waiting requests, and answer windows, so that a repeated call takes effect once. It CHECKs that a
 // part is pushed or acknowledged once, by the rank that holds it.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_EMBEDDING_WORKER_H_

@@ -19,7 +19,7 @@ struct FakeNetwork {
   int64_t max_delay_us = 0;
 };
 
-// Draws what happens to the messages of one cluster.
+// Draws the delays of one cluster's messages.
 class FakeChance {
  public:
   explicit FakeChance(const FakeNetwork& network) : network_(network), random_(network.seed) {}

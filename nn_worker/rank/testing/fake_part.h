@@ -1,5 +1,5 @@
-// A part in tests of RankEngines: without a payload, with only the fields that the protocol reads.
-// Each (lane, part index) is a split of its own, in which each batch is one block. So a ledger
+// A part in tests of RankEngines. It has no payload, and only the fields that the protocol reads.
+// Each (lane, part index) is a separate split, in which each batch is one block. So a ledger
 // identifies parts.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_PART_H_

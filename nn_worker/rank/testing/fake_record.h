@@ -1,5 +1,5 @@
-// What a test of RankEngines asks of its FakeCluster, and what it can check afterwards. The fake
-// peers that make up the cluster share both.
+// The settings that a test of RankEngines gives its FakeCluster, and the events that it can check
+// afterwards. The fake peers that make up the cluster share both.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_RECORD_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_RECORD_H_
@@ -27,7 +27,7 @@ struct FakeOrders {
   std::function<double(uint64_t step)> label_rate;
   std::set<uint64_t> large_steps;  // of the finite ones, those with a large gradient
   int64_t global_batch_size = 1;
-  // The sum of squares of each step's dense gradient; 0: the job has no gradient_clip_norm.
+  // The sum of squares of each step's dense gradient; 0 if the job has no gradient_clip_norm.
   // Embedding workers answer pushes with twice this number.
   double dense_squares = 0;
   // Every call of this method gets an error as its answer.
@@ -69,8 +69,8 @@ struct FakeRecord {
   std::vector<std::string> acks;
   std::vector<double> ended_steps;  // the `squares` of every EndStep
   std::vector<double> norms;        // that rank 0 reported
-  // Each cut as "STEP", followed by those of "best", "last", "wished" and "leave" that its plan
-  // has, and by "abandoned" if it was abandoned; each restore as "restored NAME".
+  // Each cut as "STEP", followed by those of the words "best", "last", "wished" and "leave" that
+  // apply to its plan, and by "abandoned" if it was abandoned; each restore as "restored NAME".
   std::vector<std::string> saved;
   std::vector<FakeCut> cuts;
   std::vector<double> pauses;       // of rank 0

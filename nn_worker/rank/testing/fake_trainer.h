@@ -1,7 +1,7 @@
-// The StepTrainer of a rank in a FakeCluster: it has no network, only what ranks do together. It
-// CHECKs that no cut begins after another model was restored, and that a step has ended before the
-// next is joined. It also CHECKs that parts are joined in the order in which they were prepared,
-// and that at most kPreparedParts are prepared.
+// The StepTrainer of a rank in a FakeCluster: it has no network, but only the calls that ranks make
+// together. It CHECKs that no cut begins after another model was restored, and that a step has
+// ended before the next is joined. It also CHECKs that parts are joined in the order in which they
+// were prepared, and that at most kPreparedParts are prepared.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_TRAINER_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_TRAINER_H_

@@ -41,7 +41,7 @@ class PartCustody {
 
   // CHECKs that no rank holds a part of the train stream.
   void CheckNoneIsHeld() const;
-  // Training parts that have ended since the cluster began.
+  // The training parts that have ended since the cluster began.
   const Ledger& ended() const { return ended_; }
   const std::set<std::string>& ended_names() const { return ended_names_; }
 

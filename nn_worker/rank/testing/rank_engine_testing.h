@@ -1,4 +1,4 @@
-// What the tests of RankEngine have in common.
+// Code that the tests of RankEngine share.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_RANK_ENGINE_TESTING_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_RANK_ENGINE_TESTING_H_
@@ -49,7 +49,7 @@ inline std::vector<uint64_t> Numbers(size_t n) {
   return numbers;
 }
 
-// A job of a few small epochs, with everything that can vary drawn from a seed, and its parts.
+// A job of a few small epochs with its parts. A seed determines everything that can vary.
 class DrawnJob {
  public:
   DrawnJob(uint64_t seed, bool ordered)
