@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(EachPoint, KillPointTest,
 // rows.
 class ClippedStepTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {
  protected:
-  // How a run with the kill points `more` has ended.
+  // How a run with the kill points `more` ended.
   struct End {
     std::string digest;
     double steps, clipped_steps, mean_norm;

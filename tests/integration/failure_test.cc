@@ -304,7 +304,7 @@ TEST_F(FailureTest, AFolderWithoutAModelIsRefusedBeforeAnythingStarts) {
   }
 }
 
-// The other rank sees only that its connection to the first rank breaks.
+// The other rank only notices that its connection to the first rank breaks.
 TEST_F(FailureTest, AModelThatIsDamagedIsBlamedAndNotAConnection) {
   fs::create_directories(Path("model"));
   WriteFile("model/manifest", "no manifest");

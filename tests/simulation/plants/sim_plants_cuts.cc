@@ -50,8 +50,8 @@ class LateMarks final : public PlantedHandler {
 };
 
 // A PS that forgot which numbers it has begun: every attempt of a BeginCut marks anew, and AwaitCut
-// refers to the newest mark. To the engine each attempt looks like a cut of its own with a higher
-// number, so its answer windows and its check of the order of cuts accept it.
+// refers to the newest mark. To the engine each attempt looks like a separate cut with a higher
+// number, so the engine's answer windows and its check of the order of cuts accept the attempt.
 class LateBeginCuts final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;

@@ -131,7 +131,7 @@ class LastCutSkipped final : public PlantedTrainer {
  public:
   using PlantedTrainer::PlantedTrainer;
   void BeginCut(CutPlan plan, CutMarkedCallback done, CutEndedCallback ended) override {
-    // Without a best cut, which the test pass loads, the world would show another fault.
+    // The test pass loads the best cut. Without one, the world would show another fault.
     if (plan.last && !plan.best) return Say(std::move(done), CutMarked());
     next_->BeginCut(std::move(plan), std::move(done), std::move(ended));
   }
