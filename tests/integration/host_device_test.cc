@@ -119,7 +119,7 @@ TEST_F(HostDeviceTest, WhatTheDeviceMustHoldIsKnownBefore) {
                                                   ", and each NN worker needs ", need, " bytes")));
   EXPECT_FALSE(fs::exists(Path("run"))) << "nothing was started";
 
-  // A device with as much memory as `validate` reports is large enough.
+  // A device with the memory that `validate` reports is large enough.
   const CommandEnd enough =
       Satrap({"train", job, "--set", "nn_worker.device=HOST", "--set",
               absl::StrCat("nn_worker.device_memory_bytes=", need), "--run_dir", Path("run")});

@@ -98,8 +98,7 @@ TEST_F(TrainTest, WhereStdoutIsForAProgramTheReportForPeopleGoesToStderr) {
   EXPECT_THAT(end.err, HasSubstr(ReadFile(Path("run/report.txt"))));
 }
 
-// Like `satrap train JOB 2>&1 | head -1`, in which the reader has exited when the second line
-// comes.
+// Like `satrap train JOB 2>&1 | head -1`: the reader has exited when the second line comes.
 TEST_F(TrainTest, ARunWhoseProgressNobodyReadsAnyMoreTrainsOnToItsEnd) {
   const Command command = StartProgram({"bash", "-c", R"(set -o pipefail; "$@" 2>&1 | head -n 1)",
                                         "bash", ProgramPath("deploy/satrap_cli"), "--install_dir=.",

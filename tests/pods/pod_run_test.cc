@@ -1,6 +1,6 @@
 // Tests runs that `satrap submit` makes on a real Kubernetes, as a user with few rights. A run
-// trains to its end. After a process was killed, stands still, or was lost with its pod, the run
-// continues within seconds, without the kubelet's back-off.
+// trains to its end. If a process is killed, suspended, or lost with its pod, the run continues
+// within seconds, without the kubelet's back-off.
 
 #include <csignal>
 #include <filesystem>

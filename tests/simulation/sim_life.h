@@ -1,5 +1,5 @@
 // A life: the processes of all roles of one generation, with the real engines in them. A world has
-// one life or several lives, one after another; processes of an earlier life may still run beside a
+// one life or several lives, one after another; processes of an earlier life may still run during a
 // later one.
 //
 // How a life is built. A life is given the coordinator's process, which has claimed a generation.

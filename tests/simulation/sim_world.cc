@@ -92,9 +92,8 @@ class World {
     if (lives_.empty()) return result_;
     if (result_.violations.empty()) history_.CheckNewestAgain();
     result_.steps = life().training().counted_steps();
-    // The checks ask the PSs for their rows. A dead PS does not answer. A PS of a life that is over
-    // does not answer either, because it is suspended or about to die. Then only the cuts were
-    // checked.
+    // The checks ask the PSs for their rows. A dead PS does not answer, nor does one of a life that
+    // is over: it is suspended or about to die. Then only the cuts were checked.
     const bool answers = !life().has_dead() && !life().is_doomed();
     if (result_.violations.empty() && life().finished() && answers) CheckEnd();
     return result_;
@@ -176,8 +175,7 @@ class World {
     }
     request.ended.set_text("a death");
     TakeUnacknowledgedLog("before a claim");
-    // Only a process in the coordinator's own pod can tell the next coordinator how it ended. If
-    // the coordinator has left its pod, that process has left, too.
+    // Only a coordinator's own pod knows how it ended. If it has left that pod, nobody does.
     moved_ = moved_ && history_.generation() == generation_ && coordinator_left_ != generation_;
     if (moved_) request.ended.set_why(Ending::MOVED);
     request.writer = static_cast<uint64_t>(number);
@@ -306,8 +304,7 @@ class World {
   // Called before each event, so that anything may happen at any event.
   void Drive() {
     if (lives_.empty() || over_) return;
-    // Look for exits first: a member that exits ends its process, which would look killed
-    // otherwise.
+    // Look for exits first: the process of a member that exits would otherwise look killed.
     if (life().exited().has_value()) return OnExit(*life().exited());
     if (life().has_dead()) return EndLife(/*resume=*/false);
     if (history_.finished()) {
@@ -368,8 +365,7 @@ class World {
         other_command_.Die();
         disk_.LosePower();
         history_.OnPowerLoss();
-        // Read the log before a claim adds to it, so that the loss of an acknowledged entry is
-        // found here.
+        // Read the log before a claim adds to it, so that a lost acknowledged entry is found here.
         TakeUnacknowledgedLog("after a loss of power");
         return;
       case LifeEnd::kOtherLauncher:

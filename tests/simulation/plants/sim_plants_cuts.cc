@@ -43,7 +43,8 @@ class LateMarks final : public PlantedHandler {
   }
 
  private:
-  // Longer than a step takes. Otherwise the late mark would find the same rows as a mark in time.
+  // Longer than a step takes. Otherwise the late mark would find the same rows as a mark that is
+  // not late.
   static constexpr int64_t kLateUs = 50000;
 
   int late_ = 0;

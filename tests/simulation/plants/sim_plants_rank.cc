@@ -307,7 +307,7 @@ std::vector<Fault> RankFaults() {
        .with_deaths = true,
        .position =
            [](const Site& site, RunPosition* position) {
-             // The cut says that training is over. A generation that goes on training would make
+             // The cut says that training is over. A generation that continued to train would make
              // other steps than those promised.
              if (site.role != EMBEDDING_PS) position->set_next(RunPosition::RESUME);
            }},
