@@ -1,5 +1,5 @@
-// The rows "SIGKILL of ..." of the table in docs/consistency.md, "What each failure does": a run
-// survives the death of any of its processes at any moment, and trains each record once.
+// Tests the rows "SIGKILL of ..." of the table in docs/consistency.md, "What each failure does": a
+// run survives the death of any of its processes at any moment, and trains each record once.
 
 #include <fcntl.h>
 #include <poll.h>

@@ -1,4 +1,4 @@
-// Runs that grow and shrink while they train: docs/consistency.md, "Generations".
+// Tests runs that grow and shrink while they train: docs/consistency.md, "Generations".
 
 #include <signal.h>
 

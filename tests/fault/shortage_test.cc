@@ -1,4 +1,4 @@
-// Processes that lack a resource of their machine: docs/operations.md, the table of causes.
+// Tests processes that lack a resource of their machine: docs/operations.md, the table of causes.
 
 #include <signal.h>
 #include <sys/resource.h>

@@ -1,5 +1,5 @@
-// Runs that fail, without restarts: each ends soon, with one message that names the cause, and
-// leaves no process. tests/fault has the runs that continue after a failure.
+// Tests runs that fail, without restarts: each ends soon, with one message that names the cause,
+// and leaves no process. tests/fault has the runs that continue after a failure.
 
 #include <signal.h>
 #include <sys/resource.h>

@@ -1,4 +1,4 @@
-// Whole runs whose NN workers train on the host's device: they score as on the CPU, and they
+// Tests whole runs whose NN workers train on the host's device: they score as on the CPU, and they
 // continue from cuts that either device has saved.
 
 #include <cctype>

@@ -1,4 +1,4 @@
-// Whole runs on data with which runs of earlier builds failed: messages larger than
+// Tests whole runs on data with which runs of earlier builds failed: messages larger than
 // max_message_bytes, and labels that are not classes.
 
 #include <cstdint>

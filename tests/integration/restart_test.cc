@@ -1,6 +1,6 @@
-// The generations of a run: its processes die, are started again, or run on after a suspension
-// although their generation is over. The test starts the roles itself, as a cluster does, because
-// the launcher ends all processes as soon as one of them dies.
+// Tests the generations of a run: its processes die, are started again, or continue after a
+// suspension although their generation is over. The test starts the roles itself, as a cluster
+// does, because the launcher ends all processes as soon as one of them dies.
 
 #include <signal.h>
 #include <unistd.h>

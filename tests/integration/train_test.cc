@@ -1,5 +1,5 @@
-// Whole runs with a process for every role: training in both modes, then evaluate, predict and
-// status.
+// Tests whole runs with a process for every role: training in both modes, then evaluate, predict
+// and status.
 
 #include <signal.h>
 #include <zlib.h>
