@@ -1,4 +1,4 @@
-// Pushes of a job with gradient_clip_norm.
+// Tests pushes of a job with gradient_clip_norm.
 
 #include <string>
 

@@ -1,5 +1,5 @@
-// A PlannedPart is one NN worker's share of a global batch, as an embedding worker holds it: what
-// the loader sent, checked, and the plan of its lookups.
+// A PlannedPart is one NN worker's share of a global batch, as an embedding worker holds it: the
+// checked data that the loader sent, and the plan of its lookups.
 //
 // Immutable after Make.
 

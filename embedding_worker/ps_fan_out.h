@@ -42,7 +42,7 @@ class PsFanOut {
   void Lookup(std::vector<PsRequest> requests, Done done);
 
   // Sends the Updates of one push. All have the id `push` that the rank gave the push, so each PS
-  // applies the push only once, even if it also comes by another way. REQUIRES: requests is not
+  // applies the push only once, even if it also arrives in another way. REQUIRES: requests is not
   // empty
   void Update(const CallId& push, std::vector<PsRequest> requests, Done done);
 

@@ -80,9 +80,10 @@ class StreamQueue {
   explicit StreamQueue(const Options& options) : options_(options), epoch_(options.first_epoch) {}
 
   // Call when a part has arrived with PutBatch `call`. INVALID_ARGUMENT, with nothing changed, if
-  // the part's epoch has ended or its loader has ended that epoch. If ordered, also if this part is
-  // in the queue, accepted or held, and if it comes too late in the current epoch: it lies before
-  // the first part of its lane, or it or a later part of its (lane, part) has been accepted before.
+  // the part's epoch has ended or its loader has ended that epoch. If ordered, also if the queue
+  // already has this part, accepted or held, or if the part comes too late in the current epoch: if
+  // it lies before the first part of its lane, or if its (lane, part) has already had this part or
+  // a later one.
   absl::Status Put(const PendingAnswer& call, std::shared_ptr<const PlannedPart> part,
                    Decisions* decisions);
 

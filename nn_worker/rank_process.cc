@@ -81,7 +81,7 @@ struct Ranks {
 absl::Status ConnectCards(RoleRuntime& runtime, const DeviceProgram* devices, int card,
                           Ranks* ranks) {
   if (!SumsOnDevices(runtime.job())) return absl::OkStatus();
-  // MakeRankBackend has refused a job that needs a device.
+  // If `devices` is null, MakeRankBackend has refused every job that needs a device.
   CHECK(devices != nullptr);
   NcclOptions options;
   options.rank = runtime.index();

@@ -10,9 +10,8 @@
 
 namespace satrap {
 
-// Designed to make confusion visible: tables' ids differ from their positions, two features share
-// rows of table "t" because they have the same id space, and a third feature reads other rows of
-// "t".
+// The job makes mix-ups visible: tables' ids differ from their positions, two features share rows
+// of table "t" because they have the same id space, and a third feature reads other rows of "t".
 JobConfig TestJob() {
   JobConfig job;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
@@ -204,8 +203,7 @@ EngineTest::PutMessage EngineTest::MakePart(Stream stream, uint32_t epoch, uint6
   }
   builder.Allocate();
   for (uint32_t s = 0; s < samples; ++s) {
-    // No two arrays have the same values, nor have any two samples, so a swapped section is
-    // noticed.
+    // No two arrays and no two samples have the same values, so a swapped section is noticed.
     builder.Fill<float>(part->numeric_values())[s] = 10 + static_cast<float>(s);
     builder.Fill<float>(part->labels())[s] = static_cast<float>(s);
   }

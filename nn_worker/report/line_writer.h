@@ -31,7 +31,7 @@ class LineWriter {
   explicit LineWriter(std::function<bool(absl::string_view line)> write,
                       std::function<int64_t()> now_ms = &MonotonicMs);
   // Waits until all lines are written, for kMostClosingMs at most. If a write still hangs then, it
-  // goes on in its thread until it returns or the process ends, and the lines after it are lost.
+  // continues in its thread until it returns or the process ends, and the lines after it are lost.
   ~LineWriter();
   LineWriter(const LineWriter&) = delete;
   LineWriter& operator=(const LineWriter&) = delete;

@@ -67,7 +67,7 @@ absl::StatusOr<DevicePlan> PlanDevice(const JobConfig& job) {
   if (options.trains) {
     RETURN_IF_ERROR(TrainStep(part, &trainer));
     // Operations read lists of tensors. Full parts of the smaller size have their own lists, which
-    // are kept beside those of the larger size.
+    // are kept in addition to those of the larger size.
     const int64_t fewer = MinSamplesOfFullPart(job);
     if (fewer > 0 && fewer < MaxSamplesOfPart(job)) {
       RETURN_IF_ERROR(

@@ -20,7 +20,7 @@
 
 namespace satrap {
 
-// Errors as Network::Create. REQUIRES: a validated job
+// Errors are those of Network::Create. REQUIRES: a validated job
 absl::StatusOr<DevicePlan> PlanDevice(const JobConfig& job);
 
 }  // namespace satrap

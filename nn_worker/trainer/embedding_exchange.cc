@@ -384,7 +384,7 @@ absl::Status EmbeddingExchange::AwaitSums() {
 rpc::WireLosses EmbeddingExchange::Encode(WireDtype dtype, absl::Span<float> sums, Section* section,
                                           uint8_t* to, bool* finite, bool* large) {
   std::atomic<bool> all_finite{true}, any_large{false};
-  // A power of two, so nothing is rounded.
+  // The scale is a power of two, so nothing is rounded.
   if (const float scale = network_->gradient_scale().scale; scale != 1) {
     ForBlocks(sums.size(), pool_, [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) sums[i] /= scale;

@@ -101,8 +101,8 @@ class EmbeddingExchange {
     PartUse use = PartUse::kTraining;
     uint8_t* payload = nullptr;  // where the backend finds it
     ValuesOnDevice payload_values;
-    // Values that arrive in 16 bits, decoded for a backend that gathers no halves: first by table,
-    // then by feature that was pooled at the worker.
+    // Values that arrive in 16 bits, decoded for a backend that cannot gather 16-bit values: first
+    // by table, then by feature that was pooled at the worker.
     std::vector<std::vector<float>> decoded;
     std::vector<ValuesOnDevice> decoded_values;
     std::vector<FeatureExchange> gathers;

@@ -1,10 +1,10 @@
 // The StepTrainer of a real NN worker: embeddings in, forward and backward through the dense
 // network, the reduction over the ranks, gradients out.
 //
-// A step costs two allreduces, besides those of layers (batch norm): one of the dense gradient,
-// during which the gradients of embeddings are made, and then a small one of the values that decide
-// the step. The second comes last because it tells all ranks whether the gradients of embeddings
-// are finite in the form in which they are sent.
+// A step costs two allreduces, in addition to those of layers (batch norm): one of the dense
+// gradient, during which the gradients of embeddings are made, and then a small one of the values
+// that decide the step. The second comes last because it tells all ranks whether the gradients of
+// embeddings are finite in the form in which they are sent.
 //
 // Threads. A step runs on one thread of this object. That thread blocks in collectives, in
 // AwaitCut, and while embedding PSs mark or load their rows; it also runs the `done` callbacks. If

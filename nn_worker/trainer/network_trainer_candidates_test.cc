@@ -1,5 +1,5 @@
-// NetworkTrainer with candidates: sampled softmax, NCE and in-batch softmax against a scalar
-// reference.
+// Tests NetworkTrainer with candidates: compares sampled softmax, NCE and in-batch softmax with a
+// scalar reference.
 
 #include <cmath>
 #include <map>

@@ -1,4 +1,4 @@
-// Steps that wait for the norm of all gradients (JobConfig.gradient_clip_norm).
+// Tests steps that wait for the norm of all gradients (JobConfig.gradient_clip_norm).
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// The trainer's half of a cut (ledgers of all ranks, network, optimizer), and continuing from a
-// cut.
+// Tests the trainer's half of a cut (ledgers of all ranks, network, optimizer), and continuing from
+// a cut.
 
 #include <atomic>
 #include <filesystem>

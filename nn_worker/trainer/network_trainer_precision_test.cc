@@ -1,5 +1,5 @@
-// Training in 16 bits: how results change, and that a step which overflows changes nothing on any
-// rank.
+// Tests training in 16 bits: how results change, and that a step which overflows changes nothing on
+// any rank.
 
 #include <algorithm>
 #include <cmath>

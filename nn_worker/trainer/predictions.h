@@ -78,9 +78,9 @@ absl::StatusOr<std::vector<Prediction>> ReadPredictions(const std::string& run_d
 // tasks, separated by tabs, or "nan" for each task if the loaders found the record to be bad. The
 // bad records of the test stream are listed in run_dir/quarantine/gNNNN-loader-I.tsv
 // (docs/formats.md), for I in [0, num_loaders) and this generation. A loader that found no bad
-// record has no such file. Errors as ReadPredictions; DATA_LOSS, naming the file, if a line of a
-// .tsv lacks the fields of a bad record; errors of reading and writing. REQUIRES: all loaders have
-// read the whole stream
+// record has no such file. Errors are those of ReadPredictions; DATA_LOSS, naming the file, if a
+// line of a .tsv lacks the fields of a bad record; errors of reading and writing. REQUIRES: all
+// loaders have read the whole stream
 absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int num_loaders,
                                   uint64_t generation = 1, size_t num_tasks = 1);
 

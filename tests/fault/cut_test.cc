@@ -1,6 +1,6 @@
-// Cuts that a run cannot or need not begin from: docs/consistency.md, "What each failure does". A
-// cut that is damaged or foreign is refused with one message, and the refusal costs the run
-// nothing.
+// Tests cuts that a run cannot or need not begin from: docs/consistency.md, "What each failure
+// does". A cut that is damaged or foreign is refused with one message, and the refusal costs the
+// run nothing.
 
 #include <signal.h>
 

@@ -1,5 +1,5 @@
-// Runs over data files: a file that changes while its run is stopped, and a record that kills an
-// embedding role each time that it is trained. docs/consistency.md, "What each failure does".
+// Tests runs over data files: a file that changes while its run is stopped, and a record that kills
+// an embedding role each time that it is trained. docs/consistency.md, "What each failure does".
 
 #include <signal.h>
 

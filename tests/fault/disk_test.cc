@@ -1,4 +1,4 @@
-// A disk that is full while a cut is written: docs/consistency.md, "What each failure does".
+// Tests a disk that is full while a cut is written: docs/consistency.md, "What each failure does".
 //
 // The tests fill a disk in two ways. One is a real small file system in memory; mounting it needs a
 // namespace, which some machines do not allow. The other works everywhere: it limits, while a

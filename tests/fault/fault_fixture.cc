@@ -139,7 +139,7 @@ void FaultFixture::Signal(const std::string& role, int index, int signal) {
   ASSERT_GT(pid, 0) << "no process of " << role << " " << index;
   SendSignal(pid, signal);
   if (signal != SIGSTOP) return;
-  // On a busy machine some of the process's threads run on for a while.
+  // On a busy machine some of the process's threads keep running for a while.
   for (int attempt = 0; attempt < 1000 && !IsStopped(pid); ++attempt) {
     WaitUntil([&] { return IsStopped(pid); }, 0.05);
   }

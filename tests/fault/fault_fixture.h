@@ -1,6 +1,6 @@
-// The base of tests that break a run. The layer `tally` of its job counts in a table of its own how
-// often each record is trained. So the rows of the last cut prove that no record was lost and none
-// was trained twice.
+// The base of tests that break a run. In its job the layer `tally` counts, in a table of its own,
+// how often each record is trained. So the rows of the last cut prove that no record was lost and
+// none was trained twice.
 
 #ifndef SATRAP_TESTS_FAULT_FAULT_FIXTURE_H_
 #define SATRAP_TESTS_FAULT_FAULT_FIXTURE_H_

@@ -1,5 +1,5 @@
-// The rows "SIGKILL of ..." of the table in docs/consistency.md, "What each failure does": a run
-// survives the death of any of its processes at any moment, and trains each record once.
+// Tests the rows "SIGKILL of ..." of the table in docs/consistency.md, "What each failure does": a
+// run survives the death of any of its processes at any moment, and trains each record once.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -86,7 +86,7 @@ INSTANTIATE_TEST_SUITE_P(EachPoint, KillPointTest,
 // rows.
 class ClippedStepTest : public FaultFixture, public ::testing::WithParamInterface<const char*> {
  protected:
-  // How a run with the kill points `more` has ended.
+  // How a run with the kill points `more` ended.
   struct End {
     std::string digest;
     double steps, clipped_steps, mean_norm;

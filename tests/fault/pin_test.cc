@@ -1,4 +1,4 @@
-// Commands that read the cuts of a run while the run trains and replaces its cuts: with
+// Tests commands that read the cuts of a run while the run trains and replaces its cuts: with
 // `checkpoint.keep: 1` a cut exists only until the next one is committed. docs/operations.md,
 // "Cuts, restarts, stopping".
 

@@ -1,5 +1,5 @@
-// A second coordinator or a second launcher for a run that already has one: docs/consistency.md,
-// "What each failure does".
+// Tests a second coordinator or a second launcher for a run that already has one:
+// docs/consistency.md, "What each failure does".
 
 #include <string>
 

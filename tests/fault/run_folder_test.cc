@@ -1,5 +1,5 @@
-// Files of a run's folder, other than its cuts and its log, that are replaced or damaged while the
-// run is stopped: docs/formats.md, "Run folder".
+// Tests files of a run's folder, other than its cuts and its log, that are replaced or damaged
+// while the run is stopped: docs/formats.md, "Run folder".
 
 #include <cstdint>
 #include <filesystem>

@@ -1,4 +1,4 @@
-// Runs that grow and shrink while they train: docs/consistency.md, "Generations".
+// Tests runs that grow and shrink while they train: docs/consistency.md, "Generations".
 
 #include <signal.h>
 
@@ -13,7 +13,7 @@
 namespace satrap {
 namespace {
 
-// So many that on a busy machine a run does not end before `scale` has reached it.
+// Enough records that, even on a busy machine, a run does not end before `scale` has reached it.
 constexpr int64_t kRecords = 300000;
 constexpr double kSecondsToEnd = 120;
 const std::vector<std::string> kReproducible = {"--set", "mode=SYNC", "--set", "reproducible=true"};

@@ -1,4 +1,4 @@
-// Processes that lack a resource of their machine: docs/operations.md, the table of causes.
+// Tests processes that lack a resource of their machine: docs/operations.md, the table of causes.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -29,7 +29,7 @@ const std::vector<std::string> kFewCuts = {"--set", "checkpoint.every_steps=100"
 
 // A process with this limit cannot start a thread, because each would get a larger stack than there
 // are addresses. pthread_create then returns EAGAIN, as it does where no process or thread is left.
-// A limit on the number of processes would not do, because it does not bind root.
+// A limit on the number of processes would not do, because root is exempt from it.
 constexpr rlim_t kStackOfNoThread = rlim_t{1} << 50;
 // Each shard of a table maps 32 MiB for its first row, so with this many shards the two tables of
 // the job map 8 GiB, though they fill only a few MB. Everything else that a process of the run maps

@@ -1,5 +1,5 @@
-// Runs that are stopped, killed and resumed, or whose processes are suspended: docs/consistency.md,
-// "Generations" and "What each failure does".
+// Tests runs that are stopped, killed and resumed, or whose processes are suspended:
+// docs/consistency.md, "Generations" and "What each failure does".
 
 #include <fcntl.h>
 #include <signal.h>
@@ -139,8 +139,8 @@ TEST_F(StopTest, TheKeysOfCtrlCPressedTwiceEndTheRunAtOnce) {
 // Ctrl-C on the terminal reaches the benchmark's process and the process of its training. The
 // benchmark then also sends the signal to the training.
 TEST_F(StopTest, CtrlCStopsABenchmarkOfCutsAndTheTrainingThatRunsForIt) {
-  // Both processes have the name of this link in their command lines, by which the test finds them.
-  // The benchmark chooses the run's folder itself, below its working folder.
+  // The test finds both processes by the name of this link, which is in their command lines. The
+  // benchmark chooses the run's folder itself, below its working folder.
   fs::create_directory_symlink(fs::current_path(), Path("install"));
   const Terminal terminal;
   const Command bench = StartProgram(terminal.Run(

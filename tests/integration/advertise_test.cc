@@ -1,5 +1,5 @@
-// The addresses that roles are given: IPv6 addresses, and hosts of NN workers that do not exist.
-// The test starts the roles itself, as on several machines.
+// Tests the addresses that roles are given: IPv6 addresses, and hosts of NN workers that do not
+// exist. The test starts the roles itself, as on several machines.
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,6 +1,6 @@
-// Whole runs with losses that use candidates. They test that the list is counted or read, that
-// draws do not depend on the number of NN workers in SYNC, that a restart draws the same
-// candidates, and that every loss learns.
+// Tests whole runs with losses that use candidates: that the list is counted or read, that draws do
+// not depend on the number of NN workers in SYNC, that a restart draws the same candidates, and
+// that every loss learns.
 
 #include <filesystem>
 #include <string>

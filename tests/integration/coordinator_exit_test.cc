@@ -1,5 +1,5 @@
-// How the coordinator's process exits during one of its file operations, and its signs of life
-// (common/life/life_sign.h).
+// Tests how the coordinator's process exits during one of its file operations, and its signs of
+// life (common/life/life_sign.h).
 
 #include <fcntl.h>
 #include <poll.h>
@@ -70,14 +70,14 @@ class CoordinatorExitTest : public RunFixture {
     list_ = Path("run/splits/0000000000000000");
   }
 
-  // The file of a job whose run is in Path("run").
+  // Writes a resolved job whose run is in Path("run"). Returns the file's path.
   std::string WriteSmallJob() {
     JobConfig job = SmallJob();
     job.set_run_dir(Path("run"));
     ResolveJob(&job);
     return WriteFile("job.textproto", ResolvedJobText(job));
   }
-  // Starts a coordinator with the job of that file and a pipe for signs of life.
+  // Starts a coordinator with the job in the file `config` and a pipe for signs of life.
   void StartWithAPipe(const std::string& config, const std::vector<std::string>& more = {}) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
@@ -93,12 +93,12 @@ class CoordinatorExitTest : public RunFixture {
   bool WaitForWords(const Command& coordinator, const std::string& words) const {
     return WaitUntil([&] { return absl::StrContains(ReadFile(coordinator.err_path), words); }, 30);
   }
-  // Takes the signs that are in the pipe.
+  // Reads the signs of life that are in the pipe already.
   void TakeOldSigns() const {
     pollfd waited = {signs_, POLLIN, 0};
     while (poll(&waited, 1, 0) == 1) ASSERT_TRUE(TakeSigns(1));
   }
-  // Waits for so many signs.
+  // Reads `count` signs. Returns false if one of them does not come within 30 s.
   bool TakeSigns(int count) const {
     for (int i = 0; i < count; ++i) {
       pollfd waited = {signs_, POLLIN, 0};
@@ -164,7 +164,7 @@ TEST_F(CoordinatorExitTest, ItWaitsAMomentForOneThatDoes) {
 }
 
 TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItClaimsAGeneration) {
-  // Opening it waits for somebody who writes.
+  // The coordinator's attempt to open this pipe blocks until somebody opens it for writing.
   ASSERT_EQ(mkfifo(Path("job.textproto").c_str(), 0600), 0);
   ASSERT_NO_FATAL_FAILURE(StartWithAPipe(Path("job.textproto")));
   EXPECT_TRUE(TakeSigns(3)) << ReadFile(coordinator_.err_path);
@@ -222,7 +222,7 @@ TEST_F(CoordinatorExitTest, AStoppedSubmissionStaysStoppedUntilTheNextOneBegins)
   ASSERT_TRUE(wished.ok()) << wished.status();
   ASSERT_TRUE(WaitForWords(coordinator_, "STOPPED"));
   EndSubmission();
-  // As Kubernetes starts it again.
+  // Kubernetes starts the same submission again in this way.
   const StatusAnswer again = StartSubmission(config, 1);
   EXPECT_EQ(again.state(), STOPPED);
   EXPECT_EQ(again.generation(), 1u) << "it claims nothing";
@@ -235,7 +235,7 @@ TEST_F(CoordinatorExitTest, AStoppedSubmissionStaysStoppedUntilTheNextOneBegins)
   EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, -1);
 }
 
-// The Jobs of the run may begin to wait for it only after it has refused.
+// The Jobs of the run may begin to wait for the coordinator after it has already refused.
 TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
   const std::string config = WriteSmallJob();
   ASSERT_EQ(mkdir(Path("run").c_str(), 0755), 0);
@@ -252,7 +252,7 @@ TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
   EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 1);
 }
 
-// As a storage gives wrong bytes, for good or for a moment.
+// A storage system may return wrong bytes, for good or for a moment.
 TEST_F(CoordinatorExitTest, ItRefusesALogThatStaysDamagedAndNotOneThatIsMended) {
   const std::string config = WriteSmallJob();
   const StatusAnswer first = StartSubmission(config, 1);

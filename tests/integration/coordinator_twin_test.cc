@@ -1,4 +1,4 @@
-// Coordinators of one run in two pods, as real processes.
+// Tests coordinators of one run in two pods, as real processes.
 
 #include <poll.h>
 
@@ -39,7 +39,7 @@ class CoordinatorTwinTest : public RunFixture {
     SendSignal(coordinator_.pid, SIGKILL);
     WaitFor(coordinator_, 30);
   }
-  // What a process of a pod is told that asks for a place, over a new connection.
+  // Asks for a place as a process of a pod does, over a new connection. Returns the answer.
   RegisterAnswer Ask() {
     auto channel = rpc::GrpcChannel::Create(Address(), rpc::EndpointOptions());
     EXPECT_TRUE(channel.ok()) << channel.status();

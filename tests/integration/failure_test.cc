@@ -1,5 +1,5 @@
-// Runs that fail, without restarts: each ends soon, with one message that names the cause, and
-// leaves no process. tests/fault has the runs that continue after a failure.
+// Tests runs that fail, without restarts: each ends soon, with one message that names the cause,
+// and leaves no process. tests/fault has the runs that continue after a failure.
 
 #include <signal.h>
 #include <sys/resource.h>
@@ -304,7 +304,7 @@ TEST_F(FailureTest, AFolderWithoutAModelIsRefusedBeforeAnythingStarts) {
   }
 }
 
-// The other rank sees only that its connection to the first rank breaks.
+// The other rank only notices that its connection to the first rank breaks.
 TEST_F(FailureTest, AModelThatIsDamagedIsBlamedAndNotAConnection) {
   fs::create_directories(Path("model"));
   WriteFile("model/manifest", "no manifest");

@@ -1,4 +1,4 @@
-// Whole runs whose NN workers train on the host's device: they score as on the CPU, and they
+// Tests whole runs whose NN workers train on the host's device: they score as on the CPU, and they
 // continue from cuts that either device has saved.
 
 #include <cctype>
@@ -119,7 +119,7 @@ TEST_F(HostDeviceTest, WhatTheDeviceMustHoldIsKnownBefore) {
                                                   ", and each NN worker needs ", need, " bytes")));
   EXPECT_FALSE(fs::exists(Path("run"))) << "nothing was started";
 
-  // The memory that `validate` reports is enough.
+  // A device with the memory that `validate` reports is large enough.
   const CommandEnd enough =
       Satrap({"train", job, "--set", "nn_worker.device=HOST", "--set",
               absl::StrCat("nn_worker.device_memory_bytes=", need), "--run_dir", Path("run")});

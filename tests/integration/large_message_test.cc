@@ -1,5 +1,5 @@
-// Whole runs on data that made runs of earlier builds fail: messages larger than max_message_bytes,
-// and labels that are not classes.
+// Tests whole runs on data with which runs of earlier builds failed: messages larger than
+// max_message_bytes, and labels that are not classes.
 
 #include <cstdint>
 #include <string>

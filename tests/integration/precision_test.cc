@@ -1,4 +1,4 @@
-// Training in 16 bits on the CPU.
+// Tests training in 16 bits on the CPU.
 
 #include <string>
 
@@ -13,7 +13,7 @@ using ::testing::HasSubstr;
 
 class PrecisionTest : public RunFixture {};
 
-// Which CPU the test runs on is not known, so the log may name any of the ways.
+// The test may run on any CPU, so the log may name any of the ways to multiply.
 TEST_F(PrecisionTest, ARunInBf16LearnsAndSaysHowItMultiplies) {
   const CommandEnd end = Satrap(
       {"train", WriteJob(20000), "--run_dir", Path("run"), "--set", "nn_worker.precision=BF16"});

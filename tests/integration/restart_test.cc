@@ -1,6 +1,6 @@
-// The generations of a run: its processes die, are started again, or run on after a suspension
-// although their generation is over. The test starts the roles itself, as a cluster does, because
-// the launcher ends all processes as soon as one of them dies.
+// Tests the generations of a run: its processes die, are started again, or continue after a
+// suspension although their generation is over. The test starts the roles itself, as a cluster
+// does, because the launcher ends all processes as soon as one of them dies.
 
 #include <signal.h>
 #include <unistd.h>
@@ -34,9 +34,9 @@ constexpr double kSecondsToEnd = 60;
 class RestartTest : public RunFixture {
  protected:
   // Writes the resolved job that all roles of the following runs share. Its run folder is
-  // Path("run"). It has no validation, so nothing is saved before the end. `train_samples` must
-  // last for some seconds even on a fast machine: WaitUntilTraining waits for a line that comes
-  // after a second.
+  // Path("run"). It has no validation, so nothing is saved before the end. Training on
+  // `train_samples` samples must take some seconds even on a fast machine: WaitUntilTraining waits
+  // for a line that comes after a second.
   void MakeJob(int64_t train_samples, const std::string& more) {
     const std::string job =
         WriteJob(train_samples, absl::StrCat(more, "\nrun_dir: \"", Path("run"), "\""));
@@ -261,9 +261,8 @@ TEST_F(RestartTest, AProgramWithoutKernelsRefusesAJobOnADevice) {
   KillRunExcept("");
 }
 
-// Each of these processes is suspended, so that it outlives its generation, and wakes up in the
-// next one. There it still sends what it would have sent before: the same indices, numbers and
-// handles.
+// Each of these processes is suspended, so that it outlives its generation and wakes up in the next
+// one. Then it still sends what it would have sent before: the same indices, numbers and handles.
 class ZombieTest : public RestartTest,
                    public testing::WithParamInterface<std::vector<std::string>> {};
 
@@ -297,7 +296,7 @@ TEST_P(ZombieTest, AProcessOfAnEarlierGenerationIsRefusedAndChangesNothing) {
   }
 }
 
-// In two parts, so that shards can share them.
+// The zombies are in two groups, so that two shards of the test can run them.
 INSTANTIATE_TEST_SUITE_P(OfDataAndTraining, ZombieTest,
                          testing::Values(std::vector<std::string>{"data_loader_0", "nn_worker_0"}));
 INSTANTIATE_TEST_SUITE_P(OfEmbeddingsAndRun, ZombieTest,

@@ -1,6 +1,6 @@
-// A standstill of the whole machine (a suspended virtual machine, a laptop that was closed, a
-// debugger) does not end a run: in its timeouts every process ignores the time during which it was
-// itself suspended.
+// Tests that a standstill of the whole machine (a suspended virtual machine, a laptop that was
+// closed, a debugger) does not end a run: in its timeouts every process ignores the time during
+// which it was itself suspended.
 
 #include <signal.h>
 

@@ -1,5 +1,5 @@
-// Whole runs with a process for every role: training in both modes, then evaluate, predict and
-// status.
+// Tests whole runs with a process for every role: training in both modes, then evaluate, predict
+// and status.
 
 #include <signal.h>
 #include <zlib.h>
@@ -98,7 +98,7 @@ TEST_F(TrainTest, WhereStdoutIsForAProgramTheReportForPeopleGoesToStderr) {
   EXPECT_THAT(end.err, HasSubstr(ReadFile(Path("run/report.txt"))));
 }
 
-// Like `satrap train JOB 2>&1 | head -1`, where the reader is gone when the second line comes.
+// Like `satrap train JOB 2>&1 | head -1`: the reader has exited when the second line comes.
 TEST_F(TrainTest, ARunWhoseProgressNobodyReadsAnyMoreTrainsOnToItsEnd) {
   const Command command = StartProgram({"bash", "-c", R"(set -o pipefail; "$@" 2>&1 | head -n 1)",
                                         "bash", ProgramPath("deploy/satrap_cli"), "--install_dir=.",
@@ -225,7 +225,7 @@ TEST_F(TrainTest, TrainingOnNothingIsAnError) {
 TEST_F(TrainTest, PredictionsHaveTheAucThatEvaluateReports) {
   std::string rows;
   std::vector<int> labels;
-  // Each word has positives and negatives, at a rate of its own.
+  // Each word has positive and negative samples, in a proportion of its own.
   for (int i = 0; i < 3000; ++i) {
     const int word = i * 7 % 50;
     labels.push_back((i * 31 + i / 50) % 60 < word ? 1 : 0);

@@ -1,5 +1,5 @@
-// Whole runs, with a process for every role, that start from the model of another run, and runs
-// whose rates fall on a plateau.
+// Tests whole runs, with a process for every role, that start from the model of another run, and
+// runs whose rates fall on a plateau.
 
 #include <cmath>
 #include <filesystem>

@@ -1,5 +1,6 @@
-// Keys, partitions and shuffles against reference_formats.py, which computes them from the text of
-// docs/formats.md in another language. /usr/bin/python3 comes with Debian's bazel-bootstrap.
+// Compares keys, partitions and shuffles with those of reference_formats.py, which computes them
+// from the text of docs/formats.md in another language. /usr/bin/python3 comes with Debian's
+// bazel-bootstrap.
 
 #include <cstdint>
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Satrap's raw calls together with code that protoc generates: any gRPC client can call a role, and
-// a role can call any gRPC server.
+// Tests Satrap's raw calls together with code that protoc generates: any gRPC client can call a
+// role, and a role can call any gRPC server.
 
 #include <grpcpp/client_context.h>
 #include <grpcpp/server.h>

@@ -162,7 +162,7 @@ TEST_F(KafkaClusterTest, ACommitWaitsNoLongerThanTheLimitForABrokerThatHangs) {
   ASSERT_TRUE(cluster.ok()) << cluster.status();
   ASSERT_TRUE((*cluster)->Commit({KafkaPlace{{topic, 0}, 1}}).ok());
   ASSERT_EQ(kill(broker_->pid(), SIGSTOP), 0);
-  // On a busy machine some of the broker's threads run on for a while, so wait until it has
+  // On a busy machine some of the broker's threads keep running for a while, so wait until it has
   // stopped.
   int stopped = 0;
   ASSERT_EQ(waitpid(broker_->pid(), &stopped, WUNTRACED), broker_->pid());

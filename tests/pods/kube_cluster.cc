@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kScripts[] = "tests/pods/cluster/";
 constexpr int kSeconds = 120;  // that a command may take
-// What the image of ./satrap image has.
+// The programs in the image that `./satrap image` makes.
 const std::vector<std::string> kPrograms = {
     "deploy/satrap_cli",         "deploy/coordinator/coordinator",
     "data_loader/data_loader",   "embedding_worker/embedding_worker",
@@ -76,13 +76,13 @@ std::unique_ptr<KubeCluster> KubeCluster::Start() {
   CHECK(geteuid() == 0) << "no Kubernetes: it needs root";
   std::unique_ptr<KubeCluster> self(new KubeCluster());
   self->programs_ = programs;
-  // Short, because sockets lie in it.
+  // The path is short, because the folder holds sockets.
   self->state_ = (std::filesystem::temp_directory_path() / "satrap_pods.XXXXXX").string();
   CHECK(mkdtemp(self->state_.data()) != nullptr) << self->state_;
   self->kubeconfig_ = MustRun(
       {absl::StrCat(kScripts, "up"), self->state_, self->programs_, absl::StrCat(getpid())});
   CHECK(setenv("PATH", absl::StrCat(programs, ":", std::getenv("PATH")).c_str(), 1) == 0);
-  // What kubectl keeps of its answers, otherwise in the user's home.
+  // The folder of kubectl's cache, which would otherwise be in the user's home.
   CHECK(setenv("KUBECACHEDIR", (self->state_ + "/kubectl").c_str(), 1) == 0);
   self->LoadImage();
   return self;

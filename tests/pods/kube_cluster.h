@@ -1,6 +1,6 @@
 // A Kubernetes cluster of one node for tests (tests/pods/cluster/up): a real API server, scheduler,
-// kubelet and containerd, and an image of this build. It goes with the object, and also if the
-// test's process is killed.
+// kubelet and containerd, and an image of this build. The cluster ends with the object, and also if
+// the test's process is killed.
 //
 // Not thread-safe.
 
@@ -15,20 +15,22 @@ namespace satrap {
 
 class KubeCluster {
  public:
-  // Starts it and loads the image; from then on its kubectl is the first on this process's PATH.
-  // Null, after saying so, unless SATRAP_REQUIRE_KUBERNETES is set. Fails if its programs are not
-  // there (`./setup kubernetes` builds them) or this process is not root's. REQUIRES: the working
-  // folder is that of a test
+  // Starts a cluster and loads the image. From then on the cluster's kubectl comes first on this
+  // process's PATH. If SATRAP_REQUIRE_KUBERNETES is not set, prints that and returns null. Fails if
+  // the cluster's programs are missing (`./setup kubernetes` builds them) or this process does not
+  // run as root. REQUIRES: the working folder is that of a test
   static std::unique_ptr<KubeCluster> Start();
   ~KubeCluster();
 
   const std::string& image() const { return image_; }
-  // What kubectl prints to stdout, as the cluster's administrator. Fails the test if it fails.
+  // Runs kubectl as the cluster's administrator and returns its stdout. Fails the test if kubectl
+  // fails.
   std::string Kubectl(const std::vector<std::string>& args) const;
-  // `kubectl create` of objects in YAML.
+  // Creates the objects in `yaml` with `kubectl create`. `name` names the file.
   void Create(const std::string& name, const std::string& yaml) const;
-  // Lets programs that this process starts reach the cluster as the service account `user` of
-  // `space`, which is then also their namespace: kubectl's configuration is in `path`.
+  // Writes a configuration of kubectl to `path`. With it, programs that this process starts later
+  // reach the cluster as the service account `user` of the namespace `space`, which is their
+  // default namespace.
   void BecomeUser(const std::string& user, const std::string& space, const std::string& path) const;
 
  private:

@@ -1,5 +1,5 @@
-// How soon a run in pods makes the next step that counts, after the death of a process or the loss
-// of a pod. Prints the seconds of each of five and their median.
+// Measures how soon a run in pods makes its next counted step after the death of a process or the
+// loss of a pod. Prints the seconds of each of five recoveries, and their median.
 //
 //   ./setup kubernetes
 //   SATRAP_KUBERNETES="$(tests/pods/cluster/build --folder)" bazel run //tests/pods:pod_benchmark

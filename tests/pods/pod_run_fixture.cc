@@ -70,7 +70,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
 subjects: [{kind: ServiceAccount, name: user, namespace: $0}]
 )";
 
-// Less than by default, because the node is a small machine.
+// The pods ask for less than by default, because the node is a small machine.
 constexpr char kInPods[] = R"(
 kubernetes {
   volumes { claim: "runs" mount_path: "/runs" }
@@ -89,7 +89,7 @@ int CountOf(const std::string& words, const std::string& text) {
   return count;
 }
 
-// The first word of its command line.
+// The first word of the process's command line.
 std::string ProgramOf(pid_t pid) {
   const std::string line = ReadFile(absl::StrCat("/proc/", pid, "/cmdline"));
   return line.substr(0, line.find('\0'));
@@ -105,7 +105,7 @@ std::string MemoryCgroupOf(pid_t pid) {
   return "";
 }
 
-// The name of the run's folder, by what `submit` says; empty if it has not said so yet.
+// The name of the run's folder in the output of `submit`; empty if it is not there yet.
 std::string FolderIn(const std::string& said) {
   const std::string words = "its folder is /runs/";
   const size_t at = said.find(words);
@@ -127,7 +127,7 @@ void PodRunFixture::SetUp() {
   fs::create_directory(volume);
   ASSERT_EQ(chown(volume.c_str(), kUser, kUser), 0);
   cluster_->Create("namespace", absl::Substitute(kNamespace, space_, volume));
-  // A controller gathers the rules of `edit` when the cluster starts.
+  // Wait for the rules of `edit`: a controller gathers them when the cluster starts.
   cluster_->Kubectl(
       {"wait", "clusterrole/edit", "--for=jsonpath={.rules[0].verbs[0]}", "--timeout=60s"});
   cluster_->BecomeUser("user", space_, Path("kubeconfig"));
@@ -278,7 +278,8 @@ void PodRunFixture::UseUpMemory(Role role, int index) {
   const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
   while (!absl::StrContains(LogOf(role, index), "memory was used up")) {
     ASSERT_LT(MonotonicMs(), deadline_ms) << "nothing was killed";
-    // Each time the kernel takes back what it can; what it cannot, it refuses.
+    // At each write the kernel reclaims what memory it can, and refuses a limit that it cannot
+    // reach.
     std::ofstream(limit_path) << ReadFile(folder + "/memory.usage_in_bytes");
     poll(nullptr, 0, 10);
   }

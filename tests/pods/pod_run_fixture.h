@@ -1,6 +1,6 @@
-// The base of tests of runs in pods, which `satrap submit` makes. Each run has a namespace that
-// enforces the standard `restricted` and has a quota, a claim on a folder of this machine, and a
-// user with the rights of the role `edit` there and no others.
+// The base of tests of runs in pods, which `satrap submit` makes. Each run has a namespace of its
+// own, which enforces the standard `restricted` and has a quota, a claim on a folder of this
+// machine, and a user who has the rights of the role `edit` there and no others.
 
 #ifndef SATRAP_TESTS_PODS_POD_RUN_FIXTURE_H_
 #define SATRAP_TESTS_PODS_POD_RUN_FIXTURE_H_
@@ -26,7 +26,7 @@ class PodRunFixture : public FaultFixture {
   void SetUp() override;
   void TearDown() override;
 
-  // WriteCountingJob, with what pods need. Returns the job's path.
+  // Like WriteCountingJob, with the fields that pods need in addition. Returns the job's path.
   std::string WriteJobInPods(int64_t records);
   // Starts `satrap submit` of such a job, and waits until its objects are made. From then on
   // RunDir() leads to the run's folder.
@@ -35,9 +35,9 @@ class PodRunFixture : public FaultFixture {
   void StopRun();
   // Starts `satrap resume` of the run, with `args`, and waits until its objects are made.
   void ResumeInPods(const std::vector<std::string>& args = {});
-  // Waits for the end of the command that submitted or resumed the run last, expects that the run
-  // has finished, that its log has each record once, and that the cluster keeps nothing of it but
-  // the Job that shows its end, and its jobs.
+  // Waits for the end of the command that submitted or resumed the run last. Expects that the run
+  // has finished and has trained each record once. Expects that the cluster keeps only two things
+  // of the run: the Job that shows its end, and the ConfigMaps with its jobs.
   void ExpectFinishedInPods(int64_t records);
   // Waits for the end of the command that submitted or resumed the run last.
   CommandEnd AwaitSubmit();
@@ -47,7 +47,7 @@ class PodRunFixture : public FaultFixture {
   // objects.
   void AwaitPodsGone() const;
 
-  // How many generations have made a step on all NN workers, by their logs.
+  // The number of generations in which all NN workers have made a step, by their logs.
   int FirstSteps() const;
   bool WaitForFirstSteps(int count);
 
@@ -55,14 +55,15 @@ class PodRunFixture : public FaultFixture {
   std::string UidOf(Role role, int index) const;
   // Sends a signal to the process of a role in its pod, and waits for it if there is none now.
   void SignalRole(Role role, int index, int signal);
-  // Kills the process of a role for want of memory: lowers the limit of its container to what it
-  // uses, until its log says that it was killed. REQUIRES: cgroup v1, where only that process dies
+  // Makes the kernel kill the process of a role for lack of memory: lowers the limit of its
+  // container to what it uses, until its log says that memory was used up. REQUIRES: cgroup v1,
+  // where only that process dies
   void UseUpMemory(Role role, int index);
-  // Deletes the pod as a drain does: with the time that it asks for.
+  // Deletes the pod as a drain does, with the pod's own grace period.
   void DeletePod(Role role, int index);
-  // The pod is gone without a word to the run: all its processes stand still until they are killed.
+  // Loses the pod without a message to the run: suspends all its processes, until they are killed.
   void LosePod(Role role, int index);
-  // How often the kubelet has started a container of the run again.
+  // How often the kubelet has restarted a container of the run.
   int ContainerRestarts() const;
   // The content of RUN/logs/ROLE_INDEX.log.
   std::string LogOf(Role role, int index) const;
@@ -75,9 +76,9 @@ class PodRunFixture : public FaultFixture {
   // Waits until the command that submits or resumes the run has named its folder. Returns the
   // folder's name, or "".
   std::string AwaitFolder() const;
-  // The processes of the pod's containers, by the machine's numbers.
+  // The processes of the pod's containers, as PIDs outside the containers.
   std::vector<pid_t> ProcessesOf(Role role, int index) const;
-  // The process of a role in its pod. Waits for it if there is none now; then 0 if none comes.
+  // The process of a role in its pod. If there is none now, waits for it; 0 if none comes in time.
   pid_t ProcessOf(Role role, int index) const;
 
   static std::unique_ptr<KubeCluster> cluster_;

@@ -1,6 +1,6 @@
-// Runs that `satrap submit` makes on a real Kubernetes, as a user with few rights: a run trains to
-// its end, and goes on in seconds when a process is killed, stands still, or is lost with its pod,
-// without the kubelet's back-off.
+// Tests runs that `satrap submit` makes on a real Kubernetes, as a user with few rights. A run
+// trains to its end. If a process is killed, suspended, or lost with its pod, the run continues
+// within seconds, without the kubelet's back-off.
 
 #include <csignal>
 #include <filesystem>
@@ -23,7 +23,7 @@ using ::testing::HasSubstr;
 
 class PodRunTest : public PodRunFixture {
  protected:
-  // What the newest cut before a generation was left for.
+  // The field left_for of the newest cut before a generation.
   CutEntry::LeftFor LeftBefore(int generation) const {
     CutEntry::LeftFor left = CutEntry::NOT_SAID;
     for (const RunLogEntry& entry : Log()) {
@@ -35,7 +35,7 @@ class PodRunTest : public PodRunFixture {
     return left;
   }
 
-  // The name of the oldest cut of the log that is still there.
+  // The name of the oldest cut in the log whose folder still exists.
   std::string OldestCut() const {
     for (const RunLogEntry& entry : Log()) {
       const std::string& cut = entry.cut().cut();
@@ -85,7 +85,7 @@ TEST_F(PodRunTest, AProcessThatIsKilledIsStartedAgainInItsContainer) {
   }
   ASSERT_TRUE(WaitForCuts(Cuts() + 1));
   EXPECT_EQ(ContainerRestarts(), 0);
-  // The container's log is that of its processes.
+  // The container's log is the log of its processes.
   EXPECT_THAT(Satrap({"logs", "counting", "embedding_ps", "1"}).out,
               HasSubstr("was killed by signal 9 (Killed)"));
   ExpectFinishedInPods(kRecords);
@@ -155,7 +155,7 @@ TEST_F(PodRunTest, APodThatIsLostWithoutAWordIsReplaced) {
 }
 
 TEST_F(PodRunTest, ARunThatIsStoppedEndsAndGivesItsPodsBack) {
-  // Far more than it trains.
+  // Far more records than the run trains before it is stopped.
   Submit(10000000);
   ASSERT_TRUE(WaitForCuts(1));
   EXPECT_THAT(Satrap({"status", "counting", "--namespace", space_}).out,
@@ -185,7 +185,7 @@ TEST_F(PodRunTest, ARunThatWasStoppedIsResumedAsItsNextSubmission) {
   Submit(kRecords);
   ASSERT_TRUE(WaitForCuts(1));
   StopRun();
-  // At once, while the pods of the first submission still end.
+  // Resume at once, while the pods of the first submission are still ending.
   ASSERT_NO_FATAL_FAILURE(
       ResumeInPods({"--set", "embedding_ps.replicas=3", "--set", "checkpoint.keep=100"}));
   ASSERT_TRUE(WaitForGenerations(2));
@@ -196,7 +196,7 @@ TEST_F(PodRunTest, ARunThatWasStoppedIsResumedAsItsNextSubmission) {
   const CommandEnd resumed = AwaitSubmit();
   EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_THAT(Satrap({"list"}).out, AllOf(HasSubstr("counting"), HasSubstr("was stopped")));
-  // What was trained after that cut is forgotten, and trained again.
+  // The run forgets what it has trained after that cut, and trains it again.
   const std::string older = OldestCut();
   ASSERT_NE(older, fs::path(NewestCut()).filename());
   ASSERT_NO_FATAL_FAILURE(ResumeInPods({"--from", older}));
@@ -220,7 +220,8 @@ TEST_F(PodRunTest, AResumeThatCannotBeginSaysWhyAndLeavesTheRunToBeResumed) {
   Submit(kRecords);
   ASSERT_TRUE(WaitForCuts(1));
   StopRun();
-  // Twice, because the second has the number of the first, whose refusal is in the run's folder.
+  // Try twice, because the second attempt has the submission number of the first one, whose refusal
+  // is in the run's folder.
   for (const std::string cut : {"cut-x", "cut-y"}) {
     const CommandEnd refused = Satrap({"resume", "counting", "--namespace", space_, "--from", cut});
     EXPECT_EQ(refused.exit_code, 1);

@@ -1,10 +1,10 @@
 // The crew of a life: its processes, each with its disk, its kill points and its member of the run,
 // and how the first member exited.
 //
-// A member is given two tasks: one for when it has registered (load), and one for when all members
-// are ready (begin). If a member fails or exits, its process dies. The crew records the first exit,
-// unless Doom was called before. The crew owns the channels and handlers that the engines of its
-// processes use, so it must outlive these engines and the loop's tasks.
+// A member gets two tasks: one that runs when it has registered (load), and one that runs when all
+// members are ready (begin). If a member fails or exits, its process dies. The crew records the
+// first exit, unless Doom was called before. The crew owns the channels and handlers that the
+// engines of its processes use, so it must outlive these engines and the loop's tasks.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

@@ -22,10 +22,10 @@
 
 namespace satrap::simulation {
 
-// Returns the row of a key at the embedding PS `ps`, read by a Lookup of evaluation; nothing if
-// there is no row. The call is sent in the name of embedding worker 0, with a number above those of
-// the worker's own calls. `nth` is the number of this call among such calls to the PS. Runs events
-// of `loop` until the answer has arrived.
+// Returns the row of a key at the embedding PS `ps`, read by a Lookup for an evaluation; nothing if
+// there is no row. The Lookup is sent in the name of embedding worker 0, with a number above those
+// of the worker's own calls. `nth` counts these Lookups to the PS. Runs events of `loop` until the
+// answer has arrived.
 absl::optional<std::vector<float>> ReadRowOf(rpc::Handler* ps, const Envelope& envelope,
                                              uint64_t nth, uint32_t table, uint64_t key,
                                              SimLoop* loop);

@@ -148,8 +148,8 @@ bool Life::IsOver() const {
   return state != STARTING && state != RUNNING;
 }
 
-// A coordinator whose generation is over exits at most so much later, whoever has been told of the
-// end. If no member has registered, nobody else ends the life.
+// When its generation is over, a coordinator exits after kTellUs at the latest, whether or not
+// members were told of the end. If no member has registered, nothing else ends the life.
 void Life::OnWaiting() {
   if (!IsOver()) return;
   const int64_t now_us = loop_->NowUs();
@@ -190,7 +190,7 @@ void Life::ServePs(int i) {
   rpc::Handler* handler =
       planting_.BeforePs(i, pss_[i].get(), crew_.SeatOf(EMBEDDING_PS, i).disk.get());
   // Calls pass the watch before they reach the planted fault. So the watch sees the answers that
-  // workers get, and not what the fault changes behind it.
+  // workers get, but not the calls as the fault changes them.
   if (!shape_.ordered) {
     handler = crew_.Keep(
         std::make_unique<UpdateWatch>(handler, [this, i](uint32_t rank, uint64_t number) {
@@ -332,7 +332,7 @@ void Life::Restore(const std::string& cut, std::function<void(absl::Status)> don
                                     std::move(done));
 }
 
-// Checks the bound on the parts that an embedding worker has accepted and not handed out.
+// Checks the limit on the parts that an embedding worker has accepted but not handed out.
 void Life::CheckQueueCapacity() {
   // Validation and test have one queue each, in addition to those of the train stream.
   const uint64_t queues = 2 + (shape_.ordered ? shape_.lanes * shape_.ranks : 1);

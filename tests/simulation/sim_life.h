@@ -1,10 +1,10 @@
 // A life: the processes of all roles of one generation, with the real engines in them. A world has
-// one life or several lives, one after another; processes of an earlier life may still run beside a
+// one life or several lives, one after another; processes of an earlier life may still run during a
 // later one.
 //
 // How a life is built. A life is given the coordinator's process, which has claimed a generation.
-// It makes a process for each member of the job (sim_crew.h), which is the executor of the engines
-// in it and registers over the network. A role makes its engine in two stages, as its main does:
+// It makes a process for each member of the job (sim_crew.h). Each process is the executor of its
+// engines, and registers over the network. A role makes its engine in two stages, as its main does:
 //     registered   the coordinator has sent envelope, job and position: PSs make their engine, load
 //                  and listen (MakePs), loaders have their files fixed (sim_loader.h); then they
 //                  are ready
@@ -91,8 +91,8 @@ class Life {
   // From now on the life is not expected to succeed.
   void Doom() { crew_.Doom(); }
   void ReportFailure(uint64_t any) { crew_.ReportFailure(any); }
-  // A process, chosen by `any`, has to go elsewhere. Returns whether it is the coordinator, which
-  // tells nobody so.
+  // Makes a process, chosen by `any`, go elsewhere. Returns whether it is the coordinator; then no
+  // heartbeat reports that.
   bool Leave(uint64_t any);
 
   size_t ranks_finished() const { return results_.size(); }

@@ -38,8 +38,8 @@ class SimTraining {
     // Rank 0 loads a cut into the tables of all PSs.
     std::function<void(const std::string& cut, std::function<void(absl::Status)> done)> restore;
   };
-  // How often each sample was seen: each time that a part of a step had it, whether or not the step
-  // counted, and each time that it was scored. The key is (stream, epoch or pass).
+  // How often each sample was seen. It is seen when a part of a step has it, whether or not the
+  // step counts, and when it is scored. The key is (stream, epoch or pass).
   using Seen = std::map<std::pair<int, uint32_t>, std::map<uint64_t, int>>;
   // The state that a cut must hold, known without asking any engine. A life that begins from a cut
   // begins with the cut's state, so the checks at the end cover all lives.
@@ -76,9 +76,9 @@ class SimTraining {
   uint64_t non_finite_steps() const { return non_finite_steps_; }  // by their gradients
   // The number of counted steps when a rank's request to stop first came into an allreduce.
   absl::optional<uint64_t> stop_step() const { return stop_step_; }
-  // The most counted steps that are allowed when training is ended by a rank's request to stop
-  // (most_after_stop), or by counted step `step` (most_after). Each part that a rank may hold at
-  // that moment makes one more step.
+  // The most counted steps that are allowed if a rank's request to stop ends training
+  // (most_after_stop), or if counted step `step` does (most_after). Each part that a rank may hold
+  // at that moment makes one more step.
   uint64_t most_after_stop() const { return most_after_stop_; }
   uint64_t most_after(uint64_t step) const { return most_after_[step - 1]; }
   const Seen& seen() const { return seen_; }

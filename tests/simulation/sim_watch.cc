@@ -79,7 +79,7 @@ void CoordinatorWatch::OnAnswer(const rpc::Method& method, uint64_t sender, cons
   }
   FailAnswer fail;
   if (method == kFail && fail.ParseFromString(answer.header)) {
-    // The answer to a process that is no member is for it alone.
+    // If the process is not a member, the answer concerns this process alone.
     if (fail.state() != RESTARTING || members_.count(sender) > 0) {
       OnState(fail.state(), fail.ending());
     }
@@ -97,8 +97,8 @@ void CoordinatorWatch::OnState(RunState state, const Ending& how) {
   if (state == RUNNING && !std::exchange(runs_, true)) events_.runs();
   const bool goes_on = state == STARTING || state == RUNNING;
   const bool moved = state == RESTARTING && how.why() == Ending::MOVED;
-  // Such an answer may be for one member alone: one that leaves before the generation runs, or one
-  // that fails while an entry is appended that may give the generation another end.
+  // Such an answer may concern one member alone: one that leaves before the generation runs, or one
+  // that fails while the coordinator appends an entry that may end the generation in another way.
   const bool is_for_all = !moved || is_over_();
   if (moved) events_.moved(is_for_all);
   if (!is_for_all) return;

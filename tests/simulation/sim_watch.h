@@ -73,10 +73,10 @@ class CoordinatorWatch final : public rpc::Handler {
     std::function<void(const HeartbeatRequest&)> beat;
     // A process that asks for a place is told to wait.
     std::function<void()> waits;
-    // A member of that generation says that it goes elsewhere.
+    // A member of generation `generation` says that it goes elsewhere.
     std::function<void(uint64_t generation)> leaving;
-    // A member is told that a process has moved. Then the generation is over, or else only that
-    // member leaves it, and the generation goes on without a move.
+    // A member is told that a process has moved. If `is_over`, the generation is over. Otherwise
+    // only that member leaves it, and the generation continues without a move.
     std::function<void(bool is_over)> moved;
   };
 

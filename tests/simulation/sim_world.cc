@@ -26,9 +26,9 @@ namespace {
 constexpr int64_t kMaxEvents = 4000000;
 constexpr uint64_t kRunId = 0x5a7a95a7a95a7a95;
 constexpr char kRunDir[] = "/run";
-// Only lives without progress count, as a process may die after every step. 20 are enough: without
-// poison only a few lives of a world end early, and with poison max_restarts is at most 4. A resume
-// with a job that cannot begin does not count.
+// Only lives without progress count, because a process may die after every step. 20 are enough:
+// without poison, only a few lives of a world end early, and with poison max_restarts is at most 4.
+// A resume with a job that cannot begin does not count.
 constexpr int kMostLivesWithoutProgress = 20;
 
 class World {
@@ -92,8 +92,8 @@ class World {
     if (lives_.empty()) return result_;
     if (result_.violations.empty()) history_.CheckNewestAgain();
     result_.steps = life().training().counted_steps();
-    // The checks ask the PSs for their rows, but a dead PS does not answer, nor one of a life that
-    // is over, which stands still or is about to die. In that case only the cuts were checked.
+    // The checks ask the PSs for their rows. A dead PS does not answer, nor does one of a life that
+    // is over: it is suspended or about to die. Then only the cuts were checked.
     const bool answers = !life().has_dead() && !life().is_doomed();
     if (result_.violations.empty() && life().finished() && answers) CheckEnd();
     return result_;
@@ -175,7 +175,7 @@ class World {
     }
     request.ended.set_text("a death");
     TakeUnacknowledgedLog("before a claim");
-    // Whoever tells a coordinator how the one before it ended is in its pod, and goes with it.
+    // Only a coordinator's own pod knows how it ended. If it has left that pod, nobody does.
     moved_ = moved_ && history_.generation() == generation_ && coordinator_left_ != generation_;
     if (moved_) request.ended.set_why(Ending::MOVED);
     request.writer = static_cast<uint64_t>(number);
@@ -244,7 +244,7 @@ class World {
     told.ended = [this, generation](RunState state) {
       TakeUnacknowledgedLog("at the end of a generation");
       history_.OnEnded(generation);
-      // A launcher is told of an end that its disk does not take.
+      // If writes to the disk fail, a launcher may be told of an end that is not in the log.
       if (state == RESTARTING || (!deaths_.in_pods && disk_.counts().failed > 0)) return;
       history_.ends()->OnEndTold(generation, state);
     };
@@ -255,7 +255,7 @@ class World {
       if (!is_over) return;
       history_.ends()->OnMoved(generation,
                                coordinator_left_ != generation || disk_.counts().failed == 0);
-      // The coordinators of earlier generations may still tell their members.
+      // Coordinators of earlier generations may still tell their members that a process has moved.
       moved_ |= generation == generation_;
     };
     return told;
@@ -269,7 +269,7 @@ class World {
 
   void OnClaimFailed(const absl::Status& status, bool other_replicas) {
     submissions_.OnClaimFailed();
-    // Whoever resumed the run did not know that END had been linked.
+    // The run was resumed by somebody who did not know that END had been linked.
     if (absl::StrContains(status.message(), "has finished")) {
       TakeLog();
       over_ = history_.finished();
@@ -282,7 +282,7 @@ class World {
       if (deaths_.poison_after_events == 0) return Violate(status.ToString());
       poison_is_over_ = true;
       if (CannotResume()) return;
-      // A claim may fail for everybody only if the disk fails; then the launcher tries again.
+      // All claims of a generation may fail only if the disk fails; then the launcher tries again.
     } else if (disk_.counts().failed == 0) {
       return Violate(absl::StrCat("no generation can be claimed: ", status.ToString()));
     }
@@ -304,14 +304,14 @@ class World {
   // Called before each event, so that anything may happen at any event.
   void Drive() {
     if (lives_.empty() || over_) return;
-    // An exit comes first: a member that exits ends its process, which would else look killed.
+    // Look for exits first: the process of a member that exits would otherwise look killed.
     if (life().exited().has_value()) return OnExit(*life().exited());
     if (life().has_dead()) return EndLife(/*resume=*/false);
     if (history_.finished()) {
       over_ = life().finished();
       return;
     }
-    // Until the victim dies nothing else is done to the life, which would hide the drawn end.
+    // Until the victim dies, do nothing else to the life, because that would hide the drawn end.
     if (victim_ != nullptr) return;
     const int64_t events = loop_.events() - life_began_at_event_;
     while (!cut_wishes_.empty() && *cut_wishes_.begin() <= loop_.events()) {
@@ -365,7 +365,7 @@ class World {
         other_command_.Die();
         disk_.LosePower();
         history_.OnPowerLoss();
-        // Before a claim adds to the log, so that the loss of an acknowledged entry is found here.
+        // Read the log before a claim adds to it, so that a lost acknowledged entry is found here.
         TakeUnacknowledgedLog("after a loss of power");
         return;
       case LifeEnd::kOtherLauncher:
@@ -404,8 +404,8 @@ class World {
       case Exit::kDone:
         return history_.finished() ? EndLife(false) : EndLife(/*resume=*/true);  // it has stopped
       case Exit::kStartAgain:
-        // Messages and processes of earlier lives may end a later life. The first life meets only
-        // faults of the network, and these must never end a generation.
+        // Messages and processes of earlier lives may end a later life. In the first life only the
+        // network has faults, and these must never end a generation.
         if (!is_excused_ && CanBegin(job_) && lives_.size() == 1 && deaths_.kill_points.empty() &&
             !life().MayLosePlace()) {
           Violate(absl::StrCat("life 1 is over without a cause: ", exited.why));

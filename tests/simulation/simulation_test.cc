@@ -47,11 +47,11 @@ TEST(SimulationWithDeaths, NothingIsLostAndNothingCountsTwiceUnderSeeds1501To200
   ExpectAsPromised(1501, 2000, /*with_deaths=*/true);
 }
 
-// Of the first 100,000 seeds, those in which the simulation once expected more than is promised:
-// that a generation had moved although only a member had left it before it ran, that somebody who
-// resumes the run again and again with a job that cannot begin gets on soon, that a PS which stands
-// still gives its rows, that a process which is started again knows a failure of the process before
-// it, and that a coordinator which finds the run's end has claimed a generation.
+// In these seeds of the first 100,000 the simulation once expected more than is promised. It
+// expected that a generation had moved, although only a member had left it before it ran; that a
+// run makes progress soon, although it is resumed again and again with a job that cannot begin;
+// that a suspended PS gives its rows; that a restarted process knows a failure of the process
+// before it; and that a coordinator which finds the run's end has claimed a generation.
 TEST(SimulationWithDeaths, ExpectsNoMoreThanIsPromised) {
   for (const uint64_t seed :
        {6733u, 14725u, 19072u, 22081u, 30430u, 33045u, 36904u, 58089u, 61963u, 81964u, 84677u}) {

@@ -164,7 +164,7 @@ TEST(DevicePlanTest, OnACardItHasTheMemoryOfTheLibrarysProducts) {
   JobConfig job = HostJob();
   MlpConfig* const mlp = job.mutable_model()->mutable_layers(2)->mutable_mlp();
   mlp->Clear();
-  // The third layer has one output, which no library computes.
+  // The third layer has one output, so no library makes its products.
   for (const int units : {16, 8}) mlp->add_units(units);
   mlp->set_output_units(1);
   const auto on_host = PlanDevice(job);

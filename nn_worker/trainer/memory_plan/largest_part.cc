@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// Bytes of the payload besides the values of rows, for alignment between sections.
+// Bytes of the payload in addition to the values of rows, for alignment between sections.
 constexpr size_t kSpareBytes = 1 << 16;
 
 int64_t IdsOfSample(const FeatureConfig& feature, const DataConfig& data) {

@@ -116,7 +116,7 @@ inline constexpr double kInitialRowValue = 1;
 // Large, so that a rounding error in a gradient near zero changes the step only a little.
 inline constexpr double kEpsilon = 0.5;
 inline constexpr double kInitialAccumulator = 0.25;
-// These are powers of two, like everything that rates are multiplied by.
+// Powers of two, like all other factors of the rates.
 inline constexpr double kPlateauFactor = 0.5;
 inline constexpr double kLeastPlateauFactor = 0.25;
 inline double LearningRateOf(SparseOptimizerConfig::KindCase optimizer) {

@@ -33,8 +33,7 @@ struct Validation {
   MetricValues values;
 };
 
-// The factor by which these validations multiply the learning rates of counted step `step` (from
-// 0).
+// The factor of the learning rates in counted step `step` (from 0) after these validations.
 double RateAt(const WorldShape& shape, const std::vector<Validation>& validations, uint64_t step);
 
 // Trains until the data or `max_steps` counted steps have ended. The learning rates are those that

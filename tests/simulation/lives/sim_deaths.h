@@ -66,16 +66,17 @@ struct LifeEnd {
 void EndProcesses(const LifeEnd& end, const std::vector<std::unique_ptr<SimProcess>>& processes,
                   SimLoop* loop);
 
-// A second process for the place of a member, in pods.
+// In pods: a second process that asks for the place of a member.
 struct TwinPlan {
   uint64_t member = 0;      // the member, modulo their number
   bool in_its_pod = false;  // as if the member had died; else it is a twin in another pod
-  // It reports a failure before its first heartbeat. Then it starts when the member is heard.
+  // Whether it reports a failure instead of its first heartbeat. If so, it starts only after the
+  // coordinator has heard a heartbeat of the member.
   bool fails = false;
   int64_t starts_after_us = 0;
   int64_t dies_after_us = 0;  // after its start
 
-  // Whether the life ends when it is heard.
+  // Whether the life ends when the coordinator hears this process.
   bool EndsLife() const { return in_its_pod && !fails; }
 };
 
@@ -88,16 +89,17 @@ struct DeathPlan {
   int64_t poison_after_events = 0;
   int max_restarts = 100;
   uint64_t seed = 0;  // 0: no plan was drawn
-  // Whether coordinators belong to submissions and nobody waits for the processes, as in pods;
-  // otherwise a launcher starts them.
+  // Whether the run is in pods: coordinators belong to submissions, and nobody waits for the
+  // processes. Otherwise a launcher starts them.
   bool in_pods = false;
-  // Processes that have to go elsewhere, in pods: after how many events of the world, and which.
+  // In pods: the processes that have to go elsewhere. Each pair has the number of events of the
+  // world until then, and the process.
   std::vector<std::pair<int64_t, uint64_t>> moves;
   // The coordinator dies as soon as the cut of a stop is committed.
   bool dies_after_stop_cut = false;
 
   static DeathPlan Draw(uint64_t seed);
-  // Draws the end of a life that ends although the plan has no end for it.
+  // If the plan has no end for a life, draws how that life ends.
   static LifeEnd DrawEnd(uint64_t seed, uint64_t life);
   // Another coordinator may claim the generation of life `life` in the middle of that life's own
   // claim. Returns the number, counted from 1, of the claim's disk operation before which that
@@ -105,12 +107,13 @@ struct DeathPlan {
   int64_t RivalAt(int life) const;
   // Whether the coordinator is started again, as life `life`, before somebody resumes the run.
   bool StartsAgainAfterEnd(int life) const;
-  // Whether, beside life `life`, a coordinator of the submission before wakes up.
+  // Whether a coordinator of the previous submission wakes up during life `life`.
   bool HasStaleCoordinator(int life) const;
   // The second process that life `life` has, if any.
   absl::optional<TwinPlan> TwinOf(int life) const;
-  // Whether life `life` has its coordinator in another pod than the life before, and whether the
-  // coordinator in that pod then wakes up beside it.
+  // MovesCoordinator: whether the coordinator of life `life` is in another pod than that of the
+  // life before. HasTwinCoordinator: whether, in addition, the coordinator in the earlier pod wakes
+  // up.
   bool MovesCoordinator(int life) const;
   bool HasTwinCoordinator(int life) const;
   // Whether the run is resumed, as life `life`, with a job that cannot run.

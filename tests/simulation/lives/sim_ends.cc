@@ -6,7 +6,7 @@ namespace satrap::simulation {
 
 void SimEnds::OnMoved(uint64_t generation, bool is_known) {
   may_have_moved_.insert(generation);
-  // A later generation that another launcher has begun did not follow the move.
+  // If another launcher has begun a later generation, that one did not follow the move.
   if (is_known && generation == generation_) moved_.insert(generation);
 }
 
@@ -69,7 +69,7 @@ void SimEnds::ReadGeneration(const GenerationEntry& entry) {
     violated_(
         absl::StrCat(which, " follows a move, and the log calls it ", Began_Name(entry.began())));
   }
-  // Of two coordinators that claim at once, both may have been told of the same move.
+  // If two coordinators claim at the same time, both may have been told of the same move.
   if (entry.began() == BEGAN_MOVED && may_have_moved_.count(generation_) == 0 && !just_began_) {
     violated_(absl::StrCat(which, " is said to follow a move, and generation ", generation_,
                            " has not moved"));

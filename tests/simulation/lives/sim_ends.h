@@ -1,11 +1,11 @@
 // What the log of a run must say about its submissions, its ends, and processes that go elsewhere:
 //
-//   - an END is of the submission that it ends, and no generation of that submission follows it;
-//   - the same holds after a cut with which a generation left for a stop, but for its END;
-//   - a submission begins with a resume, one resume for each, and only if somebody has made it;
+//   - an END names the submission that it ends, and no generation of that submission follows it;
+//   - no generation of a submission follows the cut with which it stops, only its END;
+//   - a later submission begins with a resume, has only one, and was made by somebody;
 //   - the run is stopped only if somebody has asked for that;
-//   - whoever was told that the run has ended finds that in the log;
-//   - a generation that follows one that has moved is no restart after a failure, and no other
+//   - if somebody was told that the run has ended, the log says so;
+//   - a generation that follows a move is not called a restart after a failure, and only such a
 //     generation is called one that follows a move.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
@@ -30,15 +30,16 @@ class SimEnds {
   // `violated` is called for each broken promise.
   explicit SimEnds(std::function<void(std::string)> violated) : violated_(std::move(violated)) {}
 
-  // Somebody has made submission number `submission` of the run. Unless this is called, submissions
-  // are counted by who makes them, as by launchers.
+  // Somebody has made submission number `submission` of the run. Unless this is called, those who
+  // make submissions count them, as launchers do.
   void OnSubmission(uint64_t submission) { made_ = submission; }
   void OnStopWish() { stop_wished_ = true; }
-  // A member was told that its generation is over since a process has moved. `is_known`: the next
-  // coordinator learns of it. It may not if the coordinator itself goes, and the log does not take
-  // that.
+  // A member was told that its generation is over because a process has moved. `is_known`: whether
+  // the next coordinator learns of the move. It may not if the coordinator itself moves and cannot
+  // write that into the log.
   void OnMoved(uint64_t generation, bool is_known = true);
-  // A member of the generation was told that the run has ended so. Call when the log was read.
+  // A member of the generation was told that the run has ended in this state. Call after the log
+  // was read.
   void OnEndTold(uint64_t generation, RunState state);
 
   bool left_for_stop() const { return left_for_stop_; }

@@ -40,8 +40,8 @@ Claimer ClaimAgainst(Claimer rival, int64_t at, Claimer first, const ClaimReques
   first.disk = std::move(disk);
   if (!rival.claimed.ok()) return first;
   const absl::Status& lost = first.claimed.status();
-  // With these codes the launcher of `first` would end the run. Only a disk that fails may cause
-  // errors, and these have other codes.
+  // An error with one of these codes would make the launcher of `first` end the run. Only the disk
+  // may cause errors, and these have other codes.
   if (absl::IsNotFound(lost) || absl::IsUnavailable(lost)) {
     violated(absl::StrCat("a claim beside another one fails: ", lost.ToString()));
   }

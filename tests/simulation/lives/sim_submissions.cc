@@ -45,13 +45,13 @@ void SimSubmissions::WakeTwin(ClaimRequest request, FileSystem* disk) {
   for (const RunLogEntry& entry : log.ok() ? log->entries() : std::vector<RunLogEntry>()) {
     has_begun |= entry.generation().holder() == request.holder;
   }
-  // One that has begun no generation may claim at once.
+  // A coordinator of a pod that has begun no generation may claim at once.
   if (!has_begun) return;
   Plant(disk, /*is_stale=*/true, &request);
   const auto claimed = ClaimGeneration(request, disk);
   if (!claimed.ok() || claimed->waits_to_be_asked || claimed->superseded) return;
-  // A rival may have found that the run may not restart again, and ended it. Then this coordinator
-  // serves that end, and has claimed nothing.
+  // A rival may have found that the run has no restart left, and ended it. Then this coordinator
+  // only reports that end, and has claimed nothing.
   if (claimed->log.end() != nullptr) return;
   violated_(absl::StrCat("a coordinator that nobody has asked, of ", request.holder,
                          ", has generation ", claimed->generation));
@@ -62,7 +62,7 @@ void SimSubmissions::WakeEarlier(ClaimRequest request, FileSystem* disk) {
   request.writer = ~request.writer - 1;
   Plant(disk, /*is_stale=*/true, &request);
   const auto claimed = ClaimGeneration(request, disk);
-  // A disk that fails gives errors.
+  // A claim fails if the disk fails.
   if (!claimed.ok() || claimed->superseded) return;
   violated_(absl::StrCat("a coordinator of submission ", submission_ - 1, " has generation ",
                          claimed->generation, " of submission ", claimed->submission));

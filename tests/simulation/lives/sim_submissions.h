@@ -1,5 +1,5 @@
-// Which submission of the run the coordinators of a world belong to, and how often the run may
-// begin without progress.
+// Decides which submission of the run the coordinators of a world belong to, and checks how often
+// the run begins without progress.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -32,11 +32,11 @@ class SimSubmissions {
   void Fill(int life, FileSystem* disk, ClaimRequest* request);
   void OnClaimed() { failed_ = false; }
   void OnClaimFailed() { failed_ = true; }
-  // A coordinator of the submission before wakes up beside life `life`, and one in the pod of an
-  // earlier life: they must claim nothing.
+  // Wakes up the coordinators of earlier lives that the plan wakes up during life `life`: one of
+  // the previous submission, and one in an earlier pod. They must claim nothing.
   void WakeStale(int life, const ClaimRequest& request, FileSystem* disk);
 
-  // Checks that a run that makes no cuts does not go on for ever.
+  // Checks that a run that makes no cuts is not restarted for ever.
   void CheckRestarts(const std::vector<RunLogEntry>& entries);
 
  private:

@@ -1,4 +1,4 @@
-// A disk in memory that can lose what was not synced, and fail.
+// A disk in memory that can fail, and that can lose what was not synced.
 //
 // Loss of power. What file_system.h calls durable stays: the bytes of a file as of its last Sync,
 // and the names of a folder as of its last SyncFolder. Of all later changes, only some survive,
@@ -18,8 +18,8 @@
 // that were not durable are lost at once, without a trace, and later Syncs of the file succeed and
 // make nothing durable, as on Linux.
 //
-// Locks. A lock ends with its process and with the power. Taking and releasing locks never fails
-// and draws nothing.
+// Locks. A lock ends when its process dies or the power is lost. Taking and releasing locks never
+// fails and draws nothing.
 //
 // Everything is drawn from the disk's own seed, so a world replays exactly.
 //

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kAskAgainMs = 1000;
 constexpr int64_t kLongestPauseMs = 5000;
-// The incarnations of processes that have one seat of a life, one after another, differ by this.
+// The incarnations of successive processes in one seat of a life differ by this.
 constexpr uint64_t kNextIncarnation = uint64_t{1} << 32;
 
 // Whether the attempt was lost, so that it shows nothing about the coordinator.
@@ -64,10 +64,10 @@ void SimMember::OnRegistered(const absl::StatusOr<rpc::Message>& answer) {
   }
   last_heard_us_ = options_.process->NowUs();
   CHECK(registered_.ParseFromString(answer->header));
-  // In the next life another process takes the place of this one, so this process only waits.
+  // In the next life another process has the place of this one, so this process only waits.
   if (registered_.wait()) return RegisterLater();
-  // A process that has no place is started again, and knows nothing of the generation before. In
-  // the same generation it fails as the process before it did.
+  // A process that has no place is started again, and then knows no failure of an earlier
+  // generation. In the same generation it fails as the process before it did.
   if (envelope().generation() != failed_in_) failure_ = absl::OkStatus();
   events_.registered(registered_);
   if (failure_.ok() || !options_.fails_unheard) Heartbeat();

@@ -7,10 +7,10 @@
 //              75 (this generation is over, start me again)
 //
 // A member that registers when its generation is already over waits, and registers again. One with
-// a holder also waits while another process has its place, for as long as it is answered. If it
-// learns that only by a heartbeat, it is a new process from then on, with another incarnation, as
-// if it had exited with 75. A member knows the other members once an answer has listed them, in
-// state RUNNING at the latest.
+// a holder also waits while another process has its place, as long as the coordinator answers. If
+// it learns only from a heartbeat that another process has its place, it continues as a new process
+// with another incarnation, as if it had exited with 75 and been started again. A member knows the
+// other members after an answer has listed them, in state RUNNING at the latest.
 //
 // If a member exits with another code than 0, its process dies. If it exits with 0, the process
 // stays, so that checks can read what it holds.
@@ -67,7 +67,7 @@ class SimMember {
   void Start();
   // Call when the member has loaded what it needs. REQUIRES: after `registered`
   void Ready() { ready_ = true; }
-  // The process has to go elsewhere, which every heartbeat says from now on.
+  // The process has to go elsewhere. From now on every heartbeat says so.
   void Leave() { leaving_ = true; }
   // For engines' failure sinks: the first failure counts, and the member exits when the coordinator
   // has received it.

@@ -4,11 +4,11 @@
 // with UNAVAILABLE, before the receiver has seen the request or after it has run the call.
 //
 // Processes and addresses. A request is delivered to a process that is alive and listens at the
-// address when the request arrives. This is the process of the sender's life or, if that has died
-// or was replaced behind an open connection, a process of a later life. If there is none, the
-// request is refused with UNAVAILABLE or lost. A sender never reaches a process of an earlier life
-// than its own. An answer reaches its caller if the caller is still alive. A suspended process gets
-// its requests and answers when it resumes.
+// address when the request arrives. This is the process of the sender's life, or a process of a
+// later life if the first one has died or a new connection has reached another one. If there is
+// none, the request is refused with UNAVAILABLE or lost. A sender never reaches a process of an
+// earlier life than its own. An answer reaches its caller if the caller is still alive. A suspended
+// process gets its requests and answers when it resumes.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 

@@ -1,6 +1,6 @@
-// A second process for the place of a member: a twin of it in another pod, or a process that was
-// started in the member's pod while the member still counts as alive. It only registers and sends
-// heartbeats, so it never becomes ready.
+// A second process that asks for the place of a member: a twin in another pod, or a process that
+// was started in the member's pod while the member still counts as alive. It only registers and
+// sends heartbeats, so it never becomes ready.
 //
 // Not thread-safe: it lives on the SimLoop's thread. It must outlive the loop's tasks.
 
@@ -27,13 +27,13 @@ class SimTwin {
     RegisterRequest registration;
     int life = 1;
     int64_t starting_period_ms = 100;  // of heartbeats
-    // It reports a failure instead of its first heartbeat. Then it starts only when `member` is
-    // heard, and not at all if that takes too long.
+    // Whether it reports a failure instead of its first heartbeat. If so, it starts only after
+    // `member` was heard, and not at all if that takes too long.
     bool fails = false;
     int64_t starts_after_us = 0;
     int64_t dies_after_us = 0;  // after its start
   };
-  // Nothing is owned. `member` is the one whose place it asks for.
+  // Nothing is owned. The process asks for the place of `member`.
   SimTwin(const Options& options, const SimMember* member, SimLoop* loop, SimNetwork* network,
           SimNetwork::Address coordinator);
   SimTwin(const SimTwin&) = delete;
@@ -49,8 +49,8 @@ class SimTwin {
   std::unique_ptr<SimMember> own_;
 };
 
-// Finds out whether a member has been silent at the coordinator for so long that another pod's
-// process may have taken its place.
+// Finds out whether the coordinator has not heard a member for so long that a process of another
+// pod may have taken the member's place.
 class SimSilence {
  public:
   // A heartbeat of the member has arrived.

@@ -90,7 +90,7 @@ struct Fault {
   Worlds worlds = kAll;      // in which it is looked for
   bool with_deaths = false;  // it is looked for in worlds with deaths
 
-  // Changes what the engines of a role are made from.
+  // Changes the job that the engines of a role are made from.
   std::function<void(const Site&, JobConfig*)> job = nullptr;
   std::function<void(const Site&, RankOptions*)> options = nullptr;
   // Changes the position that a loader, an embedding worker or a rank is made with.
@@ -104,9 +104,9 @@ struct Fault {
   HandlerHook before_coordinator = nullptr;
   ChannelsHook channels = nullptr;
   TrainerHook trainer = nullptr;
-  // Shows a rank metrics that differ a little from the true ones, so that the rank believes that
-  // they are better than all before. `merges`: the number of evaluations so far, from 1. The
-  // disguise is undone before others see the metrics.
+  // Falsifies the metrics that a rank sees: they differ a little from the true ones, so that the
+  // rank believes that they are better than all before. `merges`: the number of evaluations so far,
+  // from 1. Everybody else sees the true metrics.
   std::function<void(int merges, MetricValues*)> disguise = nullptr;
   SourceHook source = nullptr;
   DiskHook disk = nullptr;
@@ -122,14 +122,14 @@ struct Fault {
 
   // Runs before each claim of a generation.
   std::function<void(const std::string& run_dir, FileSystem* disk)> before_claim = nullptr;
-  // Changes what a coordinator asks for, given the run's log. `is_stale`: it belongs to an earlier
-  // submission, or to the pod of an earlier life, and must claim nothing.
+  // Changes the claim that a coordinator makes, given the run's log. `is_stale`: the coordinator
+  // belongs to an earlier submission, or to the pod of an earlier life, and must claim nothing.
   std::function<void(const RunLog& log, bool is_stale, ClaimRequest*)> claim = nullptr;
 };
 
 // All faults, in the order of the table.
 absl::Span<const Fault> AllFaults();
-// REQUIRES: there is a fault whose `says` equals `says`
+// The fault with this text. REQUIRES: it exists
 const Fault& FaultThat(absl::string_view says);
 
 // The faults of one kind. Each list is in sim_plants_KIND.cc, together with its plants.

@@ -114,7 +114,7 @@ RankObserver* Planting::ObserverOf(RankObserver* observer) {
 
 RunResult Planting::ResultOf(RunResult result) const {
   // The rank reports the metrics that it was shown. The checks get the true ones: they must find
-  // the wrong decision of the rank, not the disguise.
+  // the wrong decision of the rank, not the falsified metrics.
   if (fault_.disguise == nullptr) return result;
   if (result.has_valid()) *result.mutable_valid() = Undisguised(result.valid());
   if (result.has_test()) *result.mutable_test() = Undisguised(result.test());

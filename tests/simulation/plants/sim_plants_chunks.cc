@@ -58,7 +58,7 @@ class MixesAnswers final : public PlantedHandler {
   uint64_t newest_ = 0;
 };
 
-// If a chunk comes twice, writes the copy to the place of the next chunk.
+// If a chunk arrives twice, writes the second copy to the place of the next chunk.
 class TakesTwice final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -114,7 +114,8 @@ class HidesCalls final : public PlantedHandler {
   }
 };
 
-// Marks requests that come in chunks. PassesWindows, behind the ChunkedHandler, reads the marks.
+// Marks requests that come in chunks. PassesWindows, which comes after the ChunkedHandler, reads
+// the marks.
 class MarksJoined final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;

@@ -43,15 +43,16 @@ class LateMarks final : public PlantedHandler {
   }
 
  private:
-  // Longer than a step takes. Otherwise the late mark would find the same rows as a mark in time.
+  // Longer than a step takes. Otherwise the late mark would find the same rows as a mark that is
+  // not late.
   static constexpr int64_t kLateUs = 50000;
 
   int late_ = 0;
 };
 
 // A PS that forgot which numbers it has begun: every attempt of a BeginCut marks anew, and AwaitCut
-// refers to the newest mark. To the engine each attempt looks like a cut of its own with a higher
-// number, so its answer windows and its check of the order of cuts accept it.
+// refers to the newest mark. To the engine each attempt looks like a separate cut with a higher
+// number, so the engine's answer windows and its check of the order of cuts accept the attempt.
 class LateBeginCuts final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t kWriter = 78;  // names drafts
 
-// Claims a generation of the log's submission, as a coordinator that knows of no end.
+// Claims a generation of the log's submission, as if the coordinator did not know of an end.
 void BeginAgain(RunLog* log) {
   const GenerationEntry& newest = *log->last_generation();
   RunLogEntry entry;
@@ -61,7 +61,8 @@ void CallFailureMove(const RunLog&, bool, ClaimRequest* request) {
   request->ended.set_why(Ending::MOVED);
 }
 
-// Tells members that the run has stopped as soon as rank 0 commits the cut with which it leaves.
+// Tells members that the run has stopped as soon as rank 0 asks for the commit of the cut with
+// which the ranks leave the generation.
 class EarlyEnds final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -85,7 +86,7 @@ class EarlyEnds final : public PlantedHandler {
   bool leaves_ = false;
 };
 
-// Takes the wish of a member that goes elsewhere for a wish to stop.
+// Treats the message of a member that it goes elsewhere as a wish to stop.
 class MovesThatStop final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -100,7 +101,8 @@ class MovesThatStop final : public PlantedHandler {
   }
 };
 
-// Obeys whoever says that the process of a role and index leaves, of whatever generation.
+// Obeys every heartbeat that says that the process of a role and index leaves, whichever generation
+// it comes from.
 class MovesOfAnybody final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -124,7 +126,7 @@ class MovesOfAnybody final : public PlantedHandler {
   std::map<std::pair<Role, uint32_t>, uint64_t> members_;  // incarnations
 };
 
-// Changes what the coordinator writes into the log, or refuses to take it.
+// Changes or refuses what the coordinator writes into the log.
 class EditedLog final : public ForwardingFileSystem {
  public:
   using Edit = absl::Status (*)(RunLogEntry* entry);

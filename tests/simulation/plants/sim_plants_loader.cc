@@ -1,5 +1,5 @@
-// Faults in what loaders send: part sources that leave out or repeat parts, wrong provenance,
-// shuffles, and queues.
+// Faults in what loaders send: part sources that leave out or repeat parts, and wrong provenance,
+// shuffles and queues.
 
 #include <algorithm>
 #include <set>

@@ -160,7 +160,7 @@ class StaleLinkCounts final : public ForwardingFileSystem {
 };
 
 // As soon as a file of the log could not be opened because it was gone, this disk stops updating
-// its list of the log: it goes on returning the last list from before that.
+// its list of the log: it returns the last list from before that again and again.
 class ListsOnce final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;

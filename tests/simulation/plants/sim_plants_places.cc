@@ -1,5 +1,5 @@
-// Faults of the places of members and of coordinators: twins that are not told apart, and failures
-// of processes that are no members.
+// Faults of the places of members and of coordinators: twins that are not distinguished, and
+// failures of processes that are not members.
 
 #include <map>
 #include <set>
@@ -15,7 +15,7 @@ namespace {
 
 using Place = std::pair<Role, uint32_t>;
 
-// Takes each failure for one of the process that was the first to be heard at its index.
+// Attributes each failure to the process that was heard first at its index.
 class FailuresOfAnybody final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -36,11 +36,11 @@ class FailuresOfAnybody final : public PlantedHandler {
   std::map<Place, uint64_t> members_;  // incarnations
 };
 
-// Takes all processes of an index for processes of one pod.
+// Treats all processes of an index as processes of one pod.
 void ForgetHolder(const Site&, RegisterRequest* request) { request->clear_holder(); }
 
-// Tells pods apart only once a member is heard: whoever registers before has the holder of the
-// first.
+// Distinguishes pods only after a member was heard: until then every process that registers gets
+// the holder of the first one.
 class TwinsAtRegister final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;

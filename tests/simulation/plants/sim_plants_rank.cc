@@ -131,7 +131,7 @@ class LastCutSkipped final : public PlantedTrainer {
  public:
   using PlantedTrainer::PlantedTrainer;
   void BeginCut(CutPlan plan, CutMarkedCallback done, CutEndedCallback ended) override {
-    // Without a best cut, which the test pass loads, the world would show another fault.
+    // The test pass loads the best cut. Without one, the world would show another fault.
     if (plan.last && !plan.best) return Say(std::move(done), CutMarked());
     next_->BeginCut(std::move(plan), std::move(done), std::move(ended));
   }
@@ -307,7 +307,7 @@ std::vector<Fault> RankFaults() {
        .with_deaths = true,
        .position =
            [](const Site& site, RunPosition* position) {
-             // The cut says that training is over. A generation that goes on training would make
+             // The cut says that training is over. A generation that continued to train would make
              // other steps than those promised.
              if (site.role != EMBEDDING_PS) position->set_next(RunPosition::RESUME);
            }},

@@ -1,4 +1,4 @@
-// The disguise of metrics (Fault::disguise). Nothing is owned.
+// Falsified metrics (Fault::disguise). Nothing is owned.
 
 #ifndef SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_RANK_H_
 #define SATRAP_TESTS_SIMULATION_PLANTS_SIM_PLANTS_RANK_H_
@@ -12,13 +12,13 @@
 
 namespace satrap::simulation {
 
-// Shows the rank disguised metrics, but gives `trainer` the true ones.
+// A trainer that shows the rank falsified metrics, but gives `trainer` the true ones.
 std::unique_ptr<StepTrainer> NewDisguisedTrainer(
     const Site& site, StepTrainer* trainer,
     std::function<void(int merges, MetricValues*)> disguise);
-// Shows `observer` the true metrics.
+// An observer that shows `observer` the true metrics.
 std::unique_ptr<RankObserver> NewUndisguisedObserver(RankObserver* observer);
-// Restores the true metrics from disguised ones.
+// Restores the true metrics from falsified ones.
 MetricValues Undisguised(const MetricValues& values);
 
 }  // namespace satrap::simulation

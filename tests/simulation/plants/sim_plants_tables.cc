@@ -194,8 +194,8 @@ std::vector<Fault> TableFaults() {
        .job = OfTables(ForgetSweep)},
       {.says = "PSs step the rows of frozen tables",
        .job = OfTables([](TableConfig* table) { table->clear_frozen(); })},
-      // The job has the number of PSs that the run had before any scale. So such a PS gets keys of
-      // partitions that it does not own.
+      // The job has the number of PSs that the run had before its first scale. So a PS with this
+      // job gets keys of partitions that it does not own.
       {.says = "PSs have the job that a scale has replaced",
        .with_deaths = true,
        .job =
