@@ -8,6 +8,7 @@
 #include "common/rpc/receivers.h"
 #include "common/rpc/squares.h"
 #include "embedding_ps/ps_engine.h"
+#include "embedding_ps/table/step_of_table.h"
 #include "embedding_ps/table_sweep.h"
 
 namespace satrap {
@@ -16,8 +17,8 @@ void PsEngine::AnswerWithSquares(StepSum sum) {
   ExactSum squares;
   const StepContext context = ContextOf(sum.header, /*part_share=*/1);
   for (const TableGradient& table : sum.tables) {
-    tables_[table.table]->AddSquares(table.keys, table.gradients, table.sample_counts, context,
-                                     &squares);
+    StepOfTable(tables_[table.table].get(), context, &squares)
+        .Add(table.keys, table.gradients, table.sample_counts);
   }
   AddIdleSquares(tables_, context, job_.embedding_ps().threads(), options_.executor, squares,
                  [this, sum = std::move(sum)](const ExactSum& all) mutable {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/thread/mutex.h"
+#include "embedding_ps/table/step_of_table.h"
 
 namespace satrap {
 namespace {
@@ -16,12 +17,12 @@ struct Shard {
   int shard;
 };
 
-template <typename Wanted>
-std::vector<Shard> ShardsOf(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
-                            Wanted wanted) {
+// The shards of the tables whose idle rows the pass visits; `squares` as for StepOfTable.
+std::vector<Shard> ShardsToVisit(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
+                                 const StepContext& context, ExactSum* squares) {
   std::vector<Shard> shards;
   for (const auto& table : tables) {
-    if (!wanted(*table)) continue;
+    if (!StepOfTable(table.get(), context, squares).has_idle_rows()) continue;
     for (int i = 0; i < table->num_shards(); ++i) shards.push_back({table.get(), i});
   }
   return shards;
@@ -67,9 +68,8 @@ struct Total {
 void SweepTables(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
                  const StepContext& context, int threads, Executor* executor, Task done) {
   VisitShards(
-      ShardsOf(tables,
-               [&](const EmbeddingTable& table) { return table.needs_sweep(context.finite); }),
-      threads, executor, [context](const Shard& at) { at.table->SweepShard(at.shard, context); },
+      ShardsToVisit(tables, context, /*squares=*/nullptr), threads, executor,
+      [context](const Shard& at) { StepOfTable(at.table, context).FinishIdleRows(at.shard); },
       std::move(done));
 }
 
@@ -77,17 +77,17 @@ void AddIdleSquares(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
                     const StepContext& context, int threads, Executor* executor,
                     const ExactSum& squares, absl::AnyInvocable<void(const ExactSum&)> done) {
   const auto total = std::make_shared<Total>();
+  std::vector<Shard> shards;
   {
     MutexLock lock(&total->mutex);
     total->squares = squares;
+    shards = ShardsToVisit(tables, context, &total->squares);
   }
   VisitShards(
-      ShardsOf(tables,
-               [](const EmbeddingTable& table) { return table.idle_rows_have_gradients(); }),
-      threads, executor,
+      std::move(shards), threads, executor,
       [context, total](const Shard& at) {
         ExactSum of_shard;
-        at.table->AddIdleSquares(at.shard, context, &of_shard);
+        StepOfTable(at.table, context, &of_shard).FinishIdleRows(at.shard);
         MutexLock lock(&total->mutex);
         for (const double term : of_shard.Terms()) total->squares.Add(term);
       },

@@ -1,6 +1,6 @@
-// Applies a step to the rows of tables with semantics GLOBAL that no sample of the step holds. They
-// take the step with a gradient of 0. With L2 of mode DENSE they also count in the norm of all
-// gradients (JobConfig.gradient_clip_norm).
+// Visits the idle rows of tables with semantics GLOBAL, which no sample of a step holds, by passes
+// of the step (StepOfTable). They take the step with a gradient of 0. With L2 of mode DENSE they
+// also count in the norm of all gradients (JobConfig.gradient_clip_norm).
 //
 // Thread-safe: the functions depend only on their arguments.
 
@@ -18,16 +18,16 @@
 
 namespace satrap {
 
-// Sweeps those of `tables` that need it, `threads` shards at a time, in tasks of `executor`. Runs
-// `done` once, when all are swept. If no table needs a sweep, `done` runs before this returns. The
-// tables must outlive the tasks. REQUIRES: until `done` runs, nothing updates the tables
+// Takes the step with the idle rows of those of `tables` that need it, `threads` shards at a time,
+// in tasks of `executor`. Runs `done` once, when all are swept. If no table needs a sweep, `done`
+// runs before this returns. The tables must outlive the tasks. REQUIRES: until `done` runs, nothing
+// updates the tables
 void SweepTables(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
                  const StepContext& context, int threads, Executor* executor, Task done);
 
-// Visits, in the same way, those of `tables` for which idle_rows_have_gradients() is true. Runs
-// `done` with `squares` plus the squares of the gradients of their idle rows. REQUIRES:
-// EmbeddingTable::AddSquares has run for all keys of the step, and until `done` runs, nothing
-// updates the tables
+// Visits, in the same way, those of `tables` whose idle rows have gradients. Runs `done` with
+// `squares` plus the squares of these gradients. REQUIRES: a pass that sums squares has been given
+// all keys of the step, and until `done` runs, nothing updates the tables
 void AddIdleSquares(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
                     const StepContext& context, int threads, Executor* executor,
                     const ExactSum& squares, absl::AnyInvocable<void(const ExactSum&)> done);

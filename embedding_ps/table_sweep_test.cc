@@ -8,6 +8,7 @@
 #include "common/testing/manual_executor.h"
 #include "common/thread/mutex.h"
 #include "common/thread/thread_pool_executor.h"
+#include "embedding_ps/table/step_of_table.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -31,9 +32,8 @@ std::unique_ptr<EmbeddingTable> NewTable(TableConfig::Semantics semantics) {
   for (uint64_t id = 0; id < kRows; ++id) keys.push_back(Mix64(id));
   (*table)->Update(keys, std::vector<float>(kRows * 4, 1), {}, StepContext());
   // The Update has stepped all rows in step 0, so this sweep changes no row and only ends the step.
-  if ((*table)->needs_sweep()) {
-    for (int shard = 0; shard < 5; ++shard) (*table)->SweepShard(shard, StepContext());
-  }
+  StepOfTable step(table->get(), StepContext());
+  for (int shard = 0; step.has_idle_rows() && shard < 5; ++shard) step.FinishIdleRows(shard);
   return *std::move(table);
 }
 
@@ -81,7 +81,8 @@ TEST(SweepTablesTest, EndsAtOnceWithoutATableThatNeedsIt) {
 TEST(SweepTablesTest, AnyNumberOfThreadsGivesTheSameBits) {
   std::vector<std::unique_ptr<EmbeddingTable>> wanted;
   wanted.push_back(NewTable(TableConfig::GLOBAL));
-  for (int shard = 0; shard < 5; ++shard) wanted[0]->SweepShard(shard, StepOne());
+  StepOfTable step(wanted[0].get(), StepOne());
+  for (int shard = 0; shard < 5; ++shard) step.FinishIdleRows(shard);
   for (const int threads : {1, 2, 8}) {
     std::vector<std::unique_ptr<EmbeddingTable>> tables;
     tables.push_back(NewTable(TableConfig::GLOBAL));
@@ -132,9 +133,8 @@ TEST(AddIdleSquaresTest, AnyNumberOfThreadsGivesTheSameBits) {
   held.Add(0x1p-60);
   ExactSum wanted = held;
   for (const int table : {2, 1}) {
-    for (int shard = 4; shard >= 0; --shard) {
-      tables[table]->AddIdleSquares(shard, StepOne(), &wanted);
-    }
+    StepOfTable squares(tables[table].get(), StepOne(), &wanted);
+    for (int shard = 4; shard >= 0; --shard) squares.FinishIdleRows(shard);
   }
   EXPECT_GT(wanted.Rounded(), 100);
   for (const int threads : {1, 2, 8}) {

@@ -10,21 +10,9 @@
 #include "common/base/status_macros.h"
 #include "common/config/ranges.h"
 #include "common/numeric/hash.h"
+#include "embedding_ps/table/step_of_table.h"
 
 namespace satrap {
-namespace {
-
-void CheckGradients(const EmbeddingTable& table, absl::Span<const uint64_t> keys,
-                    absl::Span<const float> gradients, absl::Span<const uint32_t> sample_counts,
-                    const StepContext& context) {
-  CHECK(gradients.size() == keys.size() * table.layout().num_values()) << gradients.size();
-  CHECK(sample_counts.size() == keys.size() ||
-        (sample_counts.empty() && !table.needs_sample_counts()))
-      << sample_counts.size();
-  CHECK(context.normalizer > 0) << context.normalizer;
-}
-
-}  // namespace
 
 absl::StatusOr<std::unique_ptr<EmbeddingTable>> EmbeddingTable::Create(const TableConfig& config,
                                                                        const Options& options) {
@@ -102,42 +90,22 @@ void EmbeddingTable::Lookup(absl::Span<const uint64_t> keys, AbsentRows mode,
   });
 }
 
-void EmbeddingTable::AddSquares(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
-                                absl::Span<const uint32_t> sample_counts,
-                                const StepContext& context, ExactSum* squares) const {
-  CheckGradients(*this, keys, gradients, sample_counts, context);
-  if (config_.frozen() || !updater_.is_clipped()) return;
-  RowUpdater::Step step(updater_, context, OwnStep(context.step));
-  ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
-    shard.AddSquares(keys, positions, gradients.data(), sample_counts, &step, squares);
-  });
-}
-
-void EmbeddingTable::AddIdleSquares(int shard, const StepContext& context,
-                                    ExactSum* squares) const {
-  CHECK(idle_rows_have_gradients()) << config_.name();
-  RowUpdater::Step step(updater_, context, OwnStep(context.step));
-  shards_[static_cast<size_t>(shard)]->AddIdleSquares(&step, squares);
-}
-
 int64_t EmbeddingTable::Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                                absl::Span<const uint32_t> sample_counts,
                                const StepContext& context) {
-  CheckGradients(*this, keys, gradients, sample_counts, context);
-  if (config_.frozen()) return CreateRows(keys);
-  int64_t created = 0;
-  // One Step serves all shards, because they are visited one after another on this thread.
-  RowUpdater::Step step(updater_, context, OwnStep(context.step));
-  ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
-    created += shard.Update(keys, positions, gradients.data(), sample_counts, &step);
-  });
-  return created;
+  return StepOfTable(this, context).Add(keys, gradients, sample_counts);
 }
 
-void EmbeddingTable::SweepShard(int shard, const StepContext& context) {
-  CHECK(needs_sweep(context.finite)) << config_.name();
-  RowUpdater::Step step(updater_, context, OwnStep(context.step));
-  shards_[static_cast<size_t>(shard)]->Sweep(&step);
+int64_t EmbeddingTable::VisitRows(absl::Span<const uint64_t> keys,
+                                  absl::Span<const float> gradients,
+                                  absl::Span<const uint32_t> sample_counts,
+                                  RowUpdater::Step* step) {
+  int64_t created = 0;
+  // One Step serves all shards, because they are visited one after another on this thread.
+  ForEachShard(keys, [&](TableShard& shard, absl::Span<const uint32_t> positions) {
+    created += shard.VisitRows(keys, positions, gradients.data(), sample_counts, step);
+  });
+  return created;
 }
 
 int64_t EmbeddingTable::CreateRows(absl::Span<const uint64_t> keys) {

@@ -23,7 +23,6 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "common/numeric/exact_sum.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "embedding_ps/table/row_layout.h"
 #include "embedding_ps/table/row_updater.h"
@@ -55,42 +54,10 @@ class EmbeddingTable {
   void Lookup(absl::Span<const uint64_t> keys, AbsentRows mode, absl::Span<float> values,
               absl::Span<uint8_t> presence) const;
 
-  // Applies one optimizer step to each of `keys`. The gradient of keys[i] is row i of `gradients`,
-  // [keys.size(), num_values], a sum over samples. Absent rows are created first. Rows of a frozen
-  // table are created but take no step. Returns the number of rows created. `sample_counts`: the
-  // number of samples that hold each key; empty if not known. REQUIRES: keys are unique,
-  // context.normalizer > 0, sizes agree, and if needs_sample_counts(), sample_counts are given and
-  // above 0
+  // Takes a step for the rows of `keys`: StepOfTable::Add (step_of_table.h), which says what the
+  // arguments mean. Returns the number of rows created.
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                  absl::Span<const uint32_t> sample_counts, const StepContext& context);
-
-  // Whether SweepShard must be called for each shard at the end of a step; `finite` says whether
-  // the step was finite. The result is false unless semantics are GLOBAL.
-  bool needs_sweep(bool finite = true) const {
-    return updater_.needs_sweep(finite) && !config_.frozen();
-  }
-  // Takes a step with a gradient of 0 for the rows of a shard that no Update has stepped since the
-  // shard's last sweep. If the step is not finite, no value changes, and the rows do not count the
-  // step as missed. Several shards may be swept at the same time. REQUIRES:
-  // needs_sweep(context.finite), no Update is running
-  void SweepShard(int shard, const StepContext& context);
-
-  // Adds the squares of the gradients that Update would pass to the optimizers for the same
-  // arguments and a clip_factor of 1. Adds nothing if the table's gradients do not take part in the
-  // common clipping (RowUpdater::is_clipped) or the table is frozen. No row changes. REQUIRES: as
-  // for Update
-  void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
-                  absl::Span<const uint32_t> sample_counts, const StepContext& context,
-                  ExactSum* squares) const;
-  // Adds the squares of the gradients that SweepShard would pass to the optimizers for the idle
-  // rows: those that AddSquares has not visited since the last call of this function. REQUIRES:
-  // idle_rows_have_gradients(); AddSquares has run for all keys of the step, and Update has not
-  void AddIdleSquares(int shard, const StepContext& context, ExactSum* squares) const;
-  // Whether idle rows, which no sample of a step holds, also have gradients. They come from L2 of
-  // mode DENSE.
-  bool idle_rows_have_gradients() const {
-    return updater_.idle_rows_have_gradients() && !config_.frozen();
-  }
 
   // Creates a row for each of `keys` that has none, the same row that an Update of the first step
   // creates before it steps the rows. Returns the number of rows created. REQUIRES: keys are unique
@@ -134,11 +101,16 @@ class EmbeddingTable {
   int64_t bytes() const;  // index, metadata and committed rows
 
  private:
+  friend class StepOfTable;
+
   EmbeddingTable(const TableConfig& config, const Options& options, RowUpdater updater);
   // Calls visit(shard, positions) for each shard that has some of `keys`. `positions` are the
   // indices of these keys in `keys`, ascending.
   template <typename Visitor>
   void ForEachShard(absl::Span<const uint64_t> keys, Visitor visit) const;
+  // Visits the rows of `keys` with `step`. Returns the number of rows created.
+  int64_t VisitRows(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
+                    absl::Span<const uint32_t> sample_counts, RowUpdater::Step* step);
   int NthInShard(int partition) const {
     return (partition - first_partition_) / static_cast<int>(shards_.size());
   }

@@ -180,7 +180,7 @@ TEST(EmbeddingTableTest, BehavesAsAMapOfRows) {
           auto [row, is_new] = reference.try_emplace(keys[i], updater->layout().num_floats());
           if (is_new) updater->InitRow(keys[i], row->second.data());
           created += is_new;
-          step.Apply(&gradients[i * kValues], 0, row->second.data());
+          step.VisitRow(keys[i], &gradients[i * kValues], 0, row->second.data());
         }
         ASSERT_EQ(table->Update(keys, gradients, {}, context), created);
       } else {

@@ -117,11 +117,13 @@ void RowUpdater::InitRow(uint64_t key, float* row) const {
   }
 }
 
-RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update, int64_t own_step)
+RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update, int64_t own_step,
+                       ExactSum* squares)
     : updater_(updater),
       context_(update),
       inverse_normalizer_(updater.normalises_ ? 1 / update.normalizer : 1),
-      clip_factor_(updater.is_clipped() ? update.clip_factor : 1) {
+      clip_factor_(updater.is_clipped() ? update.clip_factor : 1),
+      squares_(squares) {
   // The schedule is evaluated once for the update, not for each key.
   const double scheduled = LearningRateFactor(updater.schedule_, update.step);
   for (const FusedSegments& fused : updater.fused_) {
@@ -131,6 +133,28 @@ RowUpdater::Step::Step(const RowUpdater& updater, const StepContext& update, int
   context_.step = own_step;
   normalised_.resize(updater.layout_.num_values());
   if (updater.needs_sweep_) zeros_.resize(updater.layout_.num_values());
+}
+
+bool RowUpdater::Step::has_idle_rows() const {
+  if (!changes_rows()) return updater_.is_clipped() && updater_.is_global_ && updater_.is_dense_;
+  return context_.finite ? updater_.needs_sweep_ : updater_.has_last_step_;
+}
+
+void RowUpdater::Step::VisitRow(uint64_t key, const float* gradient,
+                                absl::optional<uint32_t> sample_count, float* row) {
+  if (changes_rows()) {
+    Apply(gradient, sample_count, row);
+  } else {
+    squares_->Add(Squares(key, gradient, sample_count, row));
+  }
+}
+
+void RowUpdater::Step::VisitIdleRows(float* rows, size_t stride, size_t count) {
+  if (changes_rows()) {
+    Sweep(rows, stride, count);
+  } else {
+    for (size_t i = 0; i < count; ++i) squares_->Add(IdleSquares(rows + i * stride));
+  }
 }
 
 void RowUpdater::Step::Prepare(const float* gradient, float* row) {
@@ -197,6 +221,7 @@ void RowUpdater::Step::AgeNewRow(float* row) const {
   }
 }
 
+// Only segments that need a sweep are stepped.
 void RowUpdater::Step::Sweep(float* rows, size_t stride, size_t count) {
   if (!context_.finite) {
     for (size_t i = 0; i < count; ++i) SkipStepOf(rows + i * stride);
@@ -264,6 +289,7 @@ double RowUpdater::Step::IdleSquares(float* row) {
   return squares;
 }
 
+// Does not change the row; null: the row is absent.
 double RowUpdater::Step::Squares(uint64_t key, const float* gradient,
                                  absl::optional<uint32_t> sample_count, const float* row) {
   // Works on a copy, because Prepare may record in the row that L2 was added, and only the real

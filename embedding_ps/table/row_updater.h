@@ -13,6 +13,7 @@
 #include "absl/container/inlined_vector.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
+#include "common/numeric/exact_sum.h"
 #include "embedding_ps/initializer/initializer.h"
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 #include "embedding_ps/table/row_layout.h"
@@ -26,36 +27,40 @@ class RowUpdater {
   struct FusedSegments;
 
  public:
-  // The constants of one update, computed once: learning rates, and room for one normalised
-  // gradient. Not thread-safe.
+  // What one pass of a step does to rows (step_of_table.h). Has the constants of the step, computed
+  // once, and room for one normalised gradient. Not thread-safe.
   class Step {
    public:
     // `update` has the fields that are the same for the whole update; its other fields are
     // overwritten for each key and segment. The learning rate schedule follows update.step, the
     // run's step. Rows count `own_step` instead, which leaves out the steps in which the table was
-    // frozen.
-    Step(const RowUpdater& updater, const StepContext& update, int64_t own_step);
-    // Applies a step to `row`: for each segment its rule (segment_rule.h), then its optimizer.
-    // `gradient`, [num_values], is a sum over samples. REQUIRES: sample_count is known if
-    // needs_sample_counts()
-    void Apply(const float* gradient, absl::optional<uint32_t> sample_count, float* row);
+    // frozen. `squares` is null, or gets the sum of the squares of what the optimizers would get
+    // with a clip_factor of 1.
+    Step(const RowUpdater& updater, const StepContext& update, int64_t own_step,
+         ExactSum* squares = nullptr);
+    bool changes_rows() const { return squares_ == nullptr; }
+    // Whether the pass visits idle rows, too, which no sample of the step holds (semantics GLOBAL):
+    // to step them, to record a step that is not finite, which they would otherwise count as
+    // missed, or to add the squares of the gradients that L2 of mode DENSE gives them.
+    bool has_idle_rows() const;
+
+    // Visits the row of `key`: for each segment its rule (segment_rule.h), then its optimizer.
+    // `gradient`, [num_values], is a sum over samples. `row` may be null, for an absent row, if the
+    // pass changes no rows. REQUIRES: sample_count is known if needs_sample_counts()
+    void VisitRow(uint64_t key, const float* gradient, absl::optional<uint32_t> sample_count,
+                  float* row);
+    // Visits `count` idle rows, which begin `stride` floats apart. REQUIRES: has_idle_rows()
+    void VisitIdleRows(float* rows, size_t stride, size_t count);
     // Changes a newly created row to what it would be if it had existed from step 0 on. Does
     // nothing unless semantics are GLOBAL.
     void AgeNewRow(float* row) const;
-    // Takes a step with a gradient of 0 for `count` rows that no sample holds. The rows begin
-    // `stride` floats apart. Only segments that need a sweep are stepped. If the step is not
-    // finite, nothing is stepped; the rows only record the step, so that it does not count as
-    // missed. REQUIRES: needs_sweep(finite)
-    void Sweep(float* rows, size_t stride, size_t count);
-    // The sum of the squares of what the optimizers would get for `gradient` with a clip_factor of
-    // 1. `row` is null if the row is absent, and is not changed. REQUIRES: as Apply
-    double Squares(uint64_t key, const float* gradient, absl::optional<uint32_t> sample_count,
-                   const float* row);
-    // As Squares, for an idle row, which no sample holds. The row is not changed. REQUIRES:
-    // idle_rows_have_gradients()
-    double IdleSquares(float* row);
 
    private:
+    void Apply(const float* gradient, absl::optional<uint32_t> sample_count, float* row);
+    void Sweep(float* rows, size_t stride, size_t count);
+    double Squares(uint64_t key, const float* gradient, absl::optional<uint32_t> sample_count,
+                   const float* row);
+    double IdleSquares(float* row);
     void Prepare(const float* gradient, float* row);
     void PrepareSegment(const FusedSegments& fused, const float* gradient, float* row);
     void StepOptimizer(const FusedSegments& fused, float learning_rate, const float* gradient,
@@ -69,6 +74,7 @@ class RowUpdater {
     StepContext context_;
     const float inverse_normalizer_;
     const float clip_factor_;
+    ExactSum* const squares_;
     absl::InlinedVector<float, 4> learning_rates_;  // one for each of fused_
     absl::InlinedVector<float, 64> normalised_;
     absl::InlinedVector<float, 64> zeros_;  // the gradient of a sweep
@@ -85,16 +91,10 @@ class RowUpdater {
   bool needs_sample_counts() const { return needs_sample_counts_; }
   // Whether a segment's rule needs StepContext.part_share.
   bool needs_part_share() const { return needs_part_share_; }
-  // Whether a sweep must visit the rows that no sample of a step holds (semantics GLOBAL): to step
-  // them or, if `finite` is false, to record a step that they would otherwise count as missed.
-  bool needs_sweep(bool finite) const { return finite ? needs_sweep_ : has_last_step_; }
   // Whether the table's gradients count in the norm of JobConfig.gradient_clip_norm and are
   // multiplied by its factor. False with normalisation NONE, where they are not divided by the
   // normalizer either.
   bool is_clipped() const { return normalises_; }
-  // Whether rows that no sample of a step holds also have gradients that count in the norm of
-  // gradient_clip_norm.
-  bool idle_rows_have_gradients() const { return is_clipped() && is_global_ && is_dense_; }
 
   // Writes the initial values, [num_values], of the row of `key`.
   void InitValues(uint64_t key, float* values) const;

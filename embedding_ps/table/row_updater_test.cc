@@ -30,7 +30,7 @@ std::vector<float> Stepped(const TableConfig& config, const StepContext& context
   CHECK(updater.ok()) << updater.status().ToString();
   std::vector<float> row(updater->layout().num_floats());
   updater->InitRow(7, row.data());
-  RowUpdater::Step(*updater, context, context.step).Apply(gradient.data(), 1, row.data());
+  RowUpdater::Step(*updater, context, context.step).VisitRow(7, gradient.data(), 1, row.data());
   return row;
 }
 

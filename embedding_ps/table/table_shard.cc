@@ -79,7 +79,7 @@ uint32_t TableShard::AddRow(uint64_t ordinal, bool init) {
   return row;
 }
 
-void TableShard::MarkSeen(uint32_t row) const {
+void TableShard::MarkSeen(uint32_t row) {
   if (row / 64 >= seen_.size()) seen_.resize(arena_.end_row() / 64 + 1);
   seen_[row / 64] |= uint64_t{1} << (row % 64);
 }
@@ -105,31 +105,36 @@ void TableShard::Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32
 }
 
 // Thread-safety analysis cannot see that the lambdas below run with the lock held.
-int64_t TableShard::Update(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
-                           const float* gradients, absl::Span<const uint32_t> sample_counts,
-                           RowUpdater::Step* step) {
+int64_t TableShard::VisitRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
+                              const float* gradients, absl::Span<const uint32_t> sample_counts,
+                              RowUpdater::Step* step) {
   const size_t num_values = updater_.layout().num_values();
+  const bool changes_rows = step->changes_rows();
+  const bool has_idle_rows = step->has_idle_rows();
   MutexLock lock(&mutex_);
-  if (cut_ != nullptr) CopyOut(keys, positions);
+  if (cut_ != nullptr && changes_rows) CopyOut(keys, positions);
   const uint32_t rows_before = arena_.num_rows();
   ForEachRow(
       keys, positions, updater_.layout().num_floats() * sizeof(float), {gradients, num_values},
       [&](uint64_t ordinal) NO_THREAD_SAFETY_ANALYSIS {
+        if (!changes_rows) return RowIndex::kAbsent;
         const uint32_t row = AddRow(ordinal, /*init=*/true);
         step->AgeNewRow(arena_.Row(row));
         return row;
       },
       [&](uint32_t position, uint32_t number, float* row) NO_THREAD_SAFETY_ANALYSIS {
-        if (updater_.needs_sweep(/*finite=*/true)) MarkSeen(number);
+        if (has_idle_rows && row != nullptr) MarkSeen(number);
         absl::optional<uint32_t> sample_count;
         if (!sample_counts.empty()) sample_count = sample_counts[position];
-        step->Apply(gradients + position * num_values, sample_count, row);
+        step->VisitRow(keys[position], gradients + position * num_values, sample_count, row);
       });
   return arena_.num_rows() - rows_before;
 }
 
-template <typename Visitor>
-void TableShard::ForEachIdleRun(Visitor visit) const {
+void TableShard::VisitIdleRows(RowUpdater::Step* step) {
+  const size_t stride_floats = updater_.layout().stride_bytes() / sizeof(float);
+  MutexLock lock(&mutex_);
+  if (cut_ != nullptr && step->changes_rows()) CopyAllOut();
   // Visits rows in the order of their numbers, so that memory is read from beginning to end.
   const uint32_t end = arena_.end_row();
   seen_.resize(end / 64 + 1);
@@ -143,41 +148,9 @@ void TableShard::ForEachIdleRun(Visitor visit) const {
     const uint32_t chunk_end = row + std::min(end - row, arena_.RowsInChunk(row));
     const uint32_t first = row;
     while (row < chunk_end && !seen(row)) ++row;
-    visit(arena_.Row(first), row - first);
+    step->VisitIdleRows(arena_.Row(first), stride_floats, row - first);
   }
   std::fill(seen_.begin(), seen_.end(), uint64_t{0});
-}
-
-void TableShard::Sweep(RowUpdater::Step* step) {
-  MutexLock lock(&mutex_);
-  if (cut_ != nullptr) CopyAllOut();
-  ForEachIdleRun([&](float* rows, size_t count) { step->Sweep(rows, StrideFloats(), count); });
-}
-
-void TableShard::AddSquares(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
-                            const float* gradients, absl::Span<const uint32_t> sample_counts,
-                            RowUpdater::Step* step, ExactSum* squares) const {
-  const size_t num_values = updater_.layout().num_values();
-  MutexLock lock(&mutex_);
-  ForEachRow(
-      keys, positions, updater_.layout().num_floats() * sizeof(float), {gradients, num_values},
-      [](uint64_t) { return RowIndex::kAbsent; },
-      [&](uint32_t position, uint32_t number, const float* row) NO_THREAD_SAFETY_ANALYSIS {
-        if (row != nullptr && updater_.idle_rows_have_gradients()) MarkSeen(number);
-        absl::optional<uint32_t> sample_count;
-        if (!sample_counts.empty()) sample_count = sample_counts[position];
-        squares->Add(
-            step->Squares(keys[position], gradients + position * num_values, sample_count, row));
-      });
-}
-
-void TableShard::AddIdleSquares(RowUpdater::Step* step, ExactSum* squares) const {
-  MutexLock lock(&mutex_);
-  ForEachIdleRun([&](float* rows, size_t count) {
-    for (size_t i = 0; i < count; ++i) {
-      squares->Add(step->IdleSquares(rows + i * StrideFloats()));
-    }
-  });
 }
 
 int64_t TableShard::CreateRows(absl::Span<const uint64_t> keys,

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "absl/types/span.h"
-#include "common/numeric/exact_sum.h"
 #include "common/thread/mutex.h"
 #include "embedding_ps/table/key_order.h"
 #include "embedding_ps/table/row_arena.h"
@@ -57,20 +56,14 @@ class TableShard {
   // Like the methods of EmbeddingTable, but only for the keys at `positions`.
   void Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
               AbsentRows mode, float* values, uint8_t* presence) const EXCLUDES(mutex_);
-  int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
-                 const float* gradients, absl::Span<const uint32_t> sample_counts,
-                 RowUpdater::Step* step) EXCLUDES(mutex_);
-  void AddSquares(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
-                  const float* gradients, absl::Span<const uint32_t> sample_counts,
-                  RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
-  // Adds the squares of the idle rows: those that AddSquares has not visited since the last call of
-  // this function. REQUIRES: the updater's idle_rows_have_gradients()
-  void AddIdleSquares(RowUpdater::Step* step, ExactSum* squares) const EXCLUDES(mutex_);
+  int64_t VisitRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
+                    const float* gradients, absl::Span<const uint32_t> sample_counts,
+                    RowUpdater::Step* step) EXCLUDES(mutex_);
+  // Visits the idle rows with `step`: those that VisitRows has not visited since the last call of
+  // this function. REQUIRES: step->has_idle_rows()
+  void VisitIdleRows(RowUpdater::Step* step) EXCLUDES(mutex_);
   int64_t CreateRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                      const RowUpdater::Step& step) EXCLUDES(mutex_);
-  // Sweeps the idle rows: those that no Update has stepped since the last sweep. REQUIRES: the
-  // updater's needs_sweep(finite)
-  void Sweep(RowUpdater::Step* step) EXCLUDES(mutex_);
   void ReadRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                 float* rows) const EXCLUDES(mutex_);
   void WriteRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -118,14 +111,8 @@ class TableShard {
   // Creates the row of an absent key. It has its initial values and state if `init`, otherwise
   // zeros.
   uint32_t AddRow(uint64_t ordinal, bool init) REQUIRES(mutex_);
-  // Notes that the step holds the row, so that the next ForEachIdleRun skips it.
-  void MarkSeen(uint32_t row) const REQUIRES(mutex_);
-  // Calls visit(rows, count) for runs of adjacent idle rows, which are the rows that MarkSeen has
-  // not noted. Then clears the notes. A step sweeps its idle rows, and sums the squares of their
-  // gradients, only by calls of this function.
-  template <typename Visitor>
-  void ForEachIdleRun(Visitor visit) const REQUIRES(mutex_);
-  size_t StrideFloats() const { return updater_.layout().stride_bytes() / sizeof(float); }
+  // Notes that the step holds the row, so that the next VisitIdleRows skips it.
+  void MarkSeen(uint32_t row) REQUIRES(mutex_);
   // Call this before rows change: it copies out those that the cut in progress still needs.
   void CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions)
       REQUIRES(mutex_);
@@ -138,10 +125,9 @@ class TableShard {
   mutable Mutex mutex_;
   RowIndex index_ GUARDED_BY(mutex_);
   RowArena arena_ GUARDED_BY(mutex_);
-  // Bit i says that MarkSeen has noted row number i; bits beyond the end count as 0. Used for the
-  // squares of a step, and then again for the step's Update and sweep. Empty if there are no
-  // sweeps.
-  mutable std::vector<uint64_t> seen_ GUARDED_BY(mutex_);
+  // Bit i says that MarkSeen has noted row number i; bits beyond the end count as 0. Each pass of a
+  // step begins and ends without any. Empty if no pass has idle rows.
+  std::vector<uint64_t> seen_ GUARDED_BY(mutex_);
   std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null if no cut is in progress
   // The mark of the newest cut. An entry whose mark is not 0 has the mark of a cut that was not
   // read completely and that began after the last time that last_mark_ was 0.

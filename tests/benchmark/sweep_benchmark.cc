@@ -28,6 +28,7 @@
 #include "common/thread/thread_pool_executor.h"
 #include "embedding_ps/table/embedding_table.h"
 #include "embedding_ps/table/page_block.h"
+#include "embedding_ps/table/step_of_table.h"
 #include "embedding_ps/table_sweep.h"
 #include "proto/benchmark.pb.h"
 
@@ -123,7 +124,7 @@ class SweepBenchmark {
     if (flags_.threads == 1) {
       const double start = ThreadCpuSeconds();
       for (int shard = 0; shard < tables[0]->num_shards(); ++shard) {
-        tables[0]->SweepShard(shard, context);
+        StepOfTable(tables[0].get(), context).FinishIdleRows(shard);
       }
       return ThreadCpuSeconds() - start;
     }

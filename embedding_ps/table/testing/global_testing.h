@@ -12,6 +12,7 @@
 #include "common/base/check.h"
 #include "common/numeric/hash.h"
 #include "embedding_ps/table/embedding_table.h"
+#include "embedding_ps/table/step_of_table.h"
 #include "google/protobuf/text_format.h"
 
 namespace satrap {
@@ -70,9 +71,11 @@ inline std::vector<float> ValuesOf(const EmbeddingTable& table, const std::vecto
   return values;
 }
 
+// Ends a step whose Updates have run.
 inline void Sweep(EmbeddingTable* table, const StepContext& context) {
-  if (!table->needs_sweep(context.finite)) return;
-  for (int shard = 0; shard < table->num_shards(); ++shard) table->SweepShard(shard, context);
+  StepOfTable step(table, context);
+  if (!step.has_idle_rows()) return;
+  for (int shard = 0; shard < table->num_shards(); ++shard) step.FinishIdleRows(shard);
 }
 
 }  // namespace satrap

@@ -1,5 +1,7 @@
-// Tests the squares of the gradients that a step passes to the optimizers, for the rows that the
-// step holds and for idle rows.
+// Tests that the pass that sums squares agrees with the pass that takes the step, for the rows that
+// the step holds and for idle rows.
+
+#include "embedding_ps/table/step_of_table.h"
 
 #include <memory>
 #include <vector>
@@ -71,22 +73,24 @@ double Step(EmbeddingTable* table, int64_t step, float clip_factor) {
   context.normalizer = 4;
   ExactSum squares;
   const std::vector<uint32_t> counts(keys.size(), 2);
-  table->AddSquares(keys, gradients, counts, context, &squares);
-  for (int shard = 0; table->idle_rows_have_gradients() && shard < table->num_shards(); ++shard) {
-    table->AddIdleSquares(shard, context, &squares);
-  }
+  StepOfTable sum(table, context, &squares);
   context.clip_factor = clip_factor;
-  table->Update(keys, gradients, counts, context);
-  for (int shard = 0; table->needs_sweep() && shard < table->num_shards(); ++shard) {
-    table->SweepShard(shard, context);
+  StepOfTable taken(table, context);
+  for (StepOfTable* pass : {&sum, &taken}) {
+    pass->Add(keys, gradients, counts);
+    for (int shard = 0; pass->has_idle_rows() && shard < table->num_shards(); ++shard) {
+      pass->FinishIdleRows(shard);
+    }
   }
   return squares.Rounded();
 }
 
-TEST(TableSquaresTest, AreThoseOfTheStepsThatFollowWithoutTheFactor) {
+TEST(StepOfTableTest, SquaresAreThoseOfTheStepsThatFollowWithoutTheFactor) {
   for (const auto semantics : {TableConfig::LAZY, TableConfig::GLOBAL}) {
     const auto table = NewTable(ConfigOf(semantics), 4);
-    EXPECT_EQ(table->idle_rows_have_gradients(), semantics == TableConfig::GLOBAL);
+    ExactSum none;
+    EXPECT_EQ(StepOfTable(table.get(), StepContext(), &none).has_idle_rows(),
+              semantics == TableConfig::GLOBAL);
     for (int64_t step = 0; step < 9; ++step) {
       const std::vector<float> before = ValuesOf(*table);
       const double squares = Step(table.get(), step, 0.25f);
@@ -101,7 +105,7 @@ TEST(TableSquaresTest, AreThoseOfTheStepsThatFollowWithoutTheFactor) {
   }
 }
 
-TEST(TableSquaresTest, AreTheSameBitsForAnyNumberOfShards) {
+TEST(StepOfTableTest, SquaresAreTheSameBitsForAnyNumberOfShards) {
   const auto one = NewTable(ConfigOf(TableConfig::GLOBAL), 1);
   const auto many = NewTable(ConfigOf(TableConfig::GLOBAL), 7);
   for (int64_t step = 0; step < 5; ++step) {
@@ -110,7 +114,7 @@ TEST(TableSquaresTest, AreTheSameBitsForAnyNumberOfShards) {
   EXPECT_EQ(ValuesOf(*one), ValuesOf(*many));
 }
 
-TEST(TableSquaresTest, TablesThatAreFrozenOrNotNormalisedHaveNoneAndKnowNoFactor) {
+TEST(StepOfTableTest, TablesThatAreFrozenOrNotNormalisedHaveNoSquaresAndKnowNoFactor) {
   TableConfig config = ConfigOf(TableConfig::GLOBAL);
   config.set_frozen(true);
   const auto frozen = NewTable(config, 4);
