@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/entries/incomplete_since.h"
 #include "common/checkpoint/entries/run_end.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
@@ -82,6 +83,15 @@ RunTopicsOptions TopicsOptionsOf(const CoordinatorOptions& options) {
           options.timeouts.broker_pause_ms};
 }
 
+// For how long the run has lacked members before this generation. A launcher counts the restarts
+// instead.
+int64_t LackedUs(const RunLog& log, const CoordinatorOptions& options) {
+  const absl::optional<int64_t> since_ms =
+      options.in_pods ? IncompleteSinceMs(log.entries()) : absl::nullopt;
+  if (!since_ms.has_value()) return 0;
+  return std::max<int64_t>(options.unix_ms() - *since_ms, 0) * 1000;
+}
+
 Ledger LedgerOf(const ClaimedGeneration& claimed) {
   absl::StatusOr<Ledger> ledger = Ledger::FromState(claimed.ledger);
   CHECK(ledger.ok()) << ledger.status().ToString();  // ClaimGeneration has checked it
@@ -114,7 +124,7 @@ CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions&
              cut_folder.empty() ? nullptr : &ledger),
       last_tick_us(start_us),
       next_log_us(start_us + options.timeouts.log_period_ms * 1000),
-      complete_us(start_us),
+      attendance(start_us, LackedUs(log, options), options.timeouts.start_timeout_ms * 1000),
       members(job),
       leases(LedgerOf(claimed)),
       disk(options.disk_executor) {
@@ -273,20 +283,13 @@ void CoordinatorEngine::Rep::Tick() {
     const int64_t stall_us = StallUs(now_us);
     last_tick_us = now_us;
     EndIfDiskHangs(now_us, stall_us);
-    NoteIfComplete(now_us);
+    NoteAttendance(now_us);
+    SayIfComplete(now_us);
     absl::optional<Ending> lost =
         members.FindSilent(now_us, stall_us, options.timeouts.heartbeat_timeout_ms * 1000);
     if (lost.has_value()) OnSilent(*std::move(lost), now_us);
     EndWithoutLogInTime(now_us);
-    const std::string missing = members.Unheard();
-    if (end.state() == STARTING && !missing.empty() &&
-        now_us - complete_us > options.timeouts.start_timeout_ms * 1000) {
-      Ending lacks = EndingOf(Ending::MEMBER_LOST,
-                              absl::StrCat("after ", options.timeouts.start_timeout_ms / 1000,
-                                           " s there is still no ", missing));
-      // In pods the members that are there hold what another run may wait for.
-      options.in_pods ? end.EndForGood(std::move(lacks)) : end.EndByLoss(std::move(lacks));
-    }
+    EndIfOverdue(now_us);
     if (end.state() == RUNNING && !training_is_over) topics.Tick();
     if (now_us >= next_log_us && !looks_at_log && !end.has_ended()) {
       looks_at_log = true;
@@ -296,6 +299,27 @@ void CoordinatorEngine::Rep::Tick() {
   }
   AnswerFailed();
   if (look_at_log) OnDisk([this] { LookForOtherCoordinators(); });
+}
+
+void CoordinatorEngine::Rep::EndIfOverdue(int64_t now_us) {
+  NoteAttendance(now_us);
+  if (end.state() != STARTING || !attendance.IsOverdue(now_us)) return;
+  Ending lacks = EndingOf(Ending::MEMBER_LOST,
+                          absl::StrCat("after ", options.timeouts.start_timeout_ms / 1000,
+                                       " s there is still no ", members.Unheard()));
+  // In pods the members that are there hold what another run may wait for.
+  options.in_pods ? end.EndForGood(std::move(lacks)) : end.EndByLoss(std::move(lacks));
+}
+
+// The next generation counts from the last one that had all its members, if this says so. A cut of
+// this generation says it, too.
+void CoordinatorEngine::Rep::SayIfComplete(int64_t now_us) {
+  if (!options.in_pods || says_complete || end.has_ended() || !attendance.IsComplete(now_us)) {
+    return;
+  }
+  says_complete = true;
+  if (HasCommitted()) return;
+  OnDisk([this] { AppendComplete(); });
 }
 
 namespace {

@@ -9,9 +9,7 @@ namespace satrap {
 
 void CoordinatorEngine::Rep::AddLostWork(Ending* how) const {
   TrainedSince trained;
-  if (last_cut.has_value() && last_cut->generation() == envelope.generation()) {
-    trained.own_cut = last_cut;
-  }
+  if (HasCommitted()) trained.own_cut = last_cut;
   trained.start_cut = cut_folder.substr(cut_folder.rfind('/') + 1);
   trained.start_step = position.step();
   trained.step = train.step();

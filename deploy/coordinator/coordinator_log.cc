@@ -37,6 +37,25 @@ void CoordinatorEngine::Rep::AppendRunningAndBegin() {
   end.FinishAppend();
 }
 
+// What this entry says is of use for the next generation alone, so a log that does not take it
+// changes nothing.
+void CoordinatorEngine::Rep::AppendComplete() {
+  {
+    MutexLock lock(&mutex);
+    // A cut that has come meanwhile may have to stay the newest entry.
+    if (HasCommitted() || !end.BeginAppend("").ok()) return;
+  }
+  RunLogEntry entry;
+  entry.mutable_complete()->set_generation(envelope.generation());
+  const absl::Status status = Append(entry);
+  const bool known = status.ok() || EndUnlessKnown(status);
+  FinishAppend();
+  if (!status.ok() && known && options.warn) {
+    options.warn(absl::StrCat("the run's log does not say that all members are there: ",
+                              status.message()));
+  }
+}
+
 void CoordinatorEngine::Rep::RunAppendDropped(const std::string& change, const Ending& how) {
   RunLogEntry entry;
   entry.mutable_dropped()->set_generation(envelope.generation());

@@ -21,7 +21,7 @@ absl::optional<HeartbeatAnswer> CoordinatorEngine::Rep::Leave(const HeartbeatReq
   }
   // If all are ready, RUNNING is about to come, and the member says once more that it leaves.
   if (!end.may_begin() || begins) return absl::nullopt;
-  NoteIfComplete(executor->NowUs());
+  NoteAttendance(executor->NowUs());
   members.Free(request.role(), request.index());
   HeartbeatAnswer answer;
   answer.set_state(RESTARTING);

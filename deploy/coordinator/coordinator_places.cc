@@ -30,6 +30,7 @@ absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRe
   // A role that was just replaced must not train in a generation whose end is decided.
   if (end.state() == RESTARTING || end.is_linking()) why_wait = "this generation is over";
   if (why_wait.empty()) RETURN_IF_ERROR(members.Register(request, AwakeUs(), &why_wait));
+  waiting.OnAsked(request, why_wait, executor->NowUs());
   RegisterAnswer answer;
   if (!why_wait.empty()) {
     answer.set_wait(true);

@@ -21,6 +21,7 @@
 #include "common/rpc/call_receiver.h"
 #include "common/rpc/header.h"
 #include "common/thread/serial_executor.h"
+#include "deploy/coordinator/attendance.h"
 #include "deploy/coordinator/claim/cut_folders.h"
 #include "deploy/coordinator/coordinator_engine.h"
 #include "deploy/coordinator/coordinator_state.h"
@@ -28,6 +29,7 @@
 #include "deploy/coordinator/members.h"
 #include "deploy/coordinator/splits/split_leases.h"
 #include "deploy/coordinator/topics/run_topics.h"
+#include "deploy/coordinator/waiting_processes.h"
 
 namespace satrap {
 
@@ -78,8 +80,13 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void AnswerFailed() EXCLUDES(mutex);
   void EndWithoutLogInTime(int64_t now_us) REQUIRES(mutex);
   // Call before a place becomes free, too.
-  void NoteIfComplete(int64_t now_us) REQUIRES(mutex) {
-    if (members.Unheard().empty()) complete_us = now_us;
+  void EndIfOverdue(int64_t now_us) REQUIRES(mutex);
+  void SayIfComplete(int64_t now_us) REQUIRES(mutex);
+  bool HasCommitted() const REQUIRES(mutex) {  // a cut of this generation
+    return last_cut.has_value() && last_cut->generation() == envelope.generation();
+  }
+  void NoteAttendance(int64_t now_us) REQUIRES(mutex) {
+    attendance.Note(members.Unheard().empty(), now_us);
   }
 
   // Implements GenerationEnd::Host.
@@ -106,6 +113,7 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   void RunAppendEnd(RunState state, const Ending& how) EXCLUDES(mutex);
   void RunAppendLeft(const Ending& how) EXCLUDES(mutex);
   void AppendRunningAndBegin() EXCLUDES(mutex);
+  void AppendComplete() EXCLUDES(mutex);
   void CompactLog() EXCLUDES(mutex);
   bool EndUnlessKnown(const absl::Status& status) EXCLUDES(mutex);
   void FinishAppend() EXCLUDES(mutex);
@@ -141,8 +149,9 @@ struct CoordinatorEngine::Rep : std::enable_shared_from_this<Rep>,
   std::atomic<int> disk_tasks = 0;  // posted and not over; no lock, because OnDisk may be under it
   int64_t last_tick_us GUARDED_BY(mutex);
   int64_t next_log_us GUARDED_BY(mutex);
-  int64_t complete_us GUARDED_BY(mutex);  // the last time when all members were there, or start_us
+  Attendance attendance GUARDED_BY(mutex);
   Members members GUARDED_BY(mutex);
+  WaitingProcesses waiting GUARDED_BY(mutex);
   SplitLeases leases GUARDED_BY(mutex);
 
   // The last member, so that it is destroyed first. Its destructor waits for the running task.

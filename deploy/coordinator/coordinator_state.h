@@ -29,6 +29,7 @@ struct CoordinatorState {
   Mutex mutex;
   GenerationEnd end GUARDED_BY(mutex);
   bool begins GUARDED_BY(mutex) = false;        // all are ready: RUNNING is due, or has come
+  bool says_complete GUARDED_BY(mutex) = false;  // COMPLETE is due, or has come, or was refused
   bool looks_at_log GUARDED_BY(mutex) = false;  // a task of `disk` does, or will
   absl::optional<int64_t> disk_busy_since_us GUARDED_BY(mutex);  // plus the time suspended since
   Wishes wishes GUARDED_BY(mutex);

@@ -34,6 +34,7 @@ absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest&
   *answer.mutable_train() = train;
   EstimateSamples(answer.mutable_train());
   members.AddTo(&answer, now_us);
+  waiting.AddTo(&answer, now_us);
   topics.AddTo(&answer);
   if (result.has_value()) *answer.mutable_result() = *result;
   answer.set_seconds(static_cast<double>(now_us - start_us) * 1e-6);

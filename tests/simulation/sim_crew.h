@@ -95,7 +95,8 @@ class SimCrew {
   SimCrew& operator=(const SimCrew&) = delete;
 
   void Add(Role role, int index, Duties duties);
-  void Start();  // makes all members register
+  // Makes all members register but one, modulo their number, if one is `absent`.
+  void Start(absl::optional<uint64_t> absent);
   // Makes a member, chosen by `any`, report that a peer is lost. Does nothing if the member is dead
   // or has not registered.
   void ReportFailure(uint64_t any);
