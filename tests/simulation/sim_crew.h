@@ -95,8 +95,7 @@ class SimCrew {
   SimCrew& operator=(const SimCrew&) = delete;
 
   void Add(Role role, int index, Duties duties);
-  // Makes all members register but one, modulo their number, if one is `absent`.
-  void Start(absl::optional<uint64_t> absent);
+  void Start(absl::optional<uint64_t> absent);  // makes all members register but one, as in Life
   // Makes a member, chosen by `any`, report that a peer is lost. Does nothing if the member is dead
   // or has not registered.
   void ReportFailure(uint64_t any);

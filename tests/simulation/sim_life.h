@@ -77,8 +77,7 @@ class Life {
     ClaimedGeneration claimed;
     bool in_pods = false;
     absl::optional<TwinPlan> twin;
-    // The member that nobody starts, modulo their number; then the run fails after a while.
-    absl::optional<uint64_t> absent;
+    absl::optional<uint64_t> absent;  // the member, modulo their number, that nobody starts
   };
 
   Life(const Surroundings& surroundings, Start start);

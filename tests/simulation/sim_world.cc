@@ -198,7 +198,10 @@ class World {
     if (!CanBegin(job_)) ++result_.jobs_that_cannot_begin;
     const auto absent = absence_.Begin(number, *claimer.claimed, loop_.NowUs());
     result_.absences += absent.has_value() ? 1 : 0;
-    lives_without_progress_ -= absent.has_value() ? 1 : 0;  // it fails in time
+    if (absent.has_value()) {
+      --lives_without_progress_;  // it fails in time
+      history_.OnCannotBegin(claimer.claimed->generation);
+    }
     Life::Start start{number,
                       ShapeOf(shape_, job_),
                       std::move(claimer.process),

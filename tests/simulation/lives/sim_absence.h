@@ -1,5 +1,5 @@
 // A member that nobody starts, in pods, as when its node is gone: from a life on, until the run has
-// failed for it and somebody resumes it. Meanwhile the cluster may be torn, so that one life follows
+// failed for it and somebody resumes it. Meanwhile the cluster is torn, so that one life follows
 // another and none has all its members. The run must fail in time all the same.
 //
 // Not thread-safe: it lives on the SimLoop's thread.

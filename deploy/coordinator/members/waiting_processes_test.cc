@@ -1,4 +1,4 @@
-#include "deploy/coordinator/waiting_processes.h"
+#include "deploy/coordinator/members/waiting_processes.h"
 
 #include <string>
 #include <vector>

@@ -6,8 +6,8 @@
 //
 // Not thread-safe: the lock of the coordinator's engine guards it.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_WAITING_PROCESSES_H_
-#define SATRAP_DEPLOY_COORDINATOR_WAITING_PROCESSES_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_MEMBERS_WAITING_PROCESSES_H_
+#define SATRAP_DEPLOY_COORDINATOR_MEMBERS_WAITING_PROCESSES_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace satrap {
 
 class WaitingProcesses {
  public:
-  static constexpr size_t kMost = 64;
+  static constexpr size_t kMost = 4096;
   static constexpr int64_t kGoneUs = 5000000;
 
   // The process was told to wait because of `why`, or was not (`why` is empty).
@@ -41,4 +41,4 @@ class WaitingProcesses {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_WAITING_PROCESSES_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_MEMBERS_WAITING_PROCESSES_H_

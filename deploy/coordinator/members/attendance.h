@@ -7,8 +7,8 @@
 //
 // Not thread-safe: the lock of the coordinator's engine guards it.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_ATTENDANCE_H_
-#define SATRAP_DEPLOY_COORDINATOR_ATTENDANCE_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_MEMBERS_ATTENDANCE_H_
+#define SATRAP_DEPLOY_COORDINATOR_MEMBERS_ATTENDANCE_H_
 
 #include <cstdint>
 
@@ -40,4 +40,4 @@ class Attendance {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_ATTENDANCE_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_MEMBERS_ATTENDANCE_H_

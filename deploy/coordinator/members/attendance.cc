@@ -1,4 +1,4 @@
-#include "deploy/coordinator/attendance.h"
+#include "deploy/coordinator/members/attendance.h"
 
 #include <algorithm>
 

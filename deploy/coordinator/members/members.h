@@ -23,8 +23,8 @@
 //
 // Not thread-safe: the lock of the coordinator's engine guards it.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_MEMBERS_H_
-#define SATRAP_DEPLOY_COORDINATOR_MEMBERS_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_MEMBERS_MEMBERS_H_
+#define SATRAP_DEPLOY_COORDINATOR_MEMBERS_MEMBERS_H_
 
 #include <cstdint>
 #include <deque>
@@ -138,4 +138,4 @@ class Members {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_MEMBERS_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_MEMBERS_MEMBERS_H_

@@ -1,4 +1,4 @@
-#include "deploy/coordinator/members.h"
+#include "deploy/coordinator/members/members.h"
 
 #include <algorithm>
 #include <utility>
