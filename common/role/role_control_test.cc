@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,12 +27,11 @@ constexpr int kSignPatienceMs = 60000;
 // Waits until `dead` leaves a call unanswered, and then serves at its address instead of it.
 void ServeInsteadOf(FakeCoordinator* dead) {
   dead->AwaitUnanswered(1);
-  if (unlink("coordinator") != 0) abort();
   static FakeCoordinator next;
   const rpc::Method methods[] = {kRegister, kHeartbeat, kFinish};
-  auto server = rpc::GrpcServer::Start("unix:coordinator", rpc::EndpointOptions(),
+  auto server = rpc::GrpcServer::Start("unix:next", rpc::EndpointOptions(),
                                        {rpc::GrpcServer::Service{methods, &next}});
-  if (!server.ok()) abort();
+  if (!server.ok() || rename("next", "coordinator") != 0) abort();
   server->release();  // it serves until the process ends
 }
 

@@ -51,9 +51,8 @@ TEST(ParseRoleFlags, AProcessOfAPodKnowsThePodAndItsBuild) {
 }
 
 TEST(ParseRoleFlags, AProcessOfAPodKnowsHowTheOneBeforeItEnded) {
-  const auto role =
-      ParseRoleFlags({"--coordinator=a", "--ended=why: MEMBER_LOST origin { pid: 7 }",
-                      "--cause=was killed by signal 9 (Killed)"});
+  const auto role = ParseRoleFlags({"--coordinator=a", "--ended=why: MEMBER_LOST origin { pid: 7 }",
+                                    "--cause=was killed by signal 9 (Killed)"});
   ASSERT_TRUE(role.ok()) << role.status();
   EXPECT_EQ(role->before.origin().pid(), 7);
   EXPECT_EQ(role->before.text(), "was killed by signal 9 (Killed)");

@@ -98,8 +98,8 @@ struct RoleRuntime::Rep {
   int64_t next_heartbeat_ms = 0;
   int64_t finished_ms = 0;
   bool heartbeat_in_flight = false;
-  bool is_heard = false;         // a heartbeat was answered: this process is a member
-  int64_t failed_ms = 0;         // when it has failed without being heard; 0: it has not
+  bool is_heard = false;  // a heartbeat was answered: this process is a member
+  int64_t failed_ms = 0;  // when it has failed without being heard; 0: it has not
   bool failure_is_logged = false;
   int64_t stop_deadline_ms = 0;  // 0: this process has not been asked to stop or to leave
   bool leaving = false;          // it was asked to leave; else the run is asked to stop

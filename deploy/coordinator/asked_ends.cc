@@ -31,10 +31,9 @@ absl::StatusOr<uint64_t> AskedEnds::Wish(const WishRequest& request) {
                                              : "only a training run takes cuts");
   }
   if (request.kind() == WishRequest::SCALE && !state_->wishes.scales()) {
-    RETURN_IF_ERROR(
-        CheckScaleKeepsTraining(*job_, request.job(),
-                                std::max(state_->train.epoch(), start_.position.epoch()),
-                                std::max(state_->train.step(), start_.position.step())));
+    RETURN_IF_ERROR(CheckScaleKeepsTraining(
+        *job_, request.job(), std::max(state_->train.epoch(), start_.position.epoch()),
+        std::max(state_->train.step(), start_.position.step())));
   }
   const bool stopped_before = state_->wishes.stops();
   ASSIGN_OR_RETURN(const uint64_t number, state_->wishes.Add(request, *job_));

@@ -8,7 +8,6 @@
 #define SATRAP_DEPLOY_COORDINATOR_ASKED_ENDS_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>

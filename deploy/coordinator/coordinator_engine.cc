@@ -1,9 +1,15 @@
 #include "deploy/coordinator/coordinator_engine.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/entries/incomplete_since.h"
@@ -97,17 +103,12 @@ GenerationLogOptions LogOptionsOf(const CoordinatorOptions& options, uint64_t ge
   return {generation, options.compact_after, options.unix_ms, options.warn};
 }
 
-EndEntriesOptions EndOptionsOf(const CoordinatorOptions& options, const ClaimedGeneration& claimed) {
+EndEntriesOptions EndOptionsOf(const CoordinatorOptions& options,
+                               const ClaimedGeneration& claimed) {
   const CoordinatorTimeouts& timeouts = options.timeouts;
-  return {claimed.generation,
-          claimed.submission,
-          NameOf(claimed.cut_folder),
-          claimed.position.step(),
-          options.in_pods,
-          timeouts.end_period_ms,
-          timeouts.end_limit_ms,
-          timeouts.left_limit_ms,
-          options.warn};
+  return {claimed.generation,      claimed.submission,     NameOf(claimed.cut_folder),
+          claimed.position.step(), options.in_pods,        timeouts.end_period_ms,
+          timeouts.end_limit_ms,   timeouts.left_limit_ms, options.warn};
 }
 
 PlacesOptions PlacesOptionsOf(const CoordinatorOptions& options) {

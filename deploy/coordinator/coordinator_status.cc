@@ -34,9 +34,8 @@ absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest&
   answer.set_state(end.state());
   if (end.has_ended()) *answer.mutable_ending() = end.ending();
   *answer.mutable_train() = train;
-  SetExpectedSamples(
-      places.members().ExpectedTrainSamples() * static_cast<uint64_t>(job.epochs()),
-      answer.mutable_train());
+  SetExpectedSamples(places.members().ExpectedTrainSamples() * static_cast<uint64_t>(job.epochs()),
+                     answer.mutable_train());
   places.AddTo(&answer, now_us);
   topics.AddTo(&answer);
   if (result.has_value()) *answer.mutable_result() = *result;

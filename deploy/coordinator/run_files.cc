@@ -2,6 +2,7 @@
 
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/order_fingerprint.h"
@@ -50,9 +51,8 @@ absl::StatusOr<SplitList> RunFiles::ListFor(const FixSplitsRequest& request) {
         ": all loaders must see the same files"));
   }
   if (!splits_.has_value()) {
-    ASSIGN_OR_RETURN(splits_,
-                     FixSplitList(*job_, request.splits(), topics_->first_topics(),
-                                  start_.order_fingerprint, start_.writer, file_system_));
+    ASSIGN_OR_RETURN(splits_, FixSplitList(*job_, request.splits(), topics_->first_topics(),
+                                           start_.order_fingerprint, start_.writer, file_system_));
   }
   const uint64_t order = OrderFingerprint(*job_, WithTopics(*splits_, topics_->first_topics()));
   MutexLock lock(&state_->mutex);

@@ -16,8 +16,8 @@
 #include "absl/types/optional.h"
 #include "common/file/file_system.h"
 #include "common/rpc/rpc.h"
-#include "deploy/coordinator/state/coordinator_state.h"
 #include "deploy/coordinator/log/generation_log.h"
+#include "deploy/coordinator/state/coordinator_state.h"
 #include "deploy/coordinator/topics/run_topics.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
@@ -54,8 +54,8 @@ class RunFiles {
   const GenerationLog* const log_;
   RunTopics* const topics_;
   FileSystem* const file_system_;
-  absl::optional<SplitList> splits_;         // the run's
-  absl::optional<FixSplitsRequest> first_;   // of this generation
+  absl::optional<SplitList> splits_;        // the run's
+  absl::optional<FixSplitsRequest> first_;  // of this generation
 };
 
 }  // namespace satrap

@@ -91,7 +91,7 @@ TEST(SimulationWithDeaths, MostSeedsHaveSeveralLivesAndRequestsReachTheNextOne) 
   EXPECT_GT(reached, 40);
 }
 
-TEST(SimulationWithDeaths, TheSeedsMeetFailuresOfTheDiskRivalsCompactionsAbsencesAndJobsThatCannotBegin) {
+TEST(SimulationWithDeaths, TheSeedsMeetFailingDisksRivalsCompactionsAbsencesAndWrongJobs) {
   int writes = 0, reads = 0, at_the_log = 0, claims = 0, compacted = 0, cannot_begin = 0;
   int absences = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {

@@ -1,7 +1,7 @@
 // For how long a run in pods has lacked members, as far as its log says. A generation that has all
 // its members for a while appends COMPLETE; if it trained, RUNNING or a cut may say so, too. A
-// cluster that is torn begins one generation after another, of which none has all its members. After
-// a job that could not begin was dropped, the time begins anew.
+// cluster that is torn begins one generation after another, of which none has all its members.
+// After a job that could not begin was dropped, the time begins anew.
 //
 // Thread-safe: a function of its argument.
 

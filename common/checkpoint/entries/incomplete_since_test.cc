@@ -54,8 +54,7 @@ TEST(IncompleteSince, BeginsAnewWithASubmission) {
 }
 
 TEST(IncompleteSince, ASizeThatIsOnlyAnnouncedHasNotBegun) {
-  EXPECT_EQ(
-      IncompleteSinceMs({GenerationAt(10, 1, BEGAN_SCALE_ANNOUNCED), GenerationAt(20)}), 20);
+  EXPECT_EQ(IncompleteSinceMs({GenerationAt(10, 1, BEGAN_SCALE_ANNOUNCED), GenerationAt(20)}), 20);
 }
 
 }  // namespace

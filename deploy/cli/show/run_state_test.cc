@@ -201,9 +201,10 @@ TEST(RunningRunTextTest, NamesWhoWaitsForAPlaceAndWhy) {
   waiting->set_holder("0f3a");
   waiting->set_seconds(12.4);
   waiting->set_why("embedding_ps 1 was built from other sources");
-  EXPECT_THAT(RunningRunText("RUN", status),
-              HasSubstr("\n  embedding_ps 1       waits for a place for 12 s, pod 0f3a: embedding_ps "
-                        "1 was built from other sources\n"));
+  EXPECT_THAT(
+      RunningRunText("RUN", status),
+      HasSubstr("\n  embedding_ps 1       waits for a place for 12 s, pod 0f3a: embedding_ps "
+                "1 was built from other sources\n"));
 }
 
 TEST(RunningRunTextTest, TellsTheWarningsOfARunThatTrains) {

@@ -199,8 +199,8 @@ absl::Status CheckStorage(const ClaimRequest& request, const RunLog& log, bool i
   const bool has_begun = in_pods && SubmissionOf(log.entries()) == request.submission;
   if (!has_begun || !absl::IsFailedPrecondition(status)) return status;
   return MarkShortage(
-      absl::InternalError(absl::StrCat("the run has begun, and goes on when its storage does: ",
-                                       status.message())),
+      absl::InternalError(
+          absl::StrCat("the run has begun, and goes on when its storage does: ", status.message())),
       Shortage::kMount);
 }
 

@@ -1,5 +1,7 @@
 #include "deploy/coordinator/log/end_entries.h"
 
+#include <cstddef>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/role/ending.h"
@@ -66,9 +68,8 @@ void EndEntries::RunAppendEnd(RunState state, const Ending& how) {
   }
   AnswerHeld();
   if (!again) return;
-  After(options_.end_period_ms, [this, state, how] {
-    disk_->Post([this, state, how] { RunAppendEnd(state, how); });
-  });
+  After(options_.end_period_ms,
+        [this, state, how] { disk_->Post([this, state, how] { RunAppendEnd(state, how); }); });
 }
 
 // The process that goes elsewhere may be this one, which then has little time left. If the log does

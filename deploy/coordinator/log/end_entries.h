@@ -19,10 +19,10 @@
 
 #include "common/rpc/rpc.h"
 #include "common/thread/executor.h"
-#include "deploy/coordinator/state/coordinator_state.h"
-#include "deploy/coordinator/log/disk_tasks.h"
 #include "deploy/coordinator/ending/generation_end.h"
+#include "deploy/coordinator/log/disk_tasks.h"
 #include "deploy/coordinator/log/generation_log.h"
+#include "deploy/coordinator/state/coordinator_state.h"
 #include "proto/control.pb.h"
 #include "proto/run_log.pb.h"
 
@@ -45,11 +45,7 @@ class EndEntries final : public GenerationEnd::Host {
   // Owns none of the pointers. `executor` runs timers, and `disk` the file work.
   EndEntries(CoordinatorState* state, GenerationLog* log, DiskTasks* disk, Executor* executor,
              EndEntriesOptions options)
-      : state_(state),
-        log_(log),
-        disk_(disk),
-        executor_(executor),
-        options_(std::move(options)) {}
+      : state_(state), log_(log), disk_(disk), executor_(executor), options_(std::move(options)) {}
 
   // Sets the owner of this object. Timers that fire after `owner` is destroyed do nothing.
   // REQUIRES: called before all other methods
@@ -88,7 +84,7 @@ class EndEntries final : public GenerationEnd::Host {
   std::weak_ptr<void> owner_;
   std::vector<rpc::Callback> finishers_ GUARDED_BY(state_->mutex);
   std::vector<rpc::Callback> failed_ GUARDED_BY(state_->mutex);
-  int64_t decided_us_ GUARDED_BY(state_->mutex) = 0;  // if state->end.is_linking()
+  int64_t decided_us_ GUARDED_BY(state_->mutex) = 0;   // if state->end.is_linking()
   bool is_refused_ GUARDED_BY(state_->mutex) = false;  // by the log, which is told once
 };
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "common/role/ending.h"
 #include "deploy/coordinator/claim/generation_claim.h"
@@ -105,7 +106,8 @@ void GenerationLog::AppendComplete() {
   const absl::Status status = Append(entry);
   const bool known = status.ok() || EndUnlessKnown(status);
   FinishAppend();
-  if (!status.ok() && known) Warn("the run's log does not say that all members are there: ", status);
+  if (!status.ok() && known)
+    Warn("the run's log does not say that all members are there: ", status);
 }
 
 void GenerationLog::AppendDropped(const std::string& change, const Ending& how) {

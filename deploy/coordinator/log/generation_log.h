@@ -17,8 +17,8 @@
 
 #include "absl/status/status.h"
 #include "common/checkpoint/run_log.h"
-#include "deploy/coordinator/state/coordinator_state.h"
 #include "deploy/coordinator/log/cut_commits.h"
+#include "deploy/coordinator/state/coordinator_state.h"
 #include "proto/control.pb.h"
 #include "proto/run_log.pb.h"
 

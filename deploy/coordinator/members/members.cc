@@ -97,8 +97,7 @@ absl::Status Members::Register(const RegisterRequest& request, int64_t now_us,
     *why_wait = entry->TakenBy();
     return absl::OkStatus();
   }
-  entry->registered.push_back(
-      {member, request.incarnation(), request.holder(), request.before()});
+  entry->registered.push_back({member, request.incarnation(), request.holder(), request.before()});
   if (entry->registered.size() > kMaxRegistered) entry->registered.pop_front();
   if (!entry->heard()) {
     entry->last_heard_us = now_us;

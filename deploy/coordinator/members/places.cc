@@ -23,8 +23,8 @@ Places::Places(CoordinatorState* state, const JobConfig& job, PlacesOptions opti
 // Why a process with a holder must wait whatever its index is; empty: it need not.
 std::string Places::WhyWait(const RegisterRequest& request) const {
   const bool other_protocol = request.has_protocol() && request.protocol() != ProtocolFingerprint();
-  const bool other_build = !options_.build.empty() && !request.build().empty() &&
-                           request.build() != options_.build;
+  const bool other_build =
+      !options_.build.empty() && !request.build().empty() && request.build() != options_.build;
   if (!other_protocol && !other_build) return "";
   const Member& member = request.member();
   return absl::StrCat(MemberName(member.role(), static_cast<int>(member.index())),
@@ -134,9 +134,9 @@ void Places::Check(int64_t now_us, int64_t stall_us) {
   }
   NoteAttendance(now_us);
   if (state_->end.state() != STARTING || !attendance_.IsOverdue(now_us)) return;
-  Ending lacks = EndingOf(Ending::MEMBER_LOST,
-                          absl::StrCat("after ", options_.start_timeout_ms / 1000,
-                                       " s there is still no ", members_.Unheard()));
+  Ending lacks =
+      EndingOf(Ending::MEMBER_LOST, absl::StrCat("after ", options_.start_timeout_ms / 1000,
+                                                 " s there is still no ", members_.Unheard()));
   // In pods the members that are there hold what another run may wait for.
   options_.in_pods ? state_->end.EndForGood(std::move(lacks))
                    : state_->end.EndByLoss(std::move(lacks));

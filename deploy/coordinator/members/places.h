@@ -55,9 +55,7 @@ class Places {
   FailAnswer Fail(const FailRequest& request, int64_t now_us, std::string* stranger)
       REQUIRES(state_->mutex);
   // A member has been told how the run continues.
-  void SetTold(Role role, uint32_t index) REQUIRES(state_->mutex) {
-    members_.SetTold(role, index);
-  }
+  void SetTold(Role role, uint32_t index) REQUIRES(state_->mutex) { members_.SetTold(role, index); }
 
   // Call regularly. Returns for how long the process has stood still since the last call.
   int64_t OnTick(int64_t now_us) REQUIRES(state_->mutex);
@@ -77,9 +75,7 @@ class Places {
     return options_.in_pods && state_->end.may_begin() && !state_->begins;
   }
   int64_t StallUs(int64_t now_us) const REQUIRES(state_->mutex);
-  int64_t AwakeUs(int64_t now_us) const REQUIRES(state_->mutex) {
-    return now_us - StallUs(now_us);
-  }
+  int64_t AwakeUs(int64_t now_us) const REQUIRES(state_->mutex) { return now_us - StallUs(now_us); }
   void NoteAttendance(int64_t now_us) REQUIRES(state_->mutex) {
     attendance_.Note(members_.Unheard().empty(), now_us);
   }

@@ -13,8 +13,7 @@ void WaitingProcesses::OnAsked(const RegisterRequest& request, const std::string
   const auto is_gone = [now_us](const Process& process) {
     return now_us - process.last_us > kGoneUs;
   };
-  processes_.erase(std::remove_if(processes_.begin(), processes_.end(), is_gone),
-                   processes_.end());
+  processes_.erase(std::remove_if(processes_.begin(), processes_.end(), is_gone), processes_.end());
   const auto found = std::find_if(processes_.begin(), processes_.end(), is_asking);
   if (found != processes_.end() && !why.empty()) {
     found->why = why;
@@ -24,12 +23,12 @@ void WaitingProcesses::OnAsked(const RegisterRequest& request, const std::string
   if (found != processes_.end()) processes_.erase(found);
   if (why.empty()) return;
   if (processes_.size() == kMost) {
-    processes_.erase(std::min_element(
-        processes_.begin(), processes_.end(),
-        [](const Process& a, const Process& b) { return a.last_us < b.last_us; }));
+    processes_.erase(
+        std::min_element(processes_.begin(), processes_.end(),
+                         [](const Process& a, const Process& b) { return a.last_us < b.last_us; }));
   }
-  processes_.push_back({request.member(), request.incarnation(), request.holder(), why, now_us,
-                        now_us});
+  processes_.push_back(
+      {request.member(), request.incarnation(), request.holder(), why, now_us, now_us});
 }
 
 void WaitingProcesses::AddTo(StatusAnswer* answer, int64_t now_us) const {

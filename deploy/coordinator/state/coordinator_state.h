@@ -26,9 +26,9 @@ struct CoordinatorState {
 
   Mutex mutex;
   GenerationEnd end GUARDED_BY(mutex);
-  bool begins GUARDED_BY(mutex) = false;        // all are ready: RUNNING is due, or has come
+  bool begins GUARDED_BY(mutex) = false;         // all are ready: RUNNING is due, or has come
   bool says_complete GUARDED_BY(mutex) = false;  // COMPLETE is due, or has come, or was refused
-  bool looks_at_log GUARDED_BY(mutex) = false;  // a task of `disk` does, or will
+  bool looks_at_log GUARDED_BY(mutex) = false;   // a task of `disk` does, or will
   Wishes wishes GUARDED_BY(mutex);
   TrainProgress train GUARDED_BY(mutex);
   CutProgress cuts GUARDED_BY(mutex);

@@ -25,9 +25,8 @@ absl::optional<uint64_t> SimAbsence::Begin(int life, const ClaimedGeneration& cl
   if (!lacks_) return absl::nullopt;
   generations_.insert(claimed.generation);
   const std::vector<RunLogEntry>& entries = claimed.log.entries();
-  const auto dropped =
-      std::count_if(entries.begin(), entries.end(),
-                    [](const RunLogEntry& entry) { return entry.has_dropped(); });
+  const auto dropped = std::count_if(entries.begin(), entries.end(),
+                                     [](const RunLogEntry& entry) { return entry.has_dropped(); });
   const std::pair<uint64_t, int> run = {claimed.submission, static_cast<int>(dropped)};
   // The time begins anew when the run is resumed, and when it has its earlier job again.
   if (!lacked || run != run_) since_us_ = now_us;

@@ -81,8 +81,7 @@ std::vector<Fault> PlaceFaults() {
       {.says = "twins are told apart when they register, and not when they are heard",
        .before_coordinator = Before<TwinsAtRegister>()},
       {.says = "coordinators of two pods take the run from each other", .claim = ClaimUnasked},
-      {.says = "the time without all members begins anew with each generation",
-       .claim = CountAnew},
+      {.says = "the time without all members begins anew with each generation", .claim = CountAnew},
   };
   for (Fault& fault : faults) fault.with_deaths = true;
   return faults;
