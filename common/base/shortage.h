@@ -21,6 +21,7 @@ enum class Shortage {
   kProcesses,    // or threads: the kernel has one limit for both
   kDescriptors,  // of files and sockets
   kAddress,      // an address of this machine, such as that of a loopback that is down
+  kMount,        // a mount whose file server answers, and that the server still knows
 };
 
 // The shortage that the errno `error` of a system call reports; kNone if it reports none. EAGAIN

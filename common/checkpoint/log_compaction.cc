@@ -41,6 +41,10 @@ CompactedEntry Compacted(const std::vector<RunLogEntry>& entries,
     with_job.insert(entry->generation().generation());
     break;
   }
+  const RunLogEntry* complete = nullptr;
+  for (const RunLogEntry& entry : entries) {
+    if (entry.has_complete()) complete = &entry;
+  }
   std::map<std::string, uint64_t> step_of_cut;
   for (const RunLogEntry& entry : entries) {
     if (entry.has_cut()) {
@@ -54,6 +58,7 @@ CompactedEntry Compacted(const std::vector<RunLogEntry>& entries,
         (ran == nullptr || entry.running().generation() != ran->generation())) {
       continue;
     }
+    if (entry.has_complete() && &entry != complete) continue;
     // It tells the next generation how it begins, and nobody else anything.
     if (entry.has_left() && &entry != &entries.back()) continue;
     RunLogEntry* kept = compacted.add_entries();

@@ -7,6 +7,7 @@
 //                the job of its generation
 //   generations  all, with cause and beginning, in a few words each
 //   jobs         of the newest generation, and of the last that ran (job_of_run.h)
+//   complete     the newest generation that had all its members
 //   dropped      all changes of the job that were dropped
 //   the end      if the run has finished
 //

@@ -4,6 +4,7 @@
 
 #include "common/checkpoint/checked_text.h"
 #include "common/checkpoint/cut_identity.h"
+#include "common/checkpoint/entries/incomplete_since.h"
 #include "common/checkpoint/entries/job_of_run.h"
 #include "common/checkpoint/entries/run_end.h"
 #include "common/checkpoint/run_log.h"
@@ -246,6 +247,27 @@ TEST_F(LogCompactionTest, WhatTheNewestGenerationLeftForStaysWhenItIsTheNewestEn
   ASSERT_TRUE(log.Compact(1).ok());
   EXPECT_NE(LeftFor(Open().entries(), CutEntry::STOP), nullptr);
   EXPECT_FALSE(HasMoved(Open().entries()));
+}
+
+RunLogEntry Complete(uint64_t generation) {
+  RunLogEntry entry;
+  entry.mutable_complete()->set_generation(generation);
+  return entry;
+}
+
+TEST_F(LogCompactionTest, KnowsForHowLongTheRunHasLackedMembers) {
+  RunLog log = Open();
+  for (uint64_t generation = 1; generation <= 4; ++generation) {
+    RunLogEntry began = Generation(generation, BEGAN_RESTART, "", 2);
+    began.set_unix_ms(100 * generation);
+    ASSERT_TRUE(log.Append(began).ok());
+    if (generation > 2) continue;
+    ASSERT_TRUE(log.Append(Complete(generation)).ok());
+  }
+  const size_t entries = log.entries().size();
+  ASSERT_TRUE(log.Compact(1).ok());
+  EXPECT_EQ(Open().entries().size(), entries - 1) << "the newest COMPLETE is enough";
+  EXPECT_EQ(IncompleteSinceMs(Open().entries()), 300);
 }
 
 TEST_F(LogCompactionTest, AReaderWhoseFileIsGoneListsAgain) {

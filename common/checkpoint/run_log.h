@@ -4,6 +4,7 @@
 //   GENERATION  a coordinator has claimed the next generation
 //   TOPICS      topic partitions that the run reads, with their offsets
 //   RUNNING     a generation whose job differs from the one before has begun to train
+//   COMPLETE    in pods: a generation has all its members
 //   DROPPED     such a generation could not begin; the next has the earlier job (job_of_run.h)
 //   CUT         a cut is committed: a later generation begins from it
 //   END         the run has ended (run_end.h)

@@ -10,6 +10,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/shortage.h"
 #include "common/base/status_macros.h"
 #include "common/file/durable_file.h"
 
@@ -108,7 +109,7 @@ class Probe {
     }
     // The status is returned unchanged, because its code and mark tell the caller what the machine
     // lacks.
-    if (absl::IsResourceExhausted(status)) return status;
+    if (absl::IsResourceExhausted(status) || ShortageOf(status) != Shortage::kNone) return status;
     if (absl::IsPermissionDenied(status) && call != "link") {
       return absl::FailedPreconditionError(
           absl::StrCat(Begins(call), status.message(), ". This process runs as user ", geteuid(),

@@ -29,6 +29,7 @@ namespace satrap {
 //                        message names the folder, the file system, the call and the cure
 //   RESOURCE_EXHAUSTED   there is no room, or the machine lacks memory or descriptors; the error is
 //                        that of FileSystem
+//   INTERNAL             the file server does not answer; the error is that of FileSystem
 //   ABORTED              another coordinator has claimed the run meanwhile and removed the folder
 absl::Status CheckStorage(const std::string& run_dir, absl::string_view mount_name, uint64_t writer,
                           FileSystem* file_system);

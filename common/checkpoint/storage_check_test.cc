@@ -1,11 +1,14 @@
 #include "common/checkpoint/storage_check.h"
 
+#include <cerrno>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "common/base/shortage.h"
+#include "common/file/file_error.h"
 #include "common/file/testing/forwarding_file_system.h"
 #include "common/file/testing/memory_file_system.h"
 #include "gmock/gmock.h"
@@ -60,6 +63,13 @@ TEST_F(StorageCheckTest, EachCallThatFailsIsNamedWithFileSystemAndWhatWorks) {
                       HasSubstr("Operation not supported"), HasSubstr("NFS 4, CephFS and Lustre")));
     EXPECT_THAT(Names(), IsEmpty()) << operation;
   }
+}
+
+TEST_F(StorageCheckTest, AServerThatDoesNotAnswerSaysNothingOfTheFileSystem) {
+  Fail("hard_link", FileError("link", "/runs/demo/entry", ETIMEDOUT));
+  const absl::Status status = Check(&disk_);
+  EXPECT_EQ(status, FileError("link", "/runs/demo/entry", ETIMEDOUT));
+  EXPECT_EQ(ShortageOf(status), Shortage::kMount);
 }
 
 TEST_F(StorageCheckTest, ALinkThatIsNotPermittedIsNoMatterOfRights) {

@@ -12,7 +12,24 @@
 namespace satrap {
 namespace {
 
+// A file server that is away, or that has forgotten the mount, says nothing about the bytes.
+bool IsOfMount(int error) {
+  switch (error) {
+    case ESTALE:
+    case ETIMEDOUT:
+    case ENOTCONN:
+    case ECONNABORTED:
+    case ESHUTDOWN:
+    case EHOSTDOWN:
+    case EHOSTUNREACH:
+      return true;
+    default:
+      return false;
+  }
+}
+
 absl::StatusCode CodeOf(int error) {
+  if (IsOfMount(error)) return absl::StatusCode::kInternal;
   switch (error) {
     case ENOSPC:
     case EDQUOT:
@@ -46,7 +63,8 @@ absl::Status FileError(absl::string_view doing, absl::string_view path, int erro
   // Does not use strerror, whose buffer another thread may overwrite.
   absl::Status status(CodeOf(error), absl::StrCat("cannot ", doing, " ", path, ": ",
                                                   std::generic_category().message(error)));
-  return MarkShortage(std::move(status), ShortageOfErrno(error));
+  return MarkShortage(std::move(status),
+                      IsOfMount(error) ? Shortage::kMount : ShortageOfErrno(error));
 }
 
 absl::Status FileError(absl::string_view doing, absl::string_view path) {

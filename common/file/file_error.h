@@ -21,8 +21,11 @@ namespace satrap {
 //   NOT_FOUND            ENOENT, ENOTDIR
 //   FAILED_PRECONDITION  the path names something that is not a file, or cannot name one (EEXIST,
 //                        EISDIR, ENAMETOOLONG, ELOOP)
+//   INTERNAL             the server of a network file system, or the process of a FUSE mount, does
+//                        not answer or does not know the mount any more (ESTALE, ETIMEDOUT,
+//                        ENOTCONN, ECONNABORTED, ESHUTDOWN, EHOSTDOWN, EHOSTUNREACH)
 //   DATA_LOSS            everything else (EIO)
-// EMFILE, ENFILE, ENOMEM and EAGAIN are marked (common/base/shortage.h).
+// EMFILE, ENFILE, ENOMEM, EAGAIN and those of INTERNAL are marked (common/base/shortage.h).
 // Never UNAVAILABLE or DEADLINE_EXCEEDED, because callers retry on those.
 // REQUIRES: error != 0
 absl::Status FileError(absl::string_view doing, absl::string_view path, int error);

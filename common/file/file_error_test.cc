@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "common/base/shortage.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -36,6 +37,15 @@ TEST(FileError, HasACodeByTheCause) {
     EXPECT_EQ(code(error), absl::StatusCode::kFailedPrecondition) << error;
   }
   EXPECT_EQ(code(EIO), absl::StatusCode::kDataLoss);
+}
+
+TEST(FileError, AMountWhoseServerIsAwayIsNoDamageOfData) {
+  for (const int error :
+       {ESTALE, ETIMEDOUT, ENOTCONN, ECONNABORTED, ESHUTDOWN, EHOSTDOWN, EHOSTUNREACH}) {
+    const absl::Status status = FileError("read", "f", error);
+    EXPECT_TRUE(absl::IsInternal(status)) << status;
+    EXPECT_EQ(ShortageOf(status), Shortage::kMount) << status;
+  }
 }
 
 TEST(FileError, IsNeverTheErrorOfALostCall) {

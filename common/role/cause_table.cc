@@ -45,6 +45,10 @@ constexpr CauseRule kRules[] = {
     {Ending::MEMBER_FAILED, Ending::NO_ADDRESS, Follows::kRunEndsIfRepeated, 0,
      "this machine lacks an address that a process needs, as that of a loopback that is down",
      "bring the interface up (`ip link set lo up`), or correct the address"},
+    {Ending::MEMBER_FAILED, Ending::MOUNT_AWAY, Follows::kNextGeneration, kNeighbourMs,
+     "the server of a network file system does not answer, or the mount of a run that has begun "
+     "does not do what it did before",
+     "look at the file server, and at the mount of the process that says so"},
     {Ending::MEMBER_FAILED, Ending::PEER_AWAY, Follows::kNextGeneration, 0,
      "a role reports that a peer does not answer, or has ended a call", "look at the peer's log"},
     {Ending::MEMBER_FAILED, Ending::NO_ROOM, Follows::kNextGeneration, 0,
@@ -144,6 +148,8 @@ Ending::Kind KindOf(const absl::Status& error) {
       return Ending::NO_DESCRIPTORS;
     case Shortage::kAddress:
       return Ending::NO_ADDRESS;
+    case Shortage::kMount:
+      return Ending::MOUNT_AWAY;
     case Shortage::kNone:
       break;
   }

@@ -48,6 +48,12 @@ TEST(CauseTable, WhatContradictsItselfEndsTheRunAtOnce) {
       << "a peer may come back, however often it was away";
 }
 
+TEST(CauseTable, AMountWhoseServerIsAwayIsWaitedForHoweverOftenItIs) {
+  const Ending away = FailedBy(Ending::MOUNT_AWAY, true);
+  EXPECT_FALSE(NoRestartCures(away, away));
+  EXPECT_GT(RuleOf(away).pause_ms, 0);
+}
+
 TEST(CauseTable, ABrokerThatStaysAwayEndsTheRunForNow) {
   Ending away = EndingOf(Ending::TOPICS, "no broker answers");
   EXPECT_EQ(RuleOf(away).follows, Follows::kRunEnds) << "whatever its text says";
@@ -89,6 +95,7 @@ TEST(CauseTable, TheKindOfAnErrorIsItsMarkOrElseItsCode) {
   EXPECT_EQ(KindOf(MarkShortage(full, Shortage::kProcesses)), Ending::NO_PROCESSES);
   EXPECT_EQ(KindOf(MarkShortage(full, Shortage::kDescriptors)), Ending::NO_DESCRIPTORS);
   EXPECT_EQ(KindOf(MarkShortage(full, Shortage::kAddress)), Ending::NO_ADDRESS);
+  EXPECT_EQ(KindOf(MarkShortage(absl::InternalError(""), Shortage::kMount)), Ending::MOUNT_AWAY);
   EXPECT_EQ(KindOf(absl::CancelledError("")), Ending::PEER_AWAY);
   EXPECT_EQ(KindOf(absl::UnavailableError("")), Ending::PEER_AWAY);
   EXPECT_EQ(KindOf(absl::InternalError("")), Ending::LIBRARY_FAILED);

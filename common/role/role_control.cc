@@ -21,6 +21,9 @@ namespace {
 
 // Roles start in any order, and the coordinator may be the last.
 constexpr int64_t kRegisterTimeoutMs = 60000;
+// How long a process asks for a place over one connection without an answer. The connection may be
+// dead, as after the coordinator's node is lost, and would show that only after a minute.
+constexpr int64_t kOneConnectionMs = 4000;
 // How often a process of a pod asks for a place, at least.
 constexpr int64_t kAskAgainMs = 1000;
 // How long a role that fails tries to report that to the coordinator before it exits.
@@ -78,28 +81,41 @@ absl::StatusOr<RegisterAnswer> RoleRuntime::Rep::AwaitPlace(const RegisterReques
   const bool is_in_pod = !flags.holder.empty();
   int64_t deadline_ms = MonotonicMs() + kRegisterTimeoutMs;
   std::string why;
-  for (int waits = 1;; ++waits) {
-    const int64_t left_ms = deadline_ms - MonotonicMs();
-    CoordinatorClient client(coordinator_channel.get(), Envelope(), std::max<int64_t>(left_ms, 1));
-    ASSIGN_OR_RETURN(RegisterAnswer answer, client.Register(request));
-    if (!answer.wait()) return answer;
+  for (int waits = 1;;) {
+    const int64_t asked_ms = MonotonicMs();
+    const int64_t limit_ms = std::clamp<int64_t>(deadline_ms - asked_ms, 1, kOneConnectionMs);
+    CoordinatorClient client(coordinator_channel.get(), Envelope(), limit_ms);
+    absl::StatusOr<RegisterAnswer> answer = client.Register(request);
+    if (absl::IsUnavailable(answer.status()) || absl::IsDeadlineExceeded(answer.status())) {
+      // The client has waited for longer if this process was suspended meanwhile.
+      deadline_ms += std::max<int64_t>(0, MonotonicMs() - asked_ms - limit_ms - kMaxWaitMs);
+      if (MonotonicMs() >= deadline_ms) return answer.status();
+      RETURN_IF_ERROR(ConnectAnew());
+      continue;
+    }
+    if (!answer.ok() || !answer->wait()) return answer;
     if (is_in_pod) deadline_ms = MonotonicMs() + kRegisterTimeoutMs;
     const int64_t pause_ms =
-        std::min(PauseBeforeReadyMs(waits), is_in_pod ? kAskAgainMs : kRegisterTimeoutMs);
+        std::min(PauseBeforeReadyMs(waits++), is_in_pod ? kAskAgainMs : kRegisterTimeoutMs);
     if (MonotonicMs() + pause_ms >= deadline_ms) {
       return absl::UnavailableError(absl::StrCat("the generation at ", flags.coordinator,
                                                  " is over, and no other one has begun within ",
                                                  kRegisterTimeoutMs / 1000, " s"));
     }
-    if (answer.why_wait() != why) {
-      why = answer.why_wait();
+    if (answer->why_wait() != why) {
+      why = answer->why_wait();
       logger.Info(absl::StrCat(why, "; waiting for a place"));
     }
     poll(nullptr, 0, static_cast<int>(pause_ms));
     // The old connection still leads to the old coordinator.
-    ASSIGN_OR_RETURN(coordinator_channel,
-                     rpc::GrpcChannel::Create(flags.coordinator, rpc::EndpointOptions()));
+    RETURN_IF_ERROR(ConnectAnew());
   }
+}
+
+absl::Status RoleRuntime::Rep::ConnectAnew() {
+  ASSIGN_OR_RETURN(coordinator_channel,
+                   rpc::GrpcChannel::Create(flags.coordinator, rpc::EndpointOptions()));
+  return absl::OkStatus();
 }
 
 absl::Status RoleRuntime::Rep::Register() {
@@ -114,6 +130,7 @@ absl::Status RoleRuntime::Rep::Register() {
   request.set_protocol(ProtocolFingerprint());
   request.set_holder(flags.holder);
   request.set_build(flags.build);
+  if (flags.before.has_text()) *request.mutable_before() = flags.before;
   ASSIGN_OR_RETURN(const RegisterAnswer answer, AwaitPlace(request));
   if (answer.envelope().run_id() == 0) {
     return absl::InternalError(
@@ -287,6 +304,12 @@ void RoleRuntime::Rep::HandleStopWish() {
   if (stop_wish_open && !stop_wish_in_flight && now_ms >= next_heartbeat_ms) SendStopWish();
 }
 
+// Logs the failure of this process once. Call it before anything else may end the process.
+void RoleRuntime::Rep::LogFailure(const absl::Status& status) {
+  if (std::exchange(failure_is_logged, true)) return;
+  logger.Error(status.message(), {{"code", absl::StatusCodeToString(status.code())}});
+}
+
 void RoleRuntime::Rep::HandleFailure() {
   absl::Status status;
   bool tell;
@@ -301,12 +324,12 @@ void RoleRuntime::Rep::HandleFailure() {
   if (rpc::IsOfAnotherRun(status)) {
     ExitNow(kExitStartAgain, Ending::SUPERSEDED, status.message());
   }
+  LogFailure(status);
   // Only a member's failure counts, so the first heartbeat goes before it.
   if (tell && !is_heard) {
     if (failed_ms == 0) failed_ms = MonotonicMs();
     if (MonotonicMs() - failed_ms < kFailTimeoutMs) return;
   }
-  logger.Error(status.message(), {{"code", absl::StatusCodeToString(status.code())}});
   const Ending own = FailureOf(role, flags.role_index, status);
   if (!tell) {
     // A role that never registered is not part of the run, but the process that started it sees its
@@ -394,9 +417,7 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
     ExitNow(kExitFailed, Ending::MEMBER_FAILED, "the coordinator's heartbeat answer is malformed");
   }
   last_answer_ms = MonotonicMs();
-  // What this process has begun for a generation in which it has no place is of no use. The process
-  // that is started instead waits when it registers.
-  if (answer.wait()) ExitNow(kExitStartAgain, Ending::OTHER, answer.ending().text());
+  if (answer.wait()) ExitWithoutPlace(answer.ending().text());
   is_heard = true;
   ExitIfOver(answer);
   {
@@ -417,6 +438,20 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
   if (answer.has_order_fingerprint()) order_fingerprint = answer.order_fingerprint();
   state = answer.state();
   changed.NotifyAll();
+}
+
+// What this process has begun for a generation in which it has no place is of no use. The process
+// that is started instead waits when it registers. If this one has failed already, its starter
+// learns of that, and the coordinator does not.
+void RoleRuntime::Rep::ExitWithoutPlace(const std::string& why) {
+  absl::Status failed;
+  {
+    MutexLock lock(&mutex);
+    failed = failure;
+  }
+  if (failed.ok()) ExitNow(kExitStartAgain, Ending::OTHER, why);
+  LogFailure(failed);
+  ExitNow(kExitStartAgain, why, FailureOf(role, flags.role_index, failed));
 }
 
 void RoleRuntime::Rep::ExitIfOver(const HeartbeatAnswer& answer) {

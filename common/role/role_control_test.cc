@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,12 +15,39 @@
 #include "common/base/status_macros.h"
 #include "common/life/life_sign.h"
 #include "common/role/testing/role_fixture.h"
+#include "common/rpc/endpoints.h"
+#include "common/rpc/grpc_server.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
 namespace {
 
 constexpr int kSignPatienceMs = 60000;
+
+// Waits until `dead` leaves a call unanswered, and then serves at its address instead of it.
+void ServeInsteadOf(FakeCoordinator* dead) {
+  dead->AwaitUnanswered(1);
+  static FakeCoordinator next;
+  const rpc::Method methods[] = {kRegister, kHeartbeat, kFinish};
+  auto server = rpc::GrpcServer::Start("unix:next", rpc::EndpointOptions(),
+                                       {rpc::GrpcServer::Service{methods, &next}});
+  if (!server.ok() || rename("next", "coordinator") != 0) abort();
+  server->release();  // it serves until the process ends
+}
+
+// As after the coordinator's node is lost: the connection stands, and nobody answers.
+TEST_F(RoleRuntimeTest, ARoleThatGetsNoAnswerAsksOverANewConnection) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime& runtime, FakeCoordinator&) {
+                    RETURN_IF_ERROR(runtime.Join());
+                    return FinishRole(runtime);
+                  },
+                  [](FakeCoordinator& coordinator) {
+                    coordinator.FallSilent();
+                    std::thread([&coordinator] { ServeInsteadOf(&coordinator); }).detach();
+                  }),
+              ::testing::ExitedWithCode(0), "");
+}
 
 TEST_F(RoleRuntimeTest, AWishToStopThatIsLostIsMadeAgain) {
   EXPECT_EXIT(RunCase(

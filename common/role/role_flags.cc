@@ -20,6 +20,20 @@ Flag BuildFlag(std::string* build) {
   return TextFlag("build", "ID", "which build the pod's programs are (default: not known)", build);
 }
 
+// An Ending in two flags, since its text may hold anything.
+Flag EndedFlag(const char* help, Ending* ended) {
+  Flag flag = TextFlag("ended", "TEXT", help, nullptr);
+  flag.take = [ended](const std::string& text) {
+    const absl::Status status = ParseText(text, "--ended", ended);
+    return status.ok() ? std::string() : absl::StrCat(": ", status.message());
+  };
+  return MayBeEmpty(std::move(flag));
+}
+
+Flag CauseFlag(std::string* cause) {
+  return MayBeEmpty(TextFlag("cause", "TEXT", "the text of that Ending", cause));
+}
+
 }  // namespace
 
 std::vector<Flag> RoleFlags::Table() {
@@ -34,16 +48,12 @@ std::vector<Flag> RoleFlags::Table() {
                &metrics),
       HolderFlag(&holder),
       BuildFlag(&build),
+      EndedFlag("how the process before ended in its pod, an Ending in one line", &before),
+      CauseFlag(&cause),
   };
 }
 
 std::vector<Flag> CoordinatorFlags::Table() {
-  Flag how =
-      TextFlag("ended", "TEXT", "how the generation before ended, an Ending in one line", nullptr);
-  how.take = [this](const std::string& text) {
-    const absl::Status status = ParseText(text, "--ended", &ended);
-    return status.ok() ? std::string() : absl::StrCat(": ", status.message());
-  };
   return {
       Required(TextFlag("config", "PATH", "the resolved job", &config)),
       Required(TextFlag("listen", "ADDRESS", "where it serves", &listen)),
@@ -54,8 +64,8 @@ std::vector<Flag> CoordinatorFlags::Table() {
                &from),
       NumberFlag("submission", "N", "which submission of the run it belongs to; 0: a launcher's",
                  &submission, 0),
-      MayBeEmpty(std::move(how)),
-      MayBeEmpty(TextFlag("cause", "TEXT", "the text of that Ending", &cause)),
+      EndedFlag("how the generation before ended, an Ending in one line", &ended),
+      CauseFlag(&cause),
       TextFlag("ending", "PATH", "the file in which it leaves its Ending", &ending),
       AliveFlag(&alive),
       TextFlag("metrics", "IP:PORT", "where it serves metrics (default: nowhere)", &metrics),
@@ -71,6 +81,7 @@ absl::StatusOr<RoleFlags> ParseRoleFlags(const std::vector<std::string>& args,
   table.insert(table.end(), own.begin(), own.end());
   RETURN_IF_ERROR(ParseOnlyFlags(args, table));
   if (flags.advertise.empty()) flags.advertise = flags.listen;
+  if (!flags.cause.empty()) flags.before.set_text(flags.cause);
   return flags;
 }
 

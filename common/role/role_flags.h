@@ -36,6 +36,10 @@ struct RoleFlags {
   // launcher has started it.
   std::string holder;
   std::string build;
+  // How the process before this one ended in its pod (RegisterRequest.before). Given as the ending
+  // of the generation before is to a coordinator.
+  Ending before;
+  std::string cause;
   std::vector<Flag> Table();
 };
 

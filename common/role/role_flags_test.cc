@@ -50,6 +50,14 @@ TEST(ParseRoleFlags, AProcessOfAPodKnowsThePodAndItsBuild) {
   EXPECT_EQ(coordinator->build, "b0");
 }
 
+TEST(ParseRoleFlags, AProcessOfAPodKnowsHowTheOneBeforeItEnded) {
+  const auto role = ParseRoleFlags({"--coordinator=a", "--ended=why: MEMBER_LOST origin { pid: 7 }",
+                                    "--cause=was killed by signal 9 (Killed)"});
+  ASSERT_TRUE(role.ok()) << role.status();
+  EXPECT_EQ(role->before.origin().pid(), 7);
+  EXPECT_EQ(role->before.text(), "was killed by signal 9 (Killed)");
+}
+
 TEST(ParseRoleFlags, AdvertisesWhereItListensUnlessTold) {
   const auto flags = ParseRoleFlags({"--coordinator=a", "--listen=unix:/c"});
   ASSERT_TRUE(flags.ok()) << flags.status();

@@ -42,6 +42,7 @@ struct RoleRuntime::Rep {
 
   absl::Status Register();
   absl::StatusOr<RegisterAnswer> AwaitPlace(const RegisterRequest& request);
+  absl::Status ConnectAnew();
   // Ends the process without destructors, because other threads may be using anything. Logs
   // `message`, and leaves `ending` for the process that started this one.
   [[noreturn]] void ExitNow(int code, absl::string_view message, const Ending& ending);
@@ -58,11 +59,13 @@ struct RoleRuntime::Rep {
   int64_t WaitMs(int64_t now_ms);
   void HandleSignal();
   void HandleFailure();
+  void LogFailure(const absl::Status& status);
   void ExitAfterFailure(const FailAnswer& answer, const Ending& own);
   void SendStopWish();
   void HandleStopWish();
   void SendHeartbeat();
   void HandleHeartbeat(const absl::StatusOr<rpc::Message>& message);
+  [[noreturn]] void ExitWithoutPlace(const std::string& why);
   void ExitIfOver(const HeartbeatAnswer& answer);
   void CheckSilence(int64_t now_ms);
 
@@ -95,8 +98,9 @@ struct RoleRuntime::Rep {
   int64_t next_heartbeat_ms = 0;
   int64_t finished_ms = 0;
   bool heartbeat_in_flight = false;
-  bool is_heard = false;         // a heartbeat was answered: this process is a member
-  int64_t failed_ms = 0;         // when it has failed without being heard; 0: it has not
+  bool is_heard = false;  // a heartbeat was answered: this process is a member
+  int64_t failed_ms = 0;  // when it has failed without being heard; 0: it has not
+  bool failure_is_logged = false;
   int64_t stop_deadline_ms = 0;  // 0: this process has not been asked to stop or to leave
   bool leaving = false;          // it was asked to leave; else the run is asked to stop
   bool stop_wish_open = false;   // the coordinator does not know the wish yet

@@ -119,6 +119,32 @@ TEST_F(RoleRuntimeTest, ARoleWhosePlaceAnotherProcessHasIsToBeStartedAgain) {
   EXPECT_EQ(Left().text(), "pod-1 has the place");
 }
 
+TEST_F(RoleRuntimeTest, AFailureIsLoggedAndLeftAlthoughAnotherProcessHasThePlace) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime&, FakeCoordinator&) -> absl::Status {
+                    return absl::DataLossError("a row is damaged");
+                  },
+                  [](FakeCoordinator& coordinator) { coordinator.TellThatAnotherHasThePlace(); },
+                  {"--holder=pod-2"}),
+              ::testing::ExitedWithCode(kExitStartAgain),
+              "a row is damaged(.|\n)*pod-1 has the place");
+  EXPECT_EQ(Left().kind(), Ending::DAMAGED);
+  EXPECT_EQ(Left().text(), "a row is damaged");
+}
+
+TEST_F(RoleRuntimeTest, ARoleSaysHowTheProcessBeforeItEnded) {
+  EXPECT_EXIT(RunCase(
+                  [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
+                    const Ending before = coordinator.registration().before();
+                    if (before.text() != "was killed") abort();
+                    if (before.origin().pid() != 7) abort();
+                    RETURN_IF_ERROR(runtime.Join());
+                    return FinishRole(runtime);
+                  },
+                  nullptr, {"--ended=origin { pid: 7 }", "--cause=was killed"}),
+              ::testing::ExitedWithCode(0), "");
+}
+
 // A job like the one of RunCase. Its run_dir is the folder `name` in the case's working folder.
 JobConfig JobIn(const std::string& name) {
   JobConfig job;

@@ -1,19 +1,24 @@
 #include "deploy/coordinator/coordinator_engine.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
+#include "common/checkpoint/entries/incomplete_since.h"
 #include "common/checkpoint/entries/run_end.h"
 #include "common/config/job_config.h"
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
-#include "common/role/role_flags.h"
 #include "common/rpc/receivers.h"
 #include "common/rpc/timeouts.h"
-#include "deploy/coordinator/claim/start_position.h"
 #include "deploy/coordinator/coordinator_rep.h"
 #include "deploy/coordinator/ending/lost_work.h"
 
@@ -82,6 +87,35 @@ RunTopicsOptions TopicsOptionsOf(const CoordinatorOptions& options) {
           options.timeouts.broker_pause_ms};
 }
 
+// For how long the run has lacked members before this generation. A launcher counts the restarts
+// instead.
+int64_t LackedUs(const RunLog& log, const CoordinatorOptions& options) {
+  const absl::optional<int64_t> since_ms =
+      options.in_pods ? IncompleteSinceMs(log.entries()) : absl::nullopt;
+  if (!since_ms.has_value()) return 0;
+  return std::max<int64_t>(options.unix_ms() - *since_ms, 0) * 1000;
+}
+
+// The name of the cut in `folder`; empty: none.
+std::string NameOf(const std::string& folder) { return folder.substr(folder.rfind('/') + 1); }
+
+GenerationLogOptions LogOptionsOf(const CoordinatorOptions& options, uint64_t generation) {
+  return {generation, options.compact_after, options.unix_ms, options.warn};
+}
+
+EndEntriesOptions EndOptionsOf(const CoordinatorOptions& options,
+                               const ClaimedGeneration& claimed) {
+  const CoordinatorTimeouts& timeouts = options.timeouts;
+  return {claimed.generation,      claimed.submission,     NameOf(claimed.cut_folder),
+          claimed.position.step(), options.in_pods,        timeouts.end_period_ms,
+          timeouts.end_limit_ms,   timeouts.left_limit_ms, options.warn};
+}
+
+PlacesOptions PlacesOptionsOf(const CoordinatorOptions& options) {
+  return {options.in_pods, options.build, options.timeouts.heartbeat_timeout_ms,
+          options.timeouts.start_timeout_ms};
+}
+
 Ledger LedgerOf(const ClaimedGeneration& claimed) {
   absl::StatusOr<Ledger> ledger = Ledger::FromState(claimed.ledger);
   CHECK(ledger.ok()) << ledger.status().ToString();  // ClaimGeneration has checked it
@@ -91,87 +125,103 @@ Ledger LedgerOf(const ClaimedGeneration& claimed) {
 }  // namespace
 
 CoordinatorEngine::Rep::Rep(ClaimedGeneration claimed, const CoordinatorOptions& options)
-    : CoordinatorState(GenerationEnd(BeforeOf(claimed, options.in_pods), this)),
+    : CoordinatorState(GenerationEnd(BeforeOf(claimed, options.in_pods))),
       options(options),
       job(claimed.job),
       envelope(EnvelopeOf(claimed)),
       cut_folder(claimed.cut_folder),
       position(claimed.position),
       ledger(claimed.ledger),
-      cut_order_fingerprint(claimed.order_fingerprint),
       restarts(RestartsOf(claimed)),
-      nothing_lost_before(NothingWasLostBefore(claimed.log)),
       submission(claimed.submission),
       executor(options.executor),
       leases_of_loaders(ReceiverOptions(envelope, job.data_loader().replicas()), executor),
       commits_of_rank0(ReceiverOptions(envelope, /*num_senders=*/1), executor),
       start_us(executor->NowUs()),
-      log(std::move(claimed.log)),
-      compact_at(log.compacted_number() + options.compact_after),
+      log(this, std::move(claimed.log), LogOptionsOf(options, claimed.generation)),
       cut_folders(job.run_dir(), claimed.generation, options.file_system),
-      commits(this, this, &log, &cut_folders, envelope, options.kill_points),
-      topics(job, TopicsOptionsOf(options), this, &log, &position,
+      commits(this, &log, &log.log(), &cut_folders, envelope, options.kill_points),
+      topics(job, TopicsOptionsOf(options), this, &log.log(), &position,
              cut_folder.empty() ? nullptr : &ledger),
-      last_tick_us(start_us),
+      files(this, &job, {cut_folder, claimed.order_fingerprint, options.writer}, &log, &topics,
+            options.file_system),
+      ends(this, &log, &disk, executor, EndOptionsOf(options, claimed)),
+      asked(this, &job, {NameOf(cut_folder), position, NothingWasLostBefore(log.log())}, executor),
       next_log_us(start_us + options.timeouts.log_period_ms * 1000),
-      complete_us(start_us),
-      members(job),
+      places(this, job, PlacesOptionsOf(options), start_us, LackedUs(log.log(), options)),
       leases(LedgerOf(claimed)),
-      disk(options.disk_executor) {
+      disk(executor, options.disk_executor) {
+  end.SetHost(&ends);
   training_is_over = position.next() == RunPosition::FINISH;
-  if (const EndEntry* recorded = log.end(); recorded != nullptr) {
+  if (const EndEntry* recorded = log.log().end(); recorded != nullptr) {
     end.TakeRecorded(StateOf(*recorded), recorded->ending());
     if (recorded->has_result()) result = recorded->result();
   }
-  if (log.last_cut() == nullptr) return;
-  last_cut = *log.last_cut();
-  for (const RunLogEntry& entry : log.entries()) {
+  if (log.log().last_cut() == nullptr) return;
+  last_cut = *log.log().last_cut();
+  for (const RunLogEntry& entry : log.log().entries()) {
     if (entry.has_cut()) last_cut_unix_ms = static_cast<int64_t>(entry.unix_ms());
   }
+}
+
+void CoordinatorEngine::Rep::SetOwner(const std::weak_ptr<void>& owner) {
+  topics.SetOwner(owner);
+  ends.SetOwner(owner);
+  asked.SetOwner(owner);
 }
 
 absl::Status CoordinatorEngine::Rep::CheckRun(const Envelope& call) const {
   return rpc::CheckEnvelope(call, envelope, "the coordinator");
 }
 
-absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const HeartbeatRequest& request) {
-  RETURN_IF_ERROR(CheckRun(request.envelope()));
-  ASSIGN_OR_RETURN(Standing standing, members.Heartbeat(request, AwakeUs(), MayReplace()));
-  if (standing.spare.has_value()) {
-    HeartbeatAnswer answer;
-    answer.set_state(end.state());
+absl::StatusOr<RegisterAnswer> CoordinatorEngine::Rep::Register(const RegisterRequest& request) {
+  ASSIGN_OR_RETURN(const std::string why_wait, places.Register(request, executor->NowUs()));
+  RegisterAnswer answer;
+  if (!why_wait.empty()) {
     answer.set_wait(true);
-    *answer.mutable_ending() = *std::move(standing.spare);
+    answer.set_why_wait(why_wait);
     return answer;
   }
-  if (standing.conflict.has_value()) {
-    end.EndByLoss(*std::move(standing.conflict));
-  } else if (request.leaving()) {
-    absl::optional<HeartbeatAnswer> gone = Leave(request);
-    if (gone.has_value()) return *std::move(gone);
-  }
-  if (end.may_begin() && !begins && members.AllReady()) {
+  *answer.mutable_envelope() = envelope;
+  *answer.mutable_job() = job;
+  answer.set_cut(cut_folder);
+  if (options.in_pods) answer.set_leaves(true);
+  *answer.mutable_position() = position;
+  const Member& member = request.member();
+  const bool rank0 = member.role() == NN_WORKER && member.index() == 0;
+  if (rank0 || member.role() == DATA_LOADER) *answer.mutable_ledger() = ledger;
+  return answer;
+}
+
+absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const HeartbeatRequest& request) {
+  RETURN_IF_ERROR(CheckRun(request.envelope()));
+  ASSIGN_OR_RETURN(Heard heard, places.Heartbeat(request, executor->NowUs()));
+  if (heard.answer.has_value()) return *std::move(heard.answer);
+  if (heard.moves.has_value()) asked.Move(*heard.moves);
+  if (end.may_begin() && !begins && places.members().AllReady()) {
     begins = true;
-    end.trial().writes_running ? OnDisk([this] { AppendRunningAndBegin(); }) : end.Begin();
+    end.trial().writes_running ? OnDisk([this] { log.AppendRunningAndBegin(); }) : end.Begin();
   }
   if (request.has_train()) train = request.train();
   if (request.has_cuts()) cuts = request.cuts();
   HeartbeatAnswer answer;
-  const RunState state = end.state();
-  answer.set_state(state);
+  answer.set_state(end.state());
   if (end.has_ended()) *answer.mutable_ending() = end.ending();
-  if (state != STARTING && !request.knows_members()) members.AddTo(&answer);
-  if (state != STARTING && order_fingerprint.has_value()) {
-    answer.set_order_fingerprint(*order_fingerprint);
-  }
+  if (end.state() != STARTING) AnswerRunning(request, &answer);
+  if (end.has_ended()) places.SetTold(request.role(), request.index());
+  return answer;
+}
+
+// What a process is told once the generation runs, or has run.
+void CoordinatorEngine::Rep::AnswerRunning(const HeartbeatRequest& request,
+                                           HeartbeatAnswer* answer) {
+  if (!request.knows_members()) places.members().AddTo(answer);
+  if (order_fingerprint.has_value()) answer->set_order_fingerprint(*order_fingerprint);
+  if (end.state() != RUNNING) return;
   const absl::optional<CutWish> wish = wishes.Open();
   const bool rank0 = request.role() == NN_WORKER && request.index() == 0;
-  if (state == RUNNING && rank0 && wish.has_value()) *answer.mutable_wish() = *wish;
-  if (state == RUNNING && request.has_known_partitions()) {
-    topics.AddTo(request.known_partitions(), &answer);
-  }
-  if (end.has_ended()) members.SetTold(request.role(), request.index());
-  return answer;
+  if (rank0 && wish.has_value()) *answer->mutable_wish() = *wish;
+  if (request.has_known_partitions()) topics.AddTo(request.known_partitions(), answer);
 }
 
 absl::StatusOr<LeaseSplitAnswer> CoordinatorEngine::Rep::LeaseSplit(
@@ -188,81 +238,14 @@ absl::StatusOr<LeaseSplitAnswer> CoordinatorEngine::Rep::LeaseSplit(
   return answer;
 }
 
-absl::StatusOr<StoreSetAnswer> CoordinatorEngine::Rep::StoreSet(const StoreSetRequest& request) {
-  RETURN_IF_ERROR(CheckRun(request.envelope()));
-  const auto [entry, inserted] = store.try_emplace(request.key(), request.value());
-  if (!inserted && entry->second != request.value()) {
-    return absl::AlreadyExistsError(absl::StrCat("'", request.key(), "' has another value"));
-  }
-  return StoreSetAnswer();
-}
-
-absl::StatusOr<StoreGetAnswer> CoordinatorEngine::Rep::StoreGet(const StoreGetRequest& request) {
-  RETURN_IF_ERROR(CheckRun(request.envelope()));
-  StoreGetAnswer answer;
-  const auto entry = store.find(request.key());
-  answer.set_found(entry != store.end());
-  if (answer.found()) answer.set_value(entry->second);
-  return answer;
-}
-
 absl::StatusOr<WishAnswer> CoordinatorEngine::Rep::Wish(const WishRequest& request) {
   if (request.has_run_id() && request.run_id() != envelope.run_id()) {
     return absl::FailedPreconditionError("the wish is for another run");
   }
-  if (end.has_ended()) return end.EndedError();
-  // How it ends is decided, and is told once the log says so.
-  if (end.is_linking() && !(request.kind() == WishRequest::STOP && wishes.stops())) {
-    return end.EndedError();
-  }
-  if (!takes_cuts() && request.kind() != WishRequest::STOP) {
-    return absl::FailedPreconditionError(job.action() == JobConfig::TRAIN
-                                             ? "training is over: the run takes no cut any more"
-                                             : "only a training run takes cuts");
-  }
-  if (request.kind() == WishRequest::SCALE && !wishes.scales()) {
-    RETURN_IF_ERROR(CheckScaleKeepsTraining(job, request.job(),
-                                            std::max(train.epoch(), position.epoch()),
-                                            std::max(train.step(), position.step())));
-  }
-  const bool stopped_before = wishes.stops();
-  ASSIGN_OR_RETURN(const uint64_t number, wishes.Add(request, job));
   WishAnswer answer;
+  ASSIGN_OR_RETURN(const uint64_t number, asked.Wish(request));
   answer.set_number(number);
-  if (request.kind() != WishRequest::STOP || stopped_before) return answer;
-  if (end.state() == STARTING || !takes_cuts()) {
-    // This generation has trained nothing that a cut would save, but earlier generations may have
-    // trained something.
-    wishes.FulfilAll();
-    const std::string start =
-        cut_folder.empty() ? "the beginning" : cut_folder.substr(cut_folder.rfind('/') + 1);
-    if (nothing_lost_before || !takes_cuts()) {
-      Ending saved = EndingOf(Ending::ASKED, "stopped on request; nothing is lost");
-      saved.set_loss(Ending::NOTHING);
-      end.End(STOPPED, std::move(saved));
-    } else {
-      end.End(STOPPED,
-              EndingOf(Ending::ASKED,
-                       absl::StrCat("stopped on request before training went on from ", start,
-                                    "; what earlier generations have trained after it, if any, is "
-                                    "lost")));
-    }
-    return answer;
-  }
-  std::weak_ptr<Rep> weak = weak_from_this();
-  executor->PostAfter(static_cast<int64_t>(job.stop_seconds() * 1e6), [weak] {
-    const std::shared_ptr<Rep> rep = weak.lock();
-    if (rep != nullptr) rep->StopInTime();
-  });
   return answer;
-}
-
-void CoordinatorEngine::Rep::StopInTime() {
-  MutexLock lock(&mutex);
-  end.EndWithoutLastCut(
-      EndingOf(Ending::ASKED,
-               absl::StrCat("stopped on request, without a last cut: none was committed within ",
-                            job.stop_seconds(), " s (stop_seconds)")));
 }
 
 void CoordinatorEngine::Rep::Tick() {
@@ -270,23 +253,19 @@ void CoordinatorEngine::Rep::Tick() {
   {
     MutexLock lock(&mutex);
     const int64_t now_us = executor->NowUs();
-    const int64_t stall_us = StallUs(now_us);
-    last_tick_us = now_us;
-    EndIfDiskHangs(now_us, stall_us);
-    NoteIfComplete(now_us);
-    absl::optional<Ending> lost =
-        members.FindSilent(now_us, stall_us, options.timeouts.heartbeat_timeout_ms * 1000);
-    if (lost.has_value()) OnSilent(*std::move(lost), now_us);
-    EndWithoutLogInTime(now_us);
-    const std::string missing = members.Unheard();
-    if (end.state() == STARTING && !missing.empty() &&
-        now_us - complete_us > options.timeouts.start_timeout_ms * 1000) {
-      Ending lacks = EndingOf(Ending::MEMBER_LOST,
-                              absl::StrCat("after ", options.timeouts.start_timeout_ms / 1000,
-                                           " s there is still no ", missing));
-      // In pods the members that are there hold what another run may wait for.
-      options.in_pods ? end.EndForGood(std::move(lacks)) : end.EndByLoss(std::move(lacks));
+    const int64_t stall_us = places.OnTick(now_us);
+    const double limit_seconds = job.checkpoint().limit_seconds();
+    // All members would wait for ever if this process did not tell them that the generation is
+    // over.
+    if (!end.has_ended() &&
+        disk.Hangs(now_us, stall_us, static_cast<int64_t>(limit_seconds * 1e6))) {
+      end.OnDiskHang(absl::StrCat("coordinator: a file operation in ", job.run_dir(),
+                                  " has not returned for ", limit_seconds,
+                                  " s (checkpoint.limit_seconds); is the disk hanging?"));
     }
+    places.Check(now_us, stall_us);
+    ends.EndWithoutLogInTime(now_us);
+    if (IsFirstComplete(now_us)) OnDisk([this] { log.AppendComplete(); });
     if (end.state() == RUNNING && !training_is_over) topics.Tick();
     if (now_us >= next_log_us && !looks_at_log && !end.has_ended()) {
       looks_at_log = true;
@@ -294,9 +273,56 @@ void CoordinatorEngine::Rep::Tick() {
       look_at_log = true;
     }
   }
-  AnswerFailed();
-  if (look_at_log) OnDisk([this] { LookForOtherCoordinators(); });
+  ends.AnswerHeld();
+  if (look_at_log) OnDisk([this] { log.LookForOtherCoordinators(); });
 }
+
+// A cut of this generation says it, too.
+bool CoordinatorEngine::Rep::IsFirstComplete(int64_t now_us) {
+  if (!options.in_pods || says_complete || end.has_ended() || !places.IsComplete(now_us)) {
+    return false;
+  }
+  says_complete = true;
+  return !log.HasCommitted();
+}
+
+void CoordinatorEngine::Rep::RunCommit(const rpc::PendingAnswer& call,
+                                       const CommitCutRequest& request) {
+  const absl::optional<absl::StatusOr<CommitCutAnswer>> answer = commits.Commit(request);
+  if (!answer.has_value()) return;
+  if (!answer->ok()) return call.Finish(answer->status());
+  call.Finish(rpc::MessageOf(**answer));
+  if ((*answer)->has_abandoned()) return;
+  OnDisk([this] { TidyCuts(); });
+  OnDisk([this] { log.Compact([this] { disk.RestartClock(); }); });
+  OnDisk([this, cut = request.cut()] { topics.FollowCut(cut); });
+}
+
+void CoordinatorEngine::Rep::TidyCuts() {
+  // A coordinator whose generation has been superseded has an outdated log. It would set wrong
+  // links, and could remove a cut that the run has been set back to.
+  const absl::StatusOr<bool> foreign = log.log().HasForeignEntry();
+  if (!foreign.ok() || *foreign) return;
+  // Each removal restarts the clock, because removing many cuts may take long on a disk that does
+  // not hang.
+  const auto begins_removal = [this](const std::string&) { disk.RestartClock(); };
+  for (const absl::Status& status :
+       {cut_folders.MoveLinks(log.log()),
+        cut_folders.RemoveOld(log.log(), job.checkpoint().keep(), begins_removal)}) {
+    if (!status.ok() && options.warn) options.warn(std::string(status.message()));
+  }
+}
+
+absl::Status CoordinatorEngine::Rep::AppendTopics(const TopicsEntry& added) {
+  return log.AppendTopics(added);
+}
+
+void CoordinatorEngine::Rep::EndForTopics(Ending how) {
+  MutexLock lock(&mutex);
+  end.EndBy(std::move(how));
+}
+
+absl::Status CoordinatorEngine::Rep::EndedStatus() { return log.EndedStatus(); }
 
 namespace {
 
@@ -340,36 +366,57 @@ void ServeCommit(Rep* rep, rpc::Message message, rpc::Callback respond) {
       });
 }
 
+// Parses a request of this generation's processes.
+template <typename Request, typename Rep>
+absl::StatusOr<Request> RequestOfRun(const Rep& rep, const rpc::Message& message) {
+  ASSIGN_OR_RETURN(Request request, rpc::ParseHeader<Request>(message.header));
+  RETURN_IF_ERROR(rep.CheckRun(request.envelope()));
+  return request;
+}
+
+template <typename Rep>
+absl::StatusOr<rpc::Message> ServeStoreSet(Rep* rep, const rpc::Message& message) {
+  ASSIGN_OR_RETURN(const auto request, RequestOfRun<StoreSetRequest>(*rep, message));
+  MutexLock lock(&rep->mutex);
+  ASSIGN_OR_RETURN(const StoreSetAnswer answer, rep->rendezvous.Set(request));
+  return rpc::MessageOf(answer);
+}
+
+template <typename Rep>
+absl::StatusOr<rpc::Message> ServeStoreGet(Rep* rep, const rpc::Message& message) {
+  ASSIGN_OR_RETURN(const auto request, RequestOfRun<StoreGetRequest>(*rep, message));
+  MutexLock lock(&rep->mutex);
+  return rpc::MessageOf(rep->rendezvous.Get(request));
+}
+
 template <typename Rep>
 void ServeFinish(Rep* rep, const rpc::Message& message, rpc::Callback respond) {
-  const auto request = rpc::ParseHeader<FinishRequest>(message.header);
-  const absl::Status status = request.ok() ? rep->CheckRun(request->envelope()) : request.status();
-  if (!status.ok()) return respond(status);
-  rep->Finish(*request, std::move(respond));
+  const auto request = RequestOfRun<FinishRequest>(*rep, message);
+  if (!request.ok()) return respond(request.status());
+  rep->ends.Finish(request->result(), std::move(respond));
 }
 
 template <typename Rep>
 void ServeFail(Rep* rep, const rpc::Message& message, rpc::Callback respond) {
-  const auto request = rpc::ParseHeader<FailRequest>(message.header);
+  const auto request = RequestOfRun<FailRequest>(*rep, message);
   if (!request.ok()) return respond(request.status());
-  absl::StatusOr<FailAnswer> answer = absl::UnknownError("");
+  FailAnswer answer;
   std::string stranger;
   {
     MutexLock lock(&rep->mutex);
-    answer = rep->Fail(*request, &stranger);
-    if (answer.ok() && rep->end.is_linking()) return rep->HoldFailed(std::move(respond));
+    answer = rep->places.Fail(*request, rep->executor->NowUs(), &stranger);
+    if (rep->end.is_linking()) return rep->ends.Hold(std::move(respond));
   }
   if (!stranger.empty() && rep->options.warn) rep->options.warn(stranger);
-  respond(answer.ok() ? absl::StatusOr<rpc::Message>(rpc::MessageOf(*answer)) : answer.status());
+  respond(rpc::MessageOf(answer));
 }
 
 template <typename Rep>
 void ServeFixSplits(Rep* rep, const rpc::Message& message, rpc::Callback respond) {
-  auto request = rpc::ParseHeader<FixSplitsRequest>(message.header);
-  const absl::Status status = request.ok() ? rep->CheckRun(request->envelope()) : request.status();
-  if (!status.ok()) return respond(status);
+  auto request = RequestOfRun<FixSplitsRequest>(*rep, message);
+  if (!request.ok()) return respond(request.status());
   rep->OnDisk([rep, request = *std::move(request), respond = std::move(respond)]() mutable {
-    rep->RunFixSplits(request, std::move(respond));
+    rep->files.Fix(request, std::move(respond));
   });
 }
 
@@ -389,7 +436,7 @@ void TickLater(Executor* executor, std::weak_ptr<Rep> weak) {
 
 CoordinatorEngine::CoordinatorEngine(ClaimedGeneration claimed, const CoordinatorOptions& options)
     : rep_(std::make_shared<Rep>(std::move(claimed), options)) {
-  rep_->topics.SetOwner(rep_);
+  rep_->SetOwner(rep_);
   TickLater(options.executor, std::weak_ptr<Rep>(rep_));
 }
 
@@ -405,9 +452,9 @@ void CoordinatorEngine::Handle(const rpc::Method& method, rpc::Message request,
   } else if (method == kRegister) {
     respond(Serve(rep, &Rep::Register, request));
   } else if (method == kStoreSet) {
-    respond(Serve(rep, &Rep::StoreSet, request));
+    respond(ServeStoreSet(rep, request));
   } else if (method == kStoreGet) {
-    respond(Serve(rep, &Rep::StoreGet, request));
+    respond(ServeStoreGet(rep, request));
   } else if (method == kCommitCut) {
     ServeCommit(rep, std::move(request), std::move(respond));
   } else if (method == kFixSplits) {
@@ -427,10 +474,16 @@ void CoordinatorEngine::Handle(const rpc::Method& method, rpc::Message request,
 
 bool CoordinatorEngine::EveryoneKnowsTheEnd() const {
   MutexLock lock(&rep_->mutex);
-  return rep_->end.has_ended() && rep_->members.AllTold();
+  return rep_->end.has_ended() && rep_->places.members().AllTold();
 }
 
-bool CoordinatorEngine::DiskIsBusy() const { return rep_->disk_tasks > 0; }
+void CoordinatorEngine::Move() {
+  MutexLock lock(&rep_->mutex);
+  rep_->asked.Move(EndingOf(Ending::MOVED, COORDINATOR, 0, "the coordinator goes elsewhere"));
+}
+
+bool CoordinatorEngine::AsksBroker() const { return rep_->topics.asks_broker(); }
+bool CoordinatorEngine::DiskIsBusy() const { return rep_->disk.busy(); }
 
 StatusAnswer CoordinatorEngine::Status() const {
   MutexLock lock(&rep_->mutex);

@@ -104,6 +104,31 @@ TEST_F(CoordinatorPlacesTest, ASecondProcessOfOnePodEndsTheGenerationOnceItIsHea
   EXPECT_THAT(reason(), HasSubstr("embedding_ps 1 (process 1) was started again"));
 }
 
+TEST_F(CoordinatorPlacesTest, TheSecondProcessOfAPodSaysHowTheFirstEnded) {
+  StartMembers();
+  RegisterRequest next = RegisterIn(kPod, EMBEDDING_PS, 1, kSecond);
+  next.mutable_member()->set_pid(2);
+  next.mutable_before()->set_text("was killed by signal 9 (Killed)");
+  next.mutable_before()->mutable_origin()->set_pid(1);
+  EXPECT_EQ(Ask(next), "");
+  EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1, kSecond)->state(), RESTARTING);
+  EXPECT_EQ(reason(),
+            "embedding_ps 1 (process 1) was killed by signal 9 (Killed); it was started again, as "
+            "process 2 at 'unix:/run/3.1'");
+  EXPECT_EQ(ending().why(), Ending::MEMBER_LOST);
+}
+
+// The process between them never was the member, or the pod's container was started again.
+TEST_F(CoordinatorPlacesTest, HowAnotherProcessThanTheMemberEndedIsNotSaidOfTheMember) {
+  StartMembers();
+  RegisterRequest next = RegisterIn(kPod, EMBEDDING_PS, 1, kSecond);
+  next.mutable_before()->set_text("exited with code 75");
+  next.mutable_before()->mutable_origin()->set_pid(9);
+  EXPECT_EQ(Ask(next), "");
+  EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1, kSecond)->state(), RESTARTING);
+  EXPECT_THAT(reason(), HasSubstr("embedding_ps 1 (process 1) was started again"));
+}
+
 TEST_F(CoordinatorPlacesTest, ATwinWaitsAsLongAsTheMemberIsHeard) {
   StartMembers();
   for (int i = 0; i < 20; ++i) {
@@ -206,6 +231,22 @@ TEST_F(CoordinatorPlacesTest, AnIndexBeyondTheJobWaitsAndAfterAGenerationsEndEve
   Fail(NN_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable);
   ASSERT_EQ(state(), RESTARTING);
   EXPECT_EQ(Ask(kPod, EMBEDDING_PS, 1, kSecond), "this generation is over");
+}
+
+TEST_F(CoordinatorPlacesTest, TheStatusNamesWhoWaitsAndWhy) {
+  StartMembers();
+  RegisterRequest other = RegisterIn(kPod, NN_WORKER, 0, kSecond);
+  other.set_build("b1");
+  const std::string build = Ask(other);
+  const std::string twin = Ask(kTwin, EMBEDDING_PS, 1, kSecond + 1);
+  EXPECT_EQ(Ask(kPod, EMBEDDING_PS, 0, kSecond + 2), "");
+  const StatusAnswer status = engine_->Status();
+  ASSERT_EQ(status.waiting_size(), 2);
+  EXPECT_EQ(status.waiting(0).member().role(), NN_WORKER);
+  EXPECT_EQ(status.waiting(0).why(), build);
+  EXPECT_EQ(status.waiting(1).member().index(), 1u);
+  EXPECT_EQ(status.waiting(1).holder(), kTwin);
+  EXPECT_EQ(status.waiting(1).why(), twin);
 }
 
 TEST_F(CoordinatorPlacesTest, AProcessOfAnotherBuildWaits) {

@@ -7,18 +7,20 @@
 
 namespace satrap {
 
+namespace {
+
 // Rank 0 knows the run's number of samples only if the job states it. Otherwise each loader
-// estimates the samples of an epoch from what it has read, and the run's number is the mean of
-// these estimates times the number of epochs.
-void CoordinatorEngine::Rep::EstimateSamples(TrainProgress* progress) const {
-  if (progress->expected_samples() > 0) return;
-  const uint64_t expected = members.ExpectedTrainSamples() * static_cast<uint64_t>(job.epochs());
-  if (expected == 0) return;
+// estimates the samples of an epoch from what it has read, and `expected` is the mean of these
+// estimates times the number of epochs.
+void SetExpectedSamples(uint64_t expected, TrainProgress* progress) {
+  if (progress->expected_samples() > 0 || expected == 0) return;
   progress->set_expected_samples(expected);
   if (progress->samples_per_second() <= 0) return;
   const uint64_t left = std::max(expected, progress->samples()) - progress->samples();
   progress->set_seconds_left(static_cast<double>(left) / progress->samples_per_second());
 }
+
+}  // namespace
 
 absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest& request) {
   if (request.has_run_id() && request.run_id() != envelope.run_id()) {
@@ -32,8 +34,9 @@ absl::StatusOr<StatusAnswer> CoordinatorEngine::Rep::Status(const StatusRequest&
   answer.set_state(end.state());
   if (end.has_ended()) *answer.mutable_ending() = end.ending();
   *answer.mutable_train() = train;
-  EstimateSamples(answer.mutable_train());
-  members.AddTo(&answer, now_us);
+  SetExpectedSamples(places.members().ExpectedTrainSamples() * static_cast<uint64_t>(job.epochs()),
+                     answer.mutable_train());
+  places.AddTo(&answer, now_us);
   topics.AddTo(&answer);
   if (result.has_value()) *answer.mutable_result() = *result;
   answer.set_seconds(static_cast<double>(now_us - start_us) * 1e-6);

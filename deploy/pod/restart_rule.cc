@@ -45,6 +45,13 @@ RoleEnd EndOf(Role role, int index, int wait_status, const std::string& ending_p
   return end;
 }
 
+Ending ToldByTheNext(Role role, int index, const RoleEnd& end) {
+  Ending told = EndingOf(end.ending.why(), role, index,
+                         end.has_left ? absl::StrCat(end.how, ": ", end.ending.text()) : end.how);
+  told.mutable_origin()->set_pid(end.pid);
+  return told;
+}
+
 int64_t RoleRestarts::PauseMs(const RoleEnd& end) {
   before_ready_ = end.ending.before_ready() ? before_ready_ + 1 : 0;
   final_ = AsksForRestart(end) ? 0 : final_ + 1;

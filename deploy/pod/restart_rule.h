@@ -34,12 +34,16 @@ struct RoleEnd {
   Ending ending;        // the Ending it wrote, or one made from its exit
   bool has_left = false;
   int64_t lived_ms = 0;
+  int64_t pid = 0;  // 0: it was not started
 };
 
 // The end of process `index` of `role`, with the ending that it has written to `ending_path`, if
 // any. `how` says more of its exit than the status does; empty: DescribeExit's.
 RoleEnd EndOf(Role role, int index, int wait_status, const std::string& ending_path,
               int64_t lived_ms, const std::string& how = "");
+
+// What the next process of the same pod tells the coordinator of it (RegisterRequest.before).
+Ending ToldByTheNext(Role role, int index, const RoleEnd& end);
 
 class RoleRestarts {
  public:

@@ -106,14 +106,17 @@ class Supervisor {
       close(life[0]);
       return NotStarted(child.status());
     }
-    pid_ = child->pid();
+    const pid_t pid = child->pid();
+    pid_ = pid;
     wait_status_.reset();
     const absl::optional<int64_t> silent_ms = AwaitEnd(life[0], started_ms);
     close(life[0]);
     pid_ = 0;
     log_->Drain(kDrainMs);
-    return EndOf(options_.role, options_.index, *wait_status_, options_.ending_path,
-                 MonotonicMs() - started_ms, HowItEnded(silent_ms, kills_before));
+    RoleEnd end = EndOf(options_.role, options_.index, *wait_status_, options_.ending_path,
+                        MonotonicMs() - started_ms, HowItEnded(silent_ms, kills_before));
+    end.pid = pid;
+    return end;
   }
 
   RoleEnd NotStarted(const absl::Status& error) const {
@@ -194,7 +197,7 @@ class Supervisor {
       text = absl::StrCat(name_, " ", end.how, ": ", text);
     }
     const int64_t pause_of_rule_ms =
-        options_.role == COORDINATOR ? PauseOfCoordinator(end) : role_restarts_.PauseMs(end);
+        options_.role == COORDINATOR ? PauseOfCoordinator(end) : PauseOfRole(end);
     const int64_t pause_ms = std::max(pause_of_rule_ms, options_.least_pause_ms);
     // A process cannot log its own SIGKILL, so its last line is unrelated.
     const bool killed = WIFSIGNALED(end.wait_status) && WTERMSIG(end.wait_status) == SIGKILL;
@@ -203,6 +206,12 @@ class Supervisor {
     const std::string when = pause_ms == 0 ? "" : absl::StrCat(" in ", Seconds(pause_ms));
     Leave(absl::StrCat(text, "; it is started again", when, says));
     return pause_ms;
+  }
+
+  int64_t PauseOfRole(const RoleEnd& end) {
+    more_flags_.clear();
+    if (end.pid != 0) AddFlagsOf(ToldByTheNext(options_.role, options_.index, end), &more_flags_);
+    return role_restarts_.PauseMs(end);
   }
 
   int64_t PauseOfCoordinator(const RoleEnd& end) {

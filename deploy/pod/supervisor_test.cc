@@ -264,6 +264,21 @@ TEST_F(SupervisorTest, ASupervisorThatIsKilledTakesItsRoleWithIt) {
   EXPECT_TRUE(Await([&] { return IsGone(role) || IsZombie(role); }));
 }
 
+TEST_F(SupervisorTest, TheNextProcessOfARoleIsToldHowTheOneBeforeEnded) {
+  LeaveEnding(At("left"), EndingOf(Ending::MEMBER_FAILED, EMBEDDING_PS, 1, "no memory"));
+  Start(
+      "case $(wc -l <starts) in\n"
+      "1) echo $$ >first\nkill -KILL $$ ;;\n"
+      "2) cp left ending\nexit 75 ;;\n"
+      "esac\necho is up\nexec sleep 1000");
+  ASSERT_TRUE(AwaitText("log", "is up"));
+  std::string pid = Read("first");
+  pid.pop_back();
+  EXPECT_THAT(Read("starts"),
+              AllOf(HasSubstr("pid: " + pid), HasSubstr("--cause=was killed by signal 9 (Killed)"),
+                    HasSubstr("--cause=exited with code 75: no memory")));
+}
+
 TEST_F(SupervisorTest, TheNextCoordinatorIsToldWhyTheGenerationEnded) {
   options_.role = COORDINATOR;
   options_.index = 0;

@@ -113,8 +113,12 @@ void SimCrew::OnRegistered(Seat* seat, const RegisterAnswer& answer,
   load();
 }
 
-void SimCrew::Start() {
-  for (const auto& [id, seat] : seats_) seat.member->Start();
+void SimCrew::Start(absl::optional<uint64_t> absent) {
+  uint64_t number = 0;
+  for (const auto& [id, seat] : seats_) {
+    if (!absent.has_value() || number != *absent % seats_.size()) seat.member->Start();
+    ++number;
+  }
 }
 
 void SimCrew::ReportFailure(uint64_t any) {

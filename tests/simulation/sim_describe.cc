@@ -1,5 +1,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "tests/simulation/sim_life.h"
+#include "tests/simulation/sim_trainer.h"
 #include "tests/simulation/sim_world.h"
 
 namespace satrap::simulation {
@@ -40,11 +42,26 @@ std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& res
   if (result.failed_reads > 0) kinds.push_back("with a failed read");
   if (result.cuts_abandoned_at_log > 0) kinds.push_back("with cuts abandoned at the log");
   if (result.moves > 0) kinds.push_back("with processes that go elsewhere");
+  if (result.absences > 0) kinds.push_back("with a member that is missing");
   if (result.twins > 0) kinds.push_back("with a second process for a member's place");
   if (result.rival_claims > 0) kinds.push_back("with two claims at once");
   if (result.pinned_reads > 0) kinds.push_back("with cuts that another command has pinned");
   if (result.requests_to_the_next_life > 0) kinds.push_back("with requests to the next life");
   return kinds;
+}
+
+void AddTraining(const Life& last, WorldResult* result) {
+  const SimTraining& training = last.training();
+  result->validations = last.observers()[0].validations.size();
+  result->non_finite_steps = training.non_finite_steps();
+  result->stopped_early = last.results()[0].stopped_early();
+  result->stopped_by_wish = training.stop_step().has_value();
+  result->restored = training.restored();
+  // This counts the samples of all lives: a life begins with those that its cut has seen.
+  for (const auto& [pass, seen] : training.seen()) {
+    if (pass.first != TRAIN_STREAM) continue;
+    for (const auto& [id, times] : seen) result->trained_samples += times;
+  }
 }
 
 std::string ReplayCommand(uint64_t seed, bool with_deaths) {

@@ -242,6 +242,12 @@ void History::Read(const Known& known) {
       violated_(absl::StrCat("the job of generation ", entry.dropped().generation(),
                              " was dropped without a reason"));
     }
+  } else if (entry.has_complete()) {
+    if (entry.complete().generation() != generation_) {
+      violated_(absl::StrCat("generation ", entry.complete().generation(),
+                             " had all its members while generation ", generation_,
+                             " was the newest"));
+    }
   } else if (entry.has_left()) {
     if (entry.left().generation() != generation_) {
       violated_(absl::StrCat("generation ", entry.left().generation(),

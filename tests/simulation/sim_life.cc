@@ -8,6 +8,7 @@
 #include "common/role/coordinator_client.h"
 #include "common/rpc/hot_methods.h"
 #include "nn_worker/checkpoint/saved_model.h"
+#include "tests/simulation/lives/sim_absence.h"
 #include "tests/simulation/lives/sim_deaths.h"
 #include "tests/simulation/sim_cut_reader.h"
 
@@ -37,6 +38,7 @@ Life::Life(const Surroundings& surroundings, Start start)
       generation_(start.claimed.generation),
       in_pods_(start.in_pods),
       twin_(start.twin),
+      absent_(start.absent),
       from_(surroundings.history->StateOf(cut_)),
       planting_(surroundings.fault, start.shape, surroundings.loop, surroundings.memory),
       crew_({surroundings.loop, surroundings.network, surroundings.addresses, surroundings.disk,
@@ -99,7 +101,7 @@ void Life::AddMembers() {
 
 void Life::Begin() {
   MakeCoordinator();
-  crew_.Start();
+  crew_.Start(absent_);
   if (twin_.has_value()) crew_.StartTwin(*twin_);
 }
 
@@ -131,6 +133,7 @@ void Life::MakeCoordinator() {
   options.kill_points = coordinator_kill_points_.get();
   options.unix_ms = [this] { return loop_->NowUs() / 1000; };
   options.warn = [](const std::string&) {};
+  if (absent_.has_value()) options.timeouts.start_timeout_ms = SimAbsence::kLimitUs / 1000;
   coordinator_ = std::make_unique<CoordinatorEngine>(*std::move(claimed_), options);
   // Calls pass the watch before they reach the planted fault, so the watch sees the answers that
   // members get, true or not.

@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/checkpoint/run_log.h"
 #include "deploy/coordinator/claim/generation_claim.h"
+#include "tests/simulation/lives/sim_absence.h"
 #include "tests/simulation/lives/sim_rival.h"
 #include "tests/simulation/lives/sim_submissions.h"
 #include "tests/simulation/machine/sim_disk.h"
@@ -54,6 +55,7 @@ class World {
             [this](std::string what) { Violate(std::move(what)); }),
         submissions_(deaths, fault, history_.ends(),
                      [this](std::string what) { Violate(std::move(what)); }),
+        absence_(deaths_, [this](std::string what) { Violate(std::move(what)); }),
         other_command_(shape.seed, AroundOtherCommand()) {
     WriteFiles(shape_, folder_, &files_);  // real ones; only the disk of the run is simulated
     job_ = JobOf(shape_);
@@ -95,7 +97,10 @@ class World {
     // The checks ask the PSs for their rows. A dead PS does not answer, nor does one of a life that
     // is over: it is suspended or about to die. Then only the cuts were checked.
     const bool answers = !life().has_dead() && !life().is_doomed();
-    if (result_.violations.empty() && life().finished() && answers) CheckEnd();
+    if (result_.violations.empty() && life().finished() && answers) {
+      life().CheckEnd();
+      AddTraining(life(), &result_);
+    }
     return result_;
   }
 
@@ -124,6 +129,7 @@ class World {
     history_.OnLog(*log, /*acknowledged=*/true);
     result_.compacted |= log->compacted_number() > 0;
     submissions_.CheckRestarts(log->entries());
+    absence_.OnLog(*log);
     for (const RunLogEntry& entry : log->entries()) {
       if (entry.cut().step() <= committed_step_) continue;
       committed_step_ = entry.cut().step();
@@ -140,17 +146,10 @@ class World {
   }
 
   Claimer Claim(int number, const ClaimRequest& request) {
-    Claimer claimer = NewClaimer(number);
     const int64_t rival_at = deaths_.RivalAt(number);
-    if (rival_at == 0) {
-      claimer.claimed = ClaimGeneration(request, claimer.disk.get());
-      return claimer;
-    }
-    // Two coordinators claim the same generation, each with its own mount. The loser exits with 75
-    // and does not join.
-    ++result_.rival_claims;
-    return ClaimAgainst(NewClaimer(number), rival_at, std::move(claimer), request,
-                        [this](std::string what) { Violate(std::move(what)); });
+    result_.rival_claims += rival_at > 0 ? 1 : 0;
+    return ClaimMaybeAgainst([this, number] { return NewClaimer(number); }, rival_at, request,
+                             [this](std::string what) { Violate(std::move(what)); });
   }
 
   // A job without train files is not valid, so nobody can resume with it, and its end is for good.
@@ -180,6 +179,7 @@ class World {
     if (moved_) request.ended.set_why(Ending::MOVED);
     request.writer = static_cast<uint64_t>(number);
     request.run_id = kRunId;
+    request.unix_ms = loop_.NowUs() / 1000;
     request.compact_after = shape_.compact_after;
     if (fault_ != nullptr && fault_->before_claim != nullptr) {
       fault_->before_claim(kRunDir, mount_.get());
@@ -196,13 +196,30 @@ class World {
     if (number > 1) history_.CheckNewestAgain();
     job_ = claimer.claimed->job;
     if (!CanBegin(job_)) ++result_.jobs_that_cannot_begin;
+    const auto absent = absence_.Begin(number, *claimer.claimed, loop_.NowUs());
+    result_.absences += absent.has_value() ? 1 : 0;
+    if (absent.has_value()) {
+      --lives_without_progress_;  // it fails in time
+      history_.OnCannotBegin(claimer.claimed->generation);
+    }
     Life::Start start{number,
                       ShapeOf(shape_, job_),
                       std::move(claimer.process),
                       std::move(claimer.disk),
                       *std::move(claimer.claimed),
                       deaths_.in_pods,
-                      deaths_.TwinOf(number)};
+                      absent.has_value() ? absl::nullopt : deaths_.TwinOf(number),
+                      absent};
+    life_began_at_event_ = loop_.events();
+    // From here on the life must not end without a reason.
+    is_excused_ = start.twin.has_value() && start.twin->EndsLife();
+    result_.twins += start.twin.has_value() ? 1 : 0;
+    generation_ = start.claimed.generation;
+    lives_.push_back(std::make_unique<Life>(Around(generation_), std::move(start)));
+    life().Begin();
+  }
+
+  Life::Surroundings Around(uint64_t generation) {
     Life::Surroundings surroundings;
     surroundings.loop = &loop_;
     surroundings.network = &network_;
@@ -211,18 +228,10 @@ class World {
     surroundings.history = &history_;
     surroundings.fault = fault_;
     surroundings.memory = &memory_;
-    surroundings.told = WhatIsTold(start.claimed.generation);
-    surroundings.cannot_begin = [this, generation = start.claimed.generation] {
-      history_.OnCannotBegin(generation);
-    };
+    surroundings.told = WhatIsTold(generation);
+    surroundings.cannot_begin = [this, generation] { history_.OnCannotBegin(generation); };
     surroundings.violated = [this](std::string what) { Violate(std::move(what)); };
-    life_began_at_event_ = loop_.events();
-    // From here on the life must not end without a reason.
-    is_excused_ = start.twin.has_value() && start.twin->EndsLife();
-    result_.twins += start.twin.has_value() ? 1 : 0;
-    generation_ = start.claimed.generation;
-    lives_.push_back(std::make_unique<Life>(surroundings, std::move(start)));
-    life().Begin();
+    return surroundings;
   }
 
   CoordinatorWatch::Events WhatIsTold(uint64_t generation) {
@@ -263,6 +272,7 @@ class World {
 
   void OnEndFound(const Ending& how) {
     if (IsOutOfRestarts(how.text())) poison_is_over_ = true;
+    absence_.OnFailed();
     if (CannotResume()) return;
     BeginLifeLater(1000, /*resume=*/true, /*other_replicas=*/false);
   }
@@ -313,6 +323,8 @@ class World {
     }
     // Until the victim dies, do nothing else to the life, because that would hide the drawn end.
     if (victim_ != nullptr) return;
+    const auto torn = absence_.Tear(lives_begun_, loop_.NowUs(), disk_.counts().failed > 0);
+    if (torn.has_value()) return Apply(*torn);
     const int64_t events = loop_.events() - life_began_at_event_;
     while (!cut_wishes_.empty() && *cut_wishes_.begin() <= loop_.events()) {
       cut_wishes_.erase(cut_wishes_.begin());
@@ -413,10 +425,13 @@ class World {
         return EndLife(/*resume=*/false);
       case Exit::kFailed:
         if (IsOutOfRestarts(exited.why)) poison_is_over_ = true;
-        // A run may fail for good only because of its disk, its poison, or a job that cannot begin.
-        if (disk_.counts().failed == 0 && !IsOutOfRestarts(exited.why) && CanBegin(job_)) {
+        // A run may fail for good only because of its disk, its poison, a job that cannot begin or
+        // a member that is missing.
+        if (disk_.counts().failed == 0 && !IsOutOfRestarts(exited.why) && CanBegin(job_) &&
+            !absence_.lacks_member()) {
           Violate(absl::StrCat("the run fails: ", exited.why));
         }
+        absence_.OnFailed();
         return EndLife(/*resume=*/true);
     }
   }
@@ -437,21 +452,6 @@ class World {
     BeginLifeLater(end.next_after_us, resume, end.other_replicas);
   }
 
-  void CheckEnd() {
-    life().CheckEnd();
-    const SimTraining& training = life().training();
-    result_.validations = life().observers()[0].validations.size();
-    result_.non_finite_steps = training.non_finite_steps();
-    result_.stopped_early = life().results()[0].stopped_early();
-    result_.stopped_by_wish = training.stop_step().has_value();
-    result_.restored = training.restored();
-    // This counts the samples of all lives: a life begins with those that its cut has seen.
-    for (const auto& [pass, seen] : training.seen()) {
-      if (pass.first != TRAIN_STREAM) continue;
-      for (const auto& [id, times] : seen) result_.trained_samples += times;
-    }
-  }
-
   const WorldShape shape_;
   const DeathPlan deaths_;
   const Fault* const fault_;
@@ -464,6 +464,7 @@ class World {
   const std::unique_ptr<FileSystem> mount_;  // for the checks
   History history_;
   SimSubmissions submissions_;
+  SimAbsence absence_;
   PinningReader other_command_;
   WorldResult result_;
   std::vector<std::unique_ptr<Life>> lives_;  // also those of the dead, until the world ends

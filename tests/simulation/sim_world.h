@@ -41,6 +41,7 @@ struct WorldResult {
   bool compacted = false;                 // the log was compacted
   int jobs_that_cannot_begin = 0;         // generations of such jobs
   int moves = 0;                          // processes that were asked to go elsewhere
+  int absences = 0;                       // lives without one of their members
   int twins = 0;                          // lives with a second process for a member's place
   int rival_claims = 0;                   // of generations that two coordinators claimed at once
   int pinned_reads = 0;                   // by another command, of cuts that it had pinned
@@ -51,6 +52,10 @@ struct WorldResult {
 // `fault` is planted, unless it is null. Deterministic: the same arguments give the same result.
 WorldResult RunWorld(const WorldShape& shape, const Fault* fault = nullptr,
                      const NetworkFaults& faults = {}, const DeathPlan& deaths = {});
+
+class Life;
+// Adds to the result what the training of all lives has come to. `last` has finished.
+void AddTraining(const Life& last, WorldResult* result);
 
 // One line that describes a world.
 std::string Describe(const WorldShape& shape);

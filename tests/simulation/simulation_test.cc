@@ -91,8 +91,9 @@ TEST(SimulationWithDeaths, MostSeedsHaveSeveralLivesAndRequestsReachTheNextOne) 
   EXPECT_GT(reached, 40);
 }
 
-TEST(SimulationWithDeaths, TheSeedsMeetFailuresOfTheDiskRivalsCompactionsAndJobsThatCannotBegin) {
+TEST(SimulationWithDeaths, TheSeedsMeetFailingDisksRivalsCompactionsAbsencesAndWrongJobs) {
   int writes = 0, reads = 0, at_the_log = 0, claims = 0, compacted = 0, cannot_begin = 0;
+  int absences = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     const WorldResult result = RunWorld(WorldShape::Draw(seed), nullptr, {}, DeathPlan::Draw(seed));
     writes += result.failed_writes > 0 ? 1 : 0;
@@ -101,6 +102,7 @@ TEST(SimulationWithDeaths, TheSeedsMeetFailuresOfTheDiskRivalsCompactionsAndJobs
     claims += result.rival_claims > 0 ? 1 : 0;
     compacted += result.compacted ? 1 : 0;
     cannot_begin += result.jobs_that_cannot_begin > 0 ? 1 : 0;
+    absences += result.absences > 3 ? 1 : 0;
   }
   EXPECT_GT(writes, 10);
   EXPECT_GT(reads, 10);
@@ -108,6 +110,7 @@ TEST(SimulationWithDeaths, TheSeedsMeetFailuresOfTheDiskRivalsCompactionsAndJobs
   EXPECT_GT(claims, 100);
   EXPECT_GT(compacted, 200);
   EXPECT_GT(cannot_begin, 30);
+  EXPECT_GT(absences, 3);
 }
 
 TEST(Simulation, TheSameSeedGivesTheSameRun) {

@@ -56,11 +56,10 @@ void FakeCoordinator::KeepUnanswered(rpc::Callback respond) {
 
 void FakeCoordinator::Handle(const rpc::Method& method, rpc::Message request,
                              rpc::Callback respond) {
+  const bool is_asked = method == kRegister || method == kHeartbeat;
+  if (is_asked && silent()) return KeepUnanswered(std::move(respond));
   if (method == kRegister) return respond(Register(request));
-  if (method == kHeartbeat) {
-    if (silent()) return KeepUnanswered(std::move(respond));
-    return respond(Heartbeat(request));
-  }
+  if (method == kHeartbeat) return respond(Heartbeat(request));
   if (method == kFail) return Fail(request, std::move(respond));
   if (method == kWish) return respond(Wish(request));
   if (method == kFinish) SetState(FINISHED);

@@ -100,11 +100,12 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     return state_;
   }
+  // From now on Register and heartbeats are left unanswered.
   void FallSilent() {
     MutexLock lock(&mutex_);
     silent_ = true;
   }
-  // Waits until `count` heartbeats have come and have been left unanswered.
+  // Waits until `count` calls have come and have been left unanswered.
   void AwaitUnanswered(size_t count);
 
  private:

@@ -36,6 +36,13 @@ std::string RoleText(const RoleStatus& role) {
   return text + "\n";
 }
 
+std::string WaitingText(const WaitingProcess& waiting) {
+  const Member& member = waiting.member();
+  return absl::StrFormat("  %-20s waits for a place for %.0f s, pod %s: %s\n",
+                         MemberName(member.role(), static_cast<int>(member.index())),
+                         waiting.seconds(), waiting.holder(), waiting.why());
+}
+
 std::string LastCutText(const std::string& cut, uint64_t step, uint64_t bytes, double age_seconds,
                         double seconds) {
   return absl::StrCat("the last is ", cut, " at step ", CountText(step), ", ", BytesText(bytes),
@@ -177,6 +184,9 @@ std::string RunningRunText(const std::string& run_dir, const StatusAnswer& statu
         status.ending().text(), "\n");
   }
   for (const RoleStatus& role : status.roles()) absl::StrAppend(&text, RoleText(role));
+  for (const WaitingProcess& waiting : status.waiting()) {
+    absl::StrAppend(&text, WaitingText(waiting));
+  }
   return text;
 }
 

@@ -193,6 +193,20 @@ TEST(RunningRunTextTest, TellsAnEndThatTheLogHasNotTakenYet) {
                 "nn_worker 0: it is wrong\n"));
 }
 
+TEST(RunningRunTextTest, NamesWhoWaitsForAPlaceAndWhy) {
+  StatusAnswer status;
+  WaitingProcess* waiting = status.add_waiting();
+  waiting->mutable_member()->set_role(EMBEDDING_PS);
+  waiting->mutable_member()->set_index(1);
+  waiting->set_holder("0f3a");
+  waiting->set_seconds(12.4);
+  waiting->set_why("embedding_ps 1 was built from other sources");
+  EXPECT_THAT(
+      RunningRunText("RUN", status),
+      HasSubstr("\n  embedding_ps 1       waits for a place for 12 s, pod 0f3a: embedding_ps "
+                "1 was built from other sources\n"));
+}
+
 TEST(RunningRunTextTest, TellsTheWarningsOfARunThatTrains) {
   StatusAnswer status;
   status.set_state(RUNNING);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/base/count_text.h"
+#include "common/base/shortage.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_identity.h"
 #include "common/checkpoint/entries/job_of_run.h"
@@ -191,6 +192,18 @@ absl::Status AppendEnd(const ClaimRequest& request, RunState state, const Ending
   return log->Append(entry);
 }
 
+// In pods a storage that has carried this submission so far is no reason to end it: the mount of
+// this process may be broken, and that of the pod which comes next may not.
+absl::Status CheckStorage(const ClaimRequest& request, const RunLog& log, bool in_pods) {
+  const absl::Status status = request.check_storage ? request.check_storage() : absl::OkStatus();
+  const bool has_begun = in_pods && SubmissionOf(log.entries()) == request.submission;
+  if (!has_begun || !absl::IsFailedPrecondition(status)) return status;
+  return MarkShortage(
+      absl::InternalError(
+          absl::StrCat("the run has begun, and goes on when its storage does: ", status.message())),
+      Shortage::kMount);
+}
+
 // Whether another holder's coordinator has begun the newest generation after one of `holder`.
 bool IsFollowed(const RunLog& log, const std::string& holder) {
   bool has_begun = false;
@@ -300,7 +313,7 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& asked,
     last.waits_to_be_asked = true;
     return last;
   }
-  if (request.check_storage) RETURN_IF_ERROR(request.check_storage());
+  RETURN_IF_ERROR(CheckStorage(request, log, /*in_pods=*/asked.submission > 0));
   const CutEntry* last_cut = LeftFor(log.entries(), CutEntry::STOP);
   if (last_cut != nullptr && !request.next_job) {
     RETURN_IF_ERROR(AppendEnd(request, STOPPED, StoppedAfter(*last_cut), &log));

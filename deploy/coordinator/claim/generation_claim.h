@@ -66,7 +66,7 @@ struct ClaimRequest {
   uint64_t run_id = 0;  // random, not 0; the run's id if the run is new
   int64_t unix_ms = 0;  // the current time
   // Called before anything is written, unless the run has ended. Its errors are returned
-  // unchanged. May be null.
+  // unchanged, except FAILED_PRECONDITION in pods if the submission has begun. May be null.
   std::function<absl::Status()> check_storage;
   // The log is compacted once it has this many entries since the last compaction.
   size_t compact_after = kCompactAfter;
@@ -117,6 +117,8 @@ absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* 
 //                         moves the end of training to where training already is (start_position.h)
 //   DATA_LOSS             the log or the cut is damaged or missing, or the folder does not hold the
 //                         cut that the log names; of the cut only for a launcher, and for a resume
+//   INTERNAL              in pods: the storage of a submission that has begun does not do here and
+//                         now what it did; the error is marked (common/base/shortage.h)
 //   errors of check_storage
 //   others as FileSystem  (after one of these the generation may be claimed; if so, it is over)
 absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,

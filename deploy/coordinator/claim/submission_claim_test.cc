@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "common/role/ending.h"
 #include "deploy/coordinator/claim/generation_claim_fixture.h"
 #include "gmock/gmock.h"
 
@@ -32,6 +33,23 @@ TEST_F(SubmissionClaimTest, AResumeIsOneSubmissionMoreHoweverOftenItsCoordinator
   EXPECT_EQ(Log().next_start(), "cut_0003_000001") << "not the cut of --from again";
   request_.job.mutable_embedding_ps()->set_replicas(9);
   EXPECT_EQ(Claim("x")->job.embedding_ps().replicas(), 3) << "nor another job";
+}
+
+TEST_F(SubmissionClaimTest, AStorageThatDoesNotWorkHereIsNoEndOfASubmissionThatHasBegun) {
+  const absl::Status broken = absl::FailedPreconditionError("no hard links");
+  request_.check_storage = [&broken] { return broken; };
+  request_.submission = 1;
+  EXPECT_EQ(Claim().status(), broken) << "nothing has begun";
+  request_.check_storage = nullptr;
+  ASSERT_TRUE(Claim().ok());
+  request_.check_storage = [&broken] { return broken; };
+  const absl::Status again = Claim("x").status();
+  EXPECT_EQ(FailureOf(COORDINATOR, 0, again).kind(), Ending::MOUNT_AWAY);
+  EXPECT_EQ(again.message(), "the run has begun, and goes on when its storage does: no hard links");
+  request_.submission = 2;
+  EXPECT_EQ(Claim().status(), broken) << "a resume has not begun";
+  request_.submission = 0;
+  EXPECT_EQ(Claim("x").status(), broken) << "somebody sits before a launcher";
 }
 
 TEST_F(SubmissionClaimTest, ALaunchersResumeIsTheNextSubmission) {

@@ -63,8 +63,10 @@ class GenerationEnd {
     JobTrial trial;
     bool in_pods = false;  // else a launcher waits, who is told of an end that no log takes
   };
-  // `host` is not owned.
-  GenerationEnd(Before before, Host* host) : before_(std::move(before)), host_(host) {}
+  // `host` is not owned. REQUIRES: it is given here, or by SetHost before anything else
+  explicit GenerationEnd(Before before, Host* host = nullptr)
+      : before_(std::move(before)), host_(host) {}
+  void SetHost(Host* host) { host_ = host; }
 
   RunState state() const { return state_; }
   const Ending& ending() const { return ending_; }  // empty before has_ended()
@@ -151,7 +153,7 @@ class GenerationEnd {
   void LeaveEndToNext(const std::string& why, const Ending& how);
 
   Before before_;
-  Host* const host_;
+  Host* host_;
   RunState state_ = STARTING;
   Ending ending_;
   absl::optional<std::string> appending_;

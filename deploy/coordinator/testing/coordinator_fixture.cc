@@ -69,6 +69,7 @@ void CoordinatorFixture::Serve(ClaimRequest request) {
   // A process's drafts are named by this number, so it must be different for each process.
   request.writer = ++options_.writer;
   request.run_id = kRunId;
+  request.unix_ms = options_.unix_ms();
   auto claimed = ClaimGeneration(request, &disk_);
   ASSERT_TRUE(claimed.ok()) << claimed.status();
   generation_ = claimed->generation;

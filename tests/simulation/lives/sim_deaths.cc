@@ -19,6 +19,7 @@ constexpr uint64_t kAgainStream = 93;
 constexpr uint64_t kStaleStream = 95;
 constexpr uint64_t kTwinStream = 97;
 constexpr uint64_t kCoordinatorPodStream = 99;
+constexpr uint64_t kAbsenceStream = 101;
 constexpr uint64_t kMostOperations = 40;
 constexpr uint64_t kMostLogOperations = 12;
 constexpr uint64_t kMostClaimOperations = 24;
@@ -127,6 +128,11 @@ DeathPlan DeathPlan::Draw(uint64_t seed) {
     plan.moves.emplace_back(after_events, pods.Next());
   }
   std::sort(plan.moves.begin(), plan.moves.end());
+  SplitMix64 absence(RandomBits(seed, 0, kAbsenceStream));
+  if (absence.Below(8) == 0 && plan.in_pods && plan.poison_after_events == 0) {
+    plan.absent_from_life = 1 + static_cast<int>(absence.Below(3));
+    plan.absent_member = absence.Next();
+  }
   return plan;
 }
 
@@ -197,6 +203,9 @@ std::string DeathPlan::Describe() const {
   if (in_pods) absl::StrAppend(&text, "; in pods");
   for (const auto& [after_events, who] : moves) {
     absl::StrAppend(&text, "; a move after ", after_events, " events");
+  }
+  if (absent_from_life > 0) {
+    absl::StrAppend(&text, "; a member is missing from life ", absent_from_life, " on");
   }
   if (dies_after_stop_cut) absl::StrAppend(&text, "; a death after the cut of a stop");
   for (const KillPoint& point : kill_points) {

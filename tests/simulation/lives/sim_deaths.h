@@ -97,6 +97,10 @@ struct DeathPlan {
   std::vector<std::pair<int64_t, uint64_t>> moves;
   // The coordinator dies as soon as the cut of a stop is committed.
   bool dies_after_stop_cut = false;
+  // From this life on nobody starts a member, modulo their number, until the run has failed for it;
+  // 0: all are started. In pods.
+  int absent_from_life = 0;
+  uint64_t absent_member = 0;
 
   static DeathPlan Draw(uint64_t seed);
   // If the plan has no end for a life, draws how that life ends.

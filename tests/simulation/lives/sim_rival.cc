@@ -56,4 +56,13 @@ Claimer ClaimAgainst(Claimer rival, int64_t at, Claimer first, const ClaimReques
                                                                : std::move(first);
 }
 
+Claimer ClaimMaybeAgainst(const std::function<Claimer()>& make, int64_t at,
+                          const ClaimRequest& request,
+                          const std::function<void(std::string)>& violated) {
+  Claimer claimer = make();
+  if (at > 0) return ClaimAgainst(make(), at, std::move(claimer), request, violated);
+  claimer.claimed = ClaimGeneration(request, claimer.disk.get());
+  return claimer;
+}
+
 }  // namespace satrap::simulation

@@ -37,6 +37,12 @@ struct Claimer {
 Claimer ClaimAgainst(Claimer rival, int64_t at, Claimer first, const ClaimRequest& request,
                      const std::function<void(std::string)>& violated);
 
+// The same for two coordinators that `make` makes, each with its own mount. The one that loses
+// exits with 75 and does not join. If `at` is 0, one alone claims.
+Claimer ClaimMaybeAgainst(const std::function<Claimer()>& make, int64_t at,
+                          const ClaimRequest& request,
+                          const std::function<void(std::string)>& violated);
+
 }  // namespace satrap::simulation
 
 #endif  // SATRAP_TESTS_SIMULATION_LIVES_SIM_RIVAL_H_

@@ -4,8 +4,8 @@
 //
 // Not thread-safe: the lock of the coordinator's engine guards it.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_WISHES_H_
-#define SATRAP_DEPLOY_COORDINATOR_WISHES_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_STATE_WISHES_H_
+#define SATRAP_DEPLOY_COORDINATOR_STATE_WISHES_H_
 
 #include <cstdint>
 
@@ -58,4 +58,4 @@ class Wishes {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_WISHES_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_STATE_WISHES_H_

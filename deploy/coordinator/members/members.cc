@@ -1,4 +1,4 @@
-#include "deploy/coordinator/members.h"
+#include "deploy/coordinator/members/members.h"
 
 #include <algorithm>
 #include <utility>
@@ -97,13 +97,20 @@ absl::Status Members::Register(const RegisterRequest& request, int64_t now_us,
     *why_wait = entry->TakenBy();
     return absl::OkStatus();
   }
-  entry->registered.push_back({member, request.incarnation(), request.holder()});
+  entry->registered.push_back({member, request.incarnation(), request.holder(), request.before()});
   if (entry->registered.size() > kMaxRegistered) entry->registered.pop_front();
   if (!entry->heard()) {
     entry->last_heard_us = now_us;
     entry->told = false;
   }
   return absl::OkStatus();
+}
+
+std::string Members::Entry::EndBefore(const Process& sender) const {
+  const bool is_of_member = !holder.empty() && sender.holder == holder &&
+                            sender.before.has_text() &&
+                            sender.before.origin().pid() == member.pid();
+  return is_of_member ? sender.before.text() : "";
 }
 
 // `sender` is not the member.
@@ -122,7 +129,10 @@ Standing Members::Entry::Judge(Process* sender, int64_t now_us, bool may_replace
     return standing;
   }
   std::string text = absl::StrCat(Name(), " (process ", member.pid(), ") ");
-  if (is_twin) {
+  if (const std::string end = EndBefore(*sender); !end.empty()) {
+    absl::StrAppend(&text, end, "; it was started again, as process ", sender->member.pid(),
+                    " at '", sender->member.address(), "'");
+  } else if (is_twin) {
     absl::StrAppend(&text, "is lost: it was silent for over ", kSpareSilenceUs / 1000000,
                     " s, and process ", sender->member.pid(), " at '", sender->member.address(),
                     "', of another pod, takes its place");

@@ -10,8 +10,8 @@
 // Only tasks of the coordinator's disk may use it; they run one at a time. It holds the state's
 // mutex only briefly, and never while it calls its host.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_CUT_COMMITS_H_
-#define SATRAP_DEPLOY_COORDINATOR_CUT_COMMITS_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_LOG_CUT_COMMITS_H_
+#define SATRAP_DEPLOY_COORDINATOR_LOG_CUT_COMMITS_H_
 
 #include <cstdint>
 #include <string>
@@ -22,7 +22,7 @@
 #include "common/checkpoint/run_log.h"
 #include "common/role/kill_points.h"
 #include "deploy/coordinator/claim/cut_folders.h"
-#include "deploy/coordinator/coordinator_state.h"
+#include "deploy/coordinator/state/coordinator_state.h"
 #include "proto/control.pb.h"
 
 namespace satrap {
@@ -73,4 +73,4 @@ class CutCommits {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_CUT_COMMITS_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_LOG_CUT_COMMITS_H_

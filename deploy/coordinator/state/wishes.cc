@@ -1,4 +1,4 @@
-#include "deploy/coordinator/wishes.h"
+#include "deploy/coordinator/state/wishes.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "deploy/coordinator/cut_commits.h"
+#include "deploy/coordinator/log/cut_commits.h"
 
 #include <utility>
 

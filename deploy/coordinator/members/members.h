@@ -23,8 +23,8 @@
 //
 // Not thread-safe: the lock of the coordinator's engine guards it.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_MEMBERS_H_
-#define SATRAP_DEPLOY_COORDINATOR_MEMBERS_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_MEMBERS_MEMBERS_H_
+#define SATRAP_DEPLOY_COORDINATOR_MEMBERS_MEMBERS_H_
 
 #include <cstdint>
 #include <deque>
@@ -100,6 +100,7 @@ class Members {
     Member member;
     uint64_t incarnation = 0;
     std::string holder;  // empty: none
+    Ending before;       // as in RegisterRequest
     bool waits = false;  // a heartbeat was answered so, and the process never becomes the member
   };
   struct Entry {
@@ -114,6 +115,8 @@ class Members {
     // Whether it was also heard a moment ago.
     bool HasLivingTwinOf(const std::string& other, int64_t now_us) const;
     std::string TakenBy() const;
+    // How the member ended, if `sender` is the next process of its pod; empty: it does not know.
+    std::string EndBefore(const Process& sender) const;
     Standing Judge(Process* sender, int64_t now_us, bool may_replace);
     void Free();
 
@@ -135,4 +138,4 @@ class Members {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_MEMBERS_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_MEMBERS_MEMBERS_H_

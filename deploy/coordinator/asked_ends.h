@@ -1,0 +1,63 @@
+// Ends of a generation that somebody asks for: wishes to stop or to change the size, and processes
+// that go elsewhere. While the run trains, they wait for a last cut, but only for stop_seconds;
+// before and after that they end the generation at once.
+//
+// The state's mutex guards it.
+
+#ifndef SATRAP_DEPLOY_COORDINATOR_ASKED_ENDS_H_
+#define SATRAP_DEPLOY_COORDINATOR_ASKED_ENDS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/status/statusor.h"
+#include "common/thread/executor.h"
+#include "deploy/coordinator/state/coordinator_state.h"
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
+#include "proto/position.pb.h"
+
+namespace satrap {
+
+class AskedEnds {
+ public:
+  // What the generation began from.
+  struct Start {
+    std::string cut;  // empty: none
+    RunPosition position;
+    bool nothing_lost_before = false;  // as NothingWasLostBefore says
+  };
+  // Owns none of the pointers. `executor` runs timers.
+  AskedEnds(CoordinatorState* state, const JobConfig* job, Start start, Executor* executor)
+      : state_(state), job_(job), start_(std::move(start)), executor_(executor) {}
+
+  // Sets the owner of this object. Timers that fire after `owner` is destroyed do nothing.
+  // REQUIRES: called before all other methods
+  void SetOwner(std::weak_ptr<void> owner) { owner_ = std::move(owner); }
+
+  // Returns the wish's number. Errors are those of the method Wish (coordinator_engine.h).
+  absl::StatusOr<uint64_t> Wish(const WishRequest& request) REQUIRES(state_->mutex);
+  // A process goes elsewhere; `how` is the end of the generation.
+  void Move(const Ending& how) REQUIRES(state_->mutex);
+
+ private:
+  bool takes_cuts() const REQUIRES(state_->mutex) {
+    return job_->action() == JobConfig::TRAIN && !state_->training_is_over;
+  }
+  void StopAtOnce() REQUIRES(state_->mutex);
+  void StopInTime() EXCLUDES(state_->mutex);
+  void MoveInTime() EXCLUDES(state_->mutex);
+  void AfterStopSeconds(void (AskedEnds::*act)());
+
+  CoordinatorState* const state_;
+  const JobConfig* const job_;
+  const Start start_;
+  Executor* const executor_;
+  std::weak_ptr<void> owner_;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_COORDINATOR_ASKED_ENDS_H_

@@ -1,0 +1,44 @@
+// The processes that ask for a place in a generation and that there is none for, with the reason:
+// twins of members, processes of another build or of an index beyond the job, and all after the
+// generation's end. They ask every second. One that has not asked for a while is gone.
+//
+// At most kMost are kept: those that have asked last.
+//
+// Not thread-safe: the lock of the coordinator's engine guards it.
+
+#ifndef SATRAP_DEPLOY_COORDINATOR_MEMBERS_WAITING_PROCESSES_H_
+#define SATRAP_DEPLOY_COORDINATOR_MEMBERS_WAITING_PROCESSES_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "proto/control.pb.h"
+
+namespace satrap {
+
+class WaitingProcesses {
+ public:
+  static constexpr size_t kMost = 4096;
+  static constexpr int64_t kGoneUs = 5000000;
+
+  // The process was told to wait because of `why`, or was not (`why` is empty).
+  void OnAsked(const RegisterRequest& request, const std::string& why, int64_t now_us);
+  void AddTo(StatusAnswer* answer, int64_t now_us) const;
+
+ private:
+  struct Process {
+    Member member;
+    uint64_t incarnation = 0;
+    std::string holder;
+    std::string why;
+    int64_t first_us = 0;
+    int64_t last_us = 0;
+  };
+  std::vector<Process> processes_;  // in the order in which they first asked
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_COORDINATOR_MEMBERS_WAITING_PROCESSES_H_
