@@ -7,7 +7,6 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/config/data_streams.h"
-#include "common/config/setting_ranges.h"
 
 namespace satrap {
 namespace {
@@ -115,7 +114,6 @@ void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::strin
         path + ".name",
         absl::StrCat("must consist of letters, digits, '_', '-' and '.', got '", task.name(), "'"));
   }
-  CheckRanges(task, path + ".", problems);
   const std::string label = LabelOf(task, labels);
   if (PositionOf(labels, label) < 0) {
     problems->Add(path + ".label",

@@ -5,13 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/candidates.h"
 #include "common/config/job_facts.h"
-#include "common/config/setting_ranges.h"
 #include "common/config/validate_job.h"
 
 namespace satrap {
 namespace {
-
-constexpr int kMostCandidates = 1 << 20;
 
 const std::string& OutputOf(const TaskConfig& task, const ModelConfig& model) {
   return task.output().empty() ? model.output() : task.output();
@@ -105,7 +102,6 @@ void ValidateList(const JobConfig& job, Problems* problems) {
 
 void ValidateCandidates(const JobConfig& job, Problems* problems) {
   const ModelConfig& model = job.model();
-  CheckRanges(model.candidates(), "model.candidates.", problems);
   ValidateHeads(model, problems);
   const bool drawn = HasLoss(model, /*in_batch=*/false);
   const bool in_batch = HasLoss(model, /*in_batch=*/true);
@@ -126,8 +122,12 @@ void ValidateCandidates(const JobConfig& job, Problems* problems) {
     return;
   }
   const CandidatesConfig& candidates = model.candidates();
-  problems->Range("model.candidates.count", candidates.count(), drawn ? 1 : 0,
-                  drawn ? kMostCandidates : 0);
+  if (drawn != (candidates.count() > 0)) {
+    problems->Add("model.candidates.count",
+                  absl::StrCat(drawn ? "must be at least 1 with SAMPLED_SOFTMAX or NCE, got "
+                                     : "must be 0 with IN_BATCH_SOFTMAX, got ",
+                               candidates.count()));
+  }
   ValidateFeature(job, problems);
   ValidateList(job, problems);
 }

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cmath>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -7,7 +6,6 @@
 #include "absl/strings/str_join.h"
 #include "common/config/data_streams.h"
 #include "common/config/job_facts.h"
-#include "common/config/setting_ranges.h"
 #include "common/config/validate_job.h"
 
 namespace satrap {
@@ -119,11 +117,9 @@ void ValidateTokenLabels(const Format& format, const std::string& path, Problems
   if (format.classes_size() == 1) problems->Add(path + ".classes", "must be two or more, got 1");
   absl::flat_hash_set<float> seen;
   for (int i = 0; i < format.classes_size(); ++i) {
-    const std::string class_path = absl::StrCat(path, ".classes[", i, "]");
-    problems->Finite(class_path, format.classes(i));
-    if (!seen.insert(format.classes(i)).second) {
-      problems->Add(class_path, absl::StrCat(format.classes(i), " is taken"));
-    }
+    if (seen.insert(format.classes(i)).second) continue;
+    problems->Add(absl::StrCat(path, ".classes[", i, "]"),
+                  absl::StrCat(format.classes(i), " is taken"));
   }
 }
 
@@ -148,16 +144,16 @@ void ValidateRecord(const RecordFormat& record, bool tasks, Problems* problems) 
 }
 
 void ValidateSynthetic(const SyntheticFormat& synthetic, Problems* problems) {
-  const std::string path = "data.synthetic";
-  CheckRanges(synthetic, path + ".", problems);
-  problems->Range(absl::StrCat(path, ".interacting_features"), synthetic.interacting_features(), 0,
-                  synthetic.vocabulary_sizes_size());
+  if (synthetic.interacting_features() <= synthetic.vocabulary_sizes_size()) return;
+  problems->Add(
+      "data.synthetic.interacting_features",
+      absl::StrCat("must be at most ", synthetic.vocabulary_sizes_size(),
+                   ", the number of vocabulary_sizes, got ", synthetic.interacting_features()));
 }
 
 // A transform that divides by zero, or a missing value that is not finite, would reach the dense
 // network as NaN or Inf, and every step would be skipped.
 void ValidateTransform(const NumericConfig& numeric, const std::string& path, Problems* problems) {
-  CheckRanges(numeric, path + ".", problems);
   if (numeric.has_clamp() && numeric.clamp() == 0) {
     problems->Add(absl::StrCat(path, ".clamp"), "must be above 0 or be left out");
   }
@@ -229,15 +225,12 @@ void ValidateFeature(const FeatureConfig& feature, const std::string& path,
   }
   if (feature.has_bucketize()) {
     const auto& boundaries = feature.bucketize().boundaries();
-    const bool finite = std::all_of(boundaries.begin(), boundaries.end(),
-                                    [](float boundary) { return std::isfinite(boundary); });
-    if (boundaries.empty() || !finite || !std::is_sorted(boundaries.begin(), boundaries.end())) {
+    if (boundaries.empty() || !std::is_sorted(boundaries.begin(), boundaries.end())) {
       problems->Add(absl::StrCat(path, ".bucketize.boundaries"),
-                    absl::StrCat("must be finite, ascending and not empty, got [",
+                    absl::StrCat("must be ascending and not empty, got [",
                                  absl::StrJoin(boundaries, ", "), "]"));
     }
   }
-  CheckRanges(feature, path + ".", problems);
   if (feature.pooling() == FeatureConfig::NONE) {
     problems->Range(absl::StrCat(path, ".max_length"), feature.max_length(), 1, 65536);
     // Without pooling the ranks need each id's row, and the embedding worker has no sum to send.
@@ -414,22 +407,17 @@ void ValidateData(const JobConfig& job, Problems* problems) {
   const bool tasks = job.model().tasks_size() > 0;
   if (data.has_csv()) ValidateCsv(data.csv(), tasks, problems);
   if (data.has_libsvm()) ValidateTokenLabels(data.libsvm(), "data.libsvm", problems);
-  if (data.has_libffm()) {
-    CheckRanges(data.libffm(), "data.libffm.", problems);
-    ValidateTokenLabels(data.libffm(), "data.libffm", problems);
-  }
+  if (data.has_libffm()) ValidateTokenLabels(data.libffm(), "data.libffm", problems);
   if (data.has_record()) ValidateRecord(data.record(), tasks, problems);
   if (data.has_synthetic()) ValidateSynthetic(data.synthetic(), problems);
   ValidateSources(job, problems);
   ValidateKafka(job, problems);
   const double valid = data.seeded_split().valid_fraction();
   const double test = data.seeded_split().test_fraction();
-  if (!(valid >= 0 && test >= 0 && valid + test < 1)) {
-    problems->Add(
-        "data.seeded_split",
-        absl::StrCat("fractions must be >= 0 and sum to less than 1, got ", valid, " and ", test));
+  if (valid + test >= 1) {
+    problems->Add("data.seeded_split", absl::StrCat("the fractions must sum to less than 1, got ",
+                                                    valid, " and ", test));
   }
-  CheckOwnRanges(data, "data.", problems);
   const ColumnNames columns = ColumnsOf(data);
   ValidateNumerics(data, columns, problems);
   ValidateFeatures(job, columns, problems);

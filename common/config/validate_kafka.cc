@@ -7,7 +7,6 @@
 #include "absl/types/optional.h"
 #include "common/config/data_streams.h"
 #include "common/config/job_config.h"
-#include "common/config/setting_ranges.h"
 #include "common/config/validate_job.h"
 #include "common/kafka/settings.h"
 
@@ -165,7 +164,6 @@ void CheckSameColumns(const DataConfig& data, const StreamSource& stream, Proble
 void CheckStream(const DataConfig& data, const StreamSource& stream, Problems* problems) {
   const std::string path = stream.path;
   CheckKafkaConfig(stream.kafka, path, problems);
-  CheckRanges(stream.kafka, path + ".", problems);
   if (stream.has_files) {
     problems->Add(stream.files_path,
                   absl::StrCat("must be empty with ", path, ": a stream has files or topics"));

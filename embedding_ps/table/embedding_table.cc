@@ -8,7 +8,7 @@
 #include "absl/container/inlined_vector.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/config/ranges.h"
+#include "common/config/setting_ranges.h"
 #include "common/numeric/hash.h"
 
 namespace satrap {
@@ -29,7 +29,9 @@ void CheckGradients(const EmbeddingTable& table, absl::Span<const uint64_t> keys
 absl::StatusOr<std::unique_ptr<EmbeddingTable>> EmbeddingTable::Create(const TableConfig& config,
                                                                        const Options& options) {
   Problems problems;
-  problems.Range("shards", options.shards, 1, kMaxShards);
+  EmbeddingPsConfig of_job;
+  of_job.set_shards(options.shards);
+  CheckRanges(of_job, "", &problems);
   problems.Range<int64_t>("reserve_rows", options.reserve_rows, 0,
                           std::numeric_limits<int64_t>::max());
   problems.Range("first_partition", options.first_partition, 0, kNumPartitions - 1);

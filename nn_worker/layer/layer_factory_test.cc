@@ -1,0 +1,47 @@
+#include "nn_worker/layer/layer_factory.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+#include "common/config/field_path.h"
+#include "common/config/range_check.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+std::string RefusalOf(const std::string& field, const std::string& value) {
+  LayerConfig config;
+  AddElements(field, &config);
+  CHECK_OK(SetField(absl::StrCat(field, "=", value), &config));
+  return std::string(NewLayer(config).status().message());
+}
+
+TEST(LayerFactoryTest, EveryNumberOfALayerHasARange) {
+  EXPECT_EQ(FieldsOf(BordersOf(LayerConfig::descriptor())),
+            NumericFields(LayerConfig::descriptor()));
+}
+
+TEST(LayerFactoryTest, RefusesTheNumbersThatTheValidatorRefuses) {
+  for (const BorderCase& border : BordersOf(LayerConfig::descriptor())) {
+    const std::string problem = absl::StrCat(": must be ", border.range, ", got ");
+    for (const std::string& value : border.good) {
+      EXPECT_THAT(RefusalOf(border.field, value), Not(HasSubstr(border.field + problem))) << value;
+    }
+    for (const std::string& value : border.bad) {
+      EXPECT_THAT(RefusalOf(border.field, value), HasSubstr(problem)) << border.field;
+    }
+  }
+}
+
+TEST(LayerFactoryTest, ALayerHasAKindThatIsNoComposite) {
+  EXPECT_THAT(NewLayer(LayerConfig()).status().message(), HasSubstr("has no kind"));
+  EXPECT_THAT(RefusalOf("mlp.units", "4"), HasSubstr("mlp is a composite"));
+}
+
+}  // namespace
+}  // namespace satrap
