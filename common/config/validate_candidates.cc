@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/config/candidates.h"
 #include "common/config/job_facts.h"
+#include "common/config/record_schema.h"
 #include "common/config/validate_job.h"
 
 namespace satrap {
@@ -60,11 +60,11 @@ bool HasLoss(const ModelConfig& model, bool in_batch) {
   });
 }
 
-bool ReadsIdColumn(const FeatureConfig& feature, const DataConfig& data) {
-  const std::vector<std::string> ids = ColumnsOf(data).ids;
+// Whether the feature reads a column that has at most one id in each sample.
+bool ReadsOneId(const FeatureConfig& feature, const DataConfig& data) {
   return feature.cross_columns_size() == 0 &&
          feature.from_numeric_case() == FeatureConfig::FROM_NUMERIC_NOT_SET &&
-         std::find(ids.begin(), ids.end(), ColumnOf(feature)) != ids.end();
+         SchemaOf(data).IndexOfId(ColumnOf(feature)) >= 0;
 }
 
 void ValidateFeature(const JobConfig& job, Problems* problems) {
@@ -76,10 +76,7 @@ void ValidateFeature(const JobConfig& job, Problems* problems) {
     return;
   }
   const FeatureConfig& feature = job.data().features(index);
-  const std::vector<std::string> lists = ColumnsOf(job.data()).lists;
-  const bool one_id = ReadsIdColumn(feature, job.data()) &&
-                      std::find(lists.begin(), lists.end(), ColumnOf(feature)) == lists.end() &&
-                      feature.missing() == FeatureConfig::AS_ID;
+  const bool one_id = ReadsOneId(feature, job.data()) && feature.missing() == FeatureConfig::AS_ID;
   if (!one_id || feature.pooling() != FeatureConfig::SUM ||
       feature.transfer() == FeatureConfig::POOLED) {
     problems->Add(path, absl::StrCat("needs exactly one id in every sample; feature '",

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -6,14 +9,11 @@
 #include "absl/strings/str_join.h"
 #include "common/config/data_streams.h"
 #include "common/config/job_facts.h"
+#include "common/config/record_schema.h"
 #include "common/config/validate_job.h"
 
 namespace satrap {
 namespace {
-
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // Shortens the list, because a wide file has hundreds of columns.
 std::string FewNames(std::vector<std::string> names) {
@@ -23,6 +23,13 @@ std::string FewNames(std::vector<std::string> names) {
     names.push_back("...");
   }
   return absl::StrJoin(names, ", ");
+}
+
+// The columns that features may read, for an error.
+std::string IdColumns(const RecordSchema& schema) {
+  std::vector<std::string> names = schema.ids;
+  names.insert(names.end(), schema.id_lists.begin(), schema.id_lists.end());
+  return FewNames(std::move(names));
 }
 
 // Taken from the proto, so that the error also names formats that are added later.
@@ -176,7 +183,7 @@ void ValidateTransform(const NumericConfig& numeric, const std::string& path, Pr
   }
 }
 
-void ValidateNumerics(const DataConfig& data, const ColumnNames& columns, Problems* problems) {
+void ValidateNumerics(const DataConfig& data, const RecordSchema& schema, Problems* problems) {
   absl::flat_hash_set<std::string> names;
   for (int i = 0; i < data.numerics_size(); ++i) {
     const NumericConfig& numeric = data.numerics(i);
@@ -184,9 +191,9 @@ void ValidateNumerics(const DataConfig& data, const ColumnNames& columns, Proble
     if (numeric.name().empty() || !names.insert(numeric.name()).second) {
       problems->Add(path, absl::StrCat("needs a name of its own, got '", numeric.name(), "'"));
     }
-    if (!Contains(columns.numerics, ColumnOf(numeric))) {
+    if (schema.IndexOfNumeric(ColumnOf(numeric)) < 0) {
       problems->Add(path, absl::StrCat("no numeric column '", ColumnOf(numeric), "'; there are ",
-                                       FewNames(columns.numerics)));
+                                       FewNames(schema.numerics)));
     }
     ValidateTransform(numeric, path, problems);
   }
@@ -194,14 +201,14 @@ void ValidateNumerics(const DataConfig& data, const ColumnNames& columns, Proble
 
 // Checks a cross, which makes one id out of one id of each of its columns.
 void ValidateCross(const FeatureConfig& feature, const std::string& path,
-                   const ColumnNames& columns, Problems* problems) {
+                   const RecordSchema& schema, Problems* problems) {
   const std::string field = absl::StrCat(path, ".cross_columns");
   problems->Range(absl::StrCat(field, " (how many)"), feature.cross_columns_size(), 2, 16);
   for (const std::string& column : feature.cross_columns()) {
-    if (!Contains(columns.ids, column)) {
+    if (!schema.HasIdsOf(column)) {
       problems->Add(field,
-                    absl::StrCat("no id column '", column, "'; there are ", FewNames(columns.ids)));
-    } else if (Contains(columns.lists, column)) {
+                    absl::StrCat("no id column '", column, "'; there are ", IdColumns(schema)));
+    } else if (schema.IndexOfIdList(column) >= 0) {
       problems->Add(field, absl::StrCat("column '", column,
                                         "' may have several ids; a cross takes one of each"));
     }
@@ -213,15 +220,18 @@ void ValidateCross(const FeatureConfig& feature, const std::string& path,
 }
 
 void ValidateFeature(const FeatureConfig& feature, const std::string& path,
-                     const ColumnNames& columns, Problems* problems) {
-  // A feature that makes ids from numbers, by buckets or rounding, needs a numeric column.
-  const bool numeric = feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET;
-  const std::vector<std::string>& names = numeric ? columns.numerics : columns.ids;
+                     const RecordSchema& schema, Problems* problems) {
+  const std::string& column = ColumnOf(feature);
   if (feature.cross_columns_size() > 0) {
-    ValidateCross(feature, path, columns, problems);
-  } else if (!Contains(names, ColumnOf(feature))) {
-    problems->Add(path, absl::StrCat("no ", numeric ? "numeric" : "id", " column '",
-                                     ColumnOf(feature), "'; there are ", FewNames(names)));
+    ValidateCross(feature, path, schema, problems);
+  } else if (feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET) {
+    // The feature makes ids from numbers, by buckets or rounding.
+    if (schema.IndexOfNumeric(column) < 0) {
+      problems->Add(path, absl::StrCat("no numeric column '", column, "'; there are ",
+                                       FewNames(schema.numerics)));
+    }
+  } else if (!schema.HasIdsOf(column)) {
+    problems->Add(path, absl::StrCat("no id column '", column, "'; there are ", IdColumns(schema)));
   }
   if (feature.has_bucketize()) {
     const auto& boundaries = feature.bucketize().boundaries();
@@ -292,7 +302,7 @@ bool HasSegment(const JobConfig& job, const std::string& table, const std::strin
 
 // Features that share an id space share rows, so they must name the same table. Checks all features
 // before it reports anything, so that one run of `validate` shows every mistake.
-void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems* problems) {
+void ValidateFeatures(const JobConfig& job, const RecordSchema& schema, Problems* problems) {
   absl::flat_hash_set<std::string> names;
   absl::flat_hash_map<std::string, std::string> table_of_space;
   for (int i = 0; i < job.data().features_size(); ++i) {
@@ -301,7 +311,7 @@ void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems
     if (feature.name().empty() || !names.insert(feature.name()).second) {
       problems->Add(path, absl::StrCat("needs a name of its own, got '", feature.name(), "'"));
     }
-    ValidateFeature(feature, path, columns, problems);
+    ValidateFeature(feature, path, schema, problems);
     // Not checked for a job that only scores: its model may come from a build that did not refuse
     // this.
     if (job.action() == JobConfig::TRAIN) ValidatePreload(job.data(), feature, path, problems);
@@ -325,17 +335,6 @@ void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems
   }
 }
 
-void AddDeclared(const google::protobuf::RepeatedPtrField<ColumnConfig>& declared,
-                 ColumnNames* columns) {
-  for (const ColumnConfig& column : declared) {
-    if (column.kind() == ColumnConfig::NUMERIC) columns->numerics.push_back(column.name());
-    if (column.kind() == ColumnConfig::ID || column.kind() == ColumnConfig::MULTI_ID) {
-      columns->ids.push_back(column.name());
-    }
-    if (column.kind() == ColumnConfig::MULTI_ID) columns->lists.push_back(column.name());
-  }
-}
-
 // Checks that each stream that the job reads has a source of data.
 void ValidateSources(const JobConfig& job, Problems* problems) {
   const DataConfig& data = job.data();
@@ -354,48 +353,6 @@ void ValidateSources(const JobConfig& job, Problems* problems) {
 }
 
 }  // namespace
-
-ColumnNames ColumnsOf(const DataConfig& data) {
-  ColumnNames columns;
-  switch (data.format_case()) {
-    case DataConfig::kCriteoTsv:
-      // Criteo's file has no header. These names come from the description of the data set.
-      for (int i = 1; i <= 13; ++i) columns.numerics.push_back(absl::StrCat("I", i));
-      for (int i = 1; i <= 26; ++i) columns.ids.push_back(absl::StrCat("C", i));
-      break;
-    case DataConfig::kCsv:
-      AddDeclared(data.csv().columns(), &columns);
-      break;
-    case DataConfig::kRecord:
-      AddDeclared(data.record().columns(), &columns);
-      break;
-    case DataConfig::kLibsvm:
-      columns.ids.push_back("features");
-      columns.lists = columns.ids;
-      break;
-    case DataConfig::kLibffm:
-      for (int i = 0; i < data.libffm().num_fields(); ++i) columns.ids.push_back(absl::StrCat(i));
-      columns.lists = columns.ids;
-      break;
-    case DataConfig::kSynthetic:
-      for (int i = 1; i <= data.synthetic().numeric_features(); ++i) {
-        columns.numerics.push_back(absl::StrCat("I", i));
-      }
-      for (int i = 1; i <= data.synthetic().vocabulary_sizes_size(); ++i) {
-        columns.ids.push_back(absl::StrCat("C", i));
-      }
-      if (data.synthetic().record_numbers()) columns.ids.push_back("record");
-      break;
-    case DataConfig::FORMAT_NOT_SET:
-      break;
-  }
-  // All streams that read topics must have the same columns (validate_kafka.cc).
-  for (const KafkaColumn& column : data.kafka().columns()) {
-    const bool is_time = column.from() == KafkaColumn::TIMESTAMP;
-    (is_time ? columns.numerics : columns.ids).push_back(column.name());
-  }
-  return columns;
-}
 
 void ValidateData(const JobConfig& job, Problems* problems) {
   const DataConfig& data = job.data();
@@ -418,9 +375,9 @@ void ValidateData(const JobConfig& job, Problems* problems) {
     problems->Add("data.seeded_split", absl::StrCat("the fractions must sum to less than 1, got ",
                                                     valid, " and ", test));
   }
-  const ColumnNames columns = ColumnsOf(data);
-  ValidateNumerics(data, columns, problems);
-  ValidateFeatures(job, columns, problems);
+  const RecordSchema schema = SchemaOf(data);
+  ValidateNumerics(data, schema, problems);
+  ValidateFeatures(job, schema, problems);
   if (data.numerics_size() == 0 && data.features_size() == 0) {
     problems->Add("data", "has neither features nor numerics");
   }

@@ -287,23 +287,6 @@ TEST(ValidateData, FeaturesOfOneIdSpaceShareATable) {
             "data.features[1]: id space 'x' is in table 'ids' already");
 }
 
-TEST(ColumnsOf, AreThoseOfTheFormat) {
-  const auto columns = [](const char* data) { return ColumnsOf(JobWithData(data).data()); };
-  EXPECT_EQ(columns("criteo_tsv {}").ids.size(), 26u);
-  EXPECT_EQ(columns("criteo_tsv {}").ids[25], "C26");
-  EXPECT_EQ(columns("criteo_tsv {}").numerics.size(), 13u);
-  EXPECT_EQ(columns("criteo_tsv {}").numerics[0], "I1");
-  EXPECT_EQ(ColumnsOf(CsvJob().data()).ids, (std::vector<std::string>{"user", "tags"}));
-  EXPECT_EQ(ColumnsOf(CsvJob().data()).numerics, (std::vector<std::string>{"age"}));
-  EXPECT_EQ(columns("libsvm {}").ids, (std::vector<std::string>{"features"}));
-  EXPECT_EQ(columns("libffm { num_fields: 2 }").ids, (std::vector<std::string>{"0", "1"}));
-  EXPECT_EQ(columns("synthetic { numeric_features: 1 vocabulary_sizes: [5, 6] }").ids,
-            (std::vector<std::string>{"C1", "C2"}));
-  EXPECT_EQ(columns("synthetic { numeric_features: 1 }").numerics,
-            (std::vector<std::string>{"I1"}));
-  EXPECT_TRUE(columns("").ids.empty());
-}
-
 TEST(ValidateData, ACrossTakesOneIdOfEachOfItsColumns) {
   const auto problems = [](const char* fields) {
     JobConfig job = CsvJobWithColumn("name: 'item' kind: ID");
@@ -315,7 +298,7 @@ TEST(ValidateData, ACrossTakesOneIdOfEachOfItsColumns) {
   EXPECT_EQ(problems("cross_columns: 'user' cross_columns: 'item'"), "");
   EXPECT_EQ(problems("cross_columns: 'user'"), field + " (how many): must be in [2, 16], got 1");
   EXPECT_EQ(problems("cross_columns: 'user' cross_columns: 'age'"),
-            field + ": no id column 'age'; there are user, tags, item");
+            field + ": no id column 'age'; there are user, item, tags");
   EXPECT_EQ(problems("cross_columns: 'user' cross_columns: 'tags'"),
             field + ": column 'tags' may have several ids; a cross takes one of each");
   for (const char* other : {"column: 'user'", "criteo_x4 {}"}) {

@@ -10,6 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/config/setting_ranges.h"
 #include "common/numeric/hash.h"
+#include "proto/job.pb.h"
 
 namespace satrap {
 namespace {

@@ -1,6 +1,7 @@
 #include "nn_worker/layer/layer_factory.h"
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
@@ -14,9 +15,12 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-std::string RefusalOf(const std::string& field, const std::string& value) {
+// The error for a layer with the value. `with`: assignments that the good values need.
+std::string RefusalOf(const std::string& field, const std::string& value,
+                      const std::vector<std::string>& with = {}) {
   LayerConfig config;
   AddElements(field, &config);
+  for (const std::string& assignment : with) CHECK_OK(SetField(assignment, &config));
   CHECK_OK(SetField(absl::StrCat(field, "=", value), &config));
   return std::string(NewLayer(config).status().message());
 }
@@ -30,10 +34,11 @@ TEST(LayerFactoryTest, RefusesTheNumbersThatTheValidatorRefuses) {
   for (const BorderCase& border : BordersOf(LayerConfig::descriptor())) {
     const std::string problem = absl::StrCat(": must be ", border.range, ", got ");
     for (const std::string& value : border.good) {
-      EXPECT_THAT(RefusalOf(border.field, value), Not(HasSubstr(border.field + problem))) << value;
+      EXPECT_THAT(RefusalOf(border.field, value, border.with), Not(HasSubstr(": must be ")))
+          << border.field << " " << value;
     }
     for (const std::string& value : border.bad) {
-      EXPECT_THAT(RefusalOf(border.field, value), HasSubstr(problem)) << border.field;
+      EXPECT_THAT(RefusalOf(border.field, value, border.with), HasSubstr(problem)) << border.field;
     }
   }
 }
