@@ -42,7 +42,7 @@ struct RecordSchema {
 };
 
 // All columns of the job's records: those of TextSchemaOf, and those that its topics take from
-// messages. If the job reads topics, every record has a time. Without a format there are no columns.
+// messages. If the job reads topics, every record has a time. There are none without a format.
 RecordSchema SchemaOf(const DataConfig& data);
 // The columns of a line or of a Record, which the parser fills in.
 RecordSchema TextSchemaOf(const DataConfig& data);
