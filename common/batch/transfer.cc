@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/config/job_facts.h"
+#include "common/config/record_schema.h"
 
 namespace satrap {
 
@@ -20,13 +21,6 @@ const ColumnConfig* DeclaredColumnOf(const FeatureConfig& feature, const DataCon
     }
   }
   return nullptr;
-}
-
-// Whether the feature reads the key or a header of messages.
-bool ReadsKafkaColumn(const FeatureConfig& feature, const DataConfig& data) {
-  return std::any_of(
-      data.kafka().columns().begin(), data.kafka().columns().end(),
-      [&feature](const KafkaColumn& column) { return column.name() == ColumnOf(feature); });
 }
 
 bool PooledIsSmaller(const FeatureConfig& feature, const JobConfig& job) {
@@ -47,22 +41,7 @@ bool PooledIsSmaller(const FeatureConfig& feature, const JobConfig& job) {
 bool IsMultiValued(const FeatureConfig& feature, const DataConfig& data) {
   if (feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET) return false;
   if (feature.cross_columns_size() > 0) return false;
-  if (ReadsKafkaColumn(feature, data)) return false;
-  switch (data.format_case()) {
-    case DataConfig::kCsv:
-    case DataConfig::kRecord: {
-      const ColumnConfig* column = DeclaredColumnOf(feature, data);
-      return column != nullptr && column->kind() == ColumnConfig::MULTI_ID;
-    }
-    case DataConfig::kLibsvm:
-    case DataConfig::kLibffm:
-      return true;
-    case DataConfig::kCriteoTsv:
-    case DataConfig::kSynthetic:
-    case DataConfig::FORMAT_NOT_SET:
-      return false;
-  }
-  return false;
+  return SchemaOf(data).IndexOfIdList(ColumnOf(feature)) >= 0;
 }
 
 FeatureConfig::Transfer TransferOf(const FeatureConfig& feature, const JobConfig& job) {

@@ -92,8 +92,7 @@ std::string DefaultOf(const FieldDescriptor* field) {
 std::string RangeOf(const FieldDescriptor* field) {
   std::string text;
   if (field->options().HasExtension(range)) {
-    text = RangeText(field->options().GetExtension(range));
-    text = std::string(absl::StripPrefix(text, "in "));
+    text = std::string(absl::StripPrefix(RangeText(field), "in "));
   }
   for (int power = 62; power >= 20; --power) {
     const std::string digits = absl::StrCat(int64_t{1} << power);
@@ -123,14 +122,16 @@ void FindChanges(const Descriptor* message, AtResume::Change above, Changes* cha
 
 std::string ChangeOf(const FieldDescriptor* field, const Changes& changes) {
   const std::set<AtResume::Change>& found = changes.at(field->full_name());
-  if (found.size() > 1) return "depends";
+  if (found.size() > 1) return "where its message may";
   switch (*found.begin()) {
     case AtResume::MUST_STAY:
       return "no";
     case AtResume::MAY_CHANGE:
       return "yes";
-    case AtResume::DEPENDS:
-      return "depends";
+    case AtResume::UNLESS_REPRODUCIBLE:
+      return "unless reproducible";
+    case AtResume::UNLESS_SYNC:
+      return "unless SYNC";
   }
   return "";
 }
@@ -231,9 +232,9 @@ int Run(const std::string& path) {
       "      segments { name: \"linear\" dim: 1 }\n"
       "    }\n\n"
       "\"may change\" says whether `satrap resume --set` takes another value for a run that has "
-      "begun. \"depends\": a\nreproducible run keeps the value, and mode SYNC keeps "
-      "`max_wait_ms`; other runs may change it. \"no\" at\na message: it must not appear or go; "
-      "its own table says it of its fields.\n");
+      "begun. \"unless\nreproducible\": a reproducible run keeps the value, because it determines "
+      "the bits of the results. \"unless SYNC\":\na run in mode SYNC keeps it. \"no\" at a "
+      "message: it must not appear or go; its own table says it of its\nfields.\n");
   Changes changes;
   FindChanges(job, AtResume::MUST_STAY, &changes);
   absl::flat_hash_set<std::string> printed;

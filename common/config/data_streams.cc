@@ -1,32 +1,18 @@
 #include "common/config/data_streams.h"
 
+#include "common/config/record_schema.h"
+
 namespace satrap {
 namespace {
 
 constexpr int kNewestRecordRules = 2;
-
-// Whether the records are lines of text.
-bool IsText(const DataConfig& data) {
-  switch (data.format_case()) {
-    case DataConfig::kCriteoTsv:
-    case DataConfig::kCsv:
-    case DataConfig::kLibsvm:
-    case DataConfig::kLibffm:
-      return true;
-    case DataConfig::kSynthetic:
-    case DataConfig::kRecord:
-    case DataConfig::FORMAT_NOT_SET:
-      return false;
-  }
-  return false;
-}
 
 constexpr TextRule kTextRules[] = {
     {"data.csv.trim_lists", "false",
      [](const DataConfig& data) { return data.csv().trim() && !data.csv().has_trim_lists(); },
      [](DataConfig* data) { data->mutable_csv()->set_trim_lists(true); }},
     {"data.record_rules", "0",
-     [](const DataConfig& data) { return IsText(data) && !data.has_record_rules(); },
+     [](const DataConfig& data) { return TextSchemaOf(data).is_text && !data.has_record_rules(); },
      [](DataConfig* data) { data->set_record_rules(kNewestRecordRules); }},
 };
 

@@ -7,9 +7,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
-#include "common/base/check.h"
 #include "common/base/problems.h"
 #include "common/base/status_macros.h"
 #include "common/config/data_streams.h"
@@ -28,47 +25,13 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Fields that a reproducible run must keep, because they change the order of summation or the
-// rounding of the summands. The numbers of processes of all roles but nn_worker may change, because
-// contributions are sorted before they are added. Paths here and below leave out the positions in
-// repeated fields.
-constexpr absl::string_view kChangesBits[] = {
-    "nn_worker.replicas",      "nn_worker.compute_threads", "nn_worker.precision",
-    "nn_worker.device",        "nn_worker.loss_scale",      "embedding_worker.wire_dtype",
-    "embedding_ps.wire_dtype",
-};
-constexpr absl::string_view kBits =
+constexpr char kBits[] =
     "the run is reproducible, and its model would get other bits than without the change";
 
-// Fields that a run in mode SYNC must keep, because in that mode they determine which batches are
-// made of the blocks. In HYBRID they may change: the ledger keeps the bounds of the blocks that
-// were closed.
-constexpr absl::string_view kMakesBatches[] = {
-    "data.kafka.max_wait_ms", "data.valid_kafka.max_wait_ms", "data.test_kafka.max_wait_ms"};
-
-// Why a field may not change. This table has only the topics of the train stream; the reasons of
-// all other fields are options of the fields.
-struct Reason {
-  absl::string_view path;
-  absl::string_view why;
-};
-constexpr Reason kReasons[] = {
-    {"data.kafka.topics", "the topics of a run are fixed when it begins"},
-    {"data.kafka.topic_pattern", "the topics of a run are fixed when it begins"},
-    {"data.kafka.start", "it became offsets when the run began"},
-    {"data.kafka.end", "it became offsets when the run began"},
-};
-
-bool IsOneOf(absl::Span<const absl::string_view> paths, absl::string_view path) {
-  return std::find(paths.begin(), paths.end(), path) != paths.end();
-}
-
-// A field that two messages have: its path for people, its path without positions, whether it may
-// change, and why not. A field inherits `may_change` and `why` from the field above it unless it
-// has options of its own.
+// A field that two messages have: its path, whether it may change, and why not. A field inherits
+// `may_change` and `why` from the field above it unless it has options of its own.
 struct Place {
-  std::string shown;
-  std::string plain;
+  std::string path;
   bool may_change = false;
   std::string why = "it belongs to the run as a whole";
 };
@@ -123,22 +86,16 @@ class Comparison {
 
  private:
   Place PlaceOf(const FieldDescriptor* field, const Place& above) const {
-    const std::string dot = above.plain.empty() ? "" : ".";
-    Place place = {above.shown + dot + field->name(), above.plain + dot + field->name(),
+    Place place = {absl::StrCat(above.path, above.path.empty() ? "" : ".", field->name()),
                    above.may_change, above.why};
     const auto& options = field->options();
     if (options.HasExtension(stays_because)) place.why = options.GetExtension(stays_because);
-    for (const Reason& reason : kReasons) {
-      if (reason.path == place.plain) place.why = std::string(reason.why);
-    }
     if (!options.HasExtension(resume)) return place;
-    place.may_change = options.GetExtension(resume) != AtResume::MUST_STAY;
-    if (options.GetExtension(resume) == AtResume::DEPENDS) {
-      const bool bits = IsOneOf(kChangesBits, place.plain);
-      CHECK(bits || IsOneOf(kMakesBatches, place.plain)) << place.plain << " depends on what?";
-      place.may_change = bits ? !reproducible_ : !ordered_;
-      if (bits) place.why = std::string(kBits);
-    }
+    const AtResume::Change change = options.GetExtension(resume);
+    place.may_change = change == AtResume::MAY_CHANGE ||
+                       (change == AtResume::UNLESS_REPRODUCIBLE && !reproducible_) ||
+                       (change == AtResume::UNLESS_SYNC && !ordered_);
+    if (change == AtResume::UNLESS_REPRODUCIBLE) place.why = kBits;
     return place;
   }
 
@@ -159,7 +116,7 @@ class Comparison {
       }
       for (int i = 0; i < size; ++i) {
         Place element = place;
-        absl::StrAppend(&element.shown, "[", i, "]");
+        absl::StrAppend(&element.path, "[", i, "]");
         Compare(reflection->GetRepeatedMessage(from, field, i),
                 reflection->GetRepeatedMessage(to, field, i), element);
       }
@@ -173,8 +130,8 @@ class Comparison {
 
   void Refuse(const Message& from, const Message& to, const FieldDescriptor* field,
               const Place& place) {
-    problems_->Add(place.shown, absl::StrCat("cannot change from ", ShownValue(from, field), " to ",
-                                             ShownValue(to, field), ": ", place.why));
+    problems_->Add(place.path, absl::StrCat("cannot change from ", ShownValue(from, field), " to ",
+                                            ShownValue(to, field), ": ", place.why));
   }
 
   const bool reproducible_;

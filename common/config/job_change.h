@@ -1,13 +1,13 @@
 // What may change in a job between two generations of a run, by `satrap resume --set` or `satrap
 // scale`. Options of the fields say whether a field may change, and if not, why
-// (proto/options.proto). Rules that depend on the mode, on `reproducible` or on the stream are
-// here.
+// (proto/options.proto). Rules between fields are here.
 //
 // Settings that may change determine how many processes do the work and how fast, when to stop,
 // validate and save, and how far a gradient moves a value. Settings that may not change determine
 // the shape of what a cut holds, or which samples there are and in which order, because the ledger
 // of a cut refers to that order. A reproducible run also keeps how its sums are made: the number of
-// NN workers and of their compute threads, and the types on the wire.
+// NN workers and of their compute threads, and the types on the wire. The numbers of all other
+// processes may change, because contributions are sorted before they are added.
 //
 // Thread-safe: the functions depend only on their arguments.
 

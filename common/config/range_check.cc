@@ -70,7 +70,7 @@ BorderCase BorderOf(const FieldDescriptor* field, const std::string& path) {
   const SettingRange& of_field = field->options().GetExtension(range);
   BorderCase border;
   border.field = path;
-  border.range = RangeText(of_field);
+  border.range = RangeText(field);
   if (IsReal(field)) {
     AddRealBorders(of_field, &border);
   } else {
@@ -150,11 +150,11 @@ std::set<std::string> NumericFields(const Descriptor* message) {
   std::set<std::string> paths;
   for (int i = 0; i < message->field_count(); ++i) {
     const FieldDescriptor* field = message->field(i);
-    const std::string name = field->name() + (field->is_repeated() ? "[0]" : "");
+    const std::string& name = field->name();
     switch (field->cpp_type()) {
       case FieldDescriptor::CPPTYPE_MESSAGE:
         for (const std::string& below : NumericFields(field->message_type())) {
-          paths.insert(absl::StrCat(name, ".", below));
+          paths.insert(absl::StrCat(name, field->is_repeated() ? "[0]." : ".", below));
         }
         break;
       case FieldDescriptor::CPPTYPE_STRING:

@@ -2,11 +2,11 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "google/protobuf/descriptor.h"
+#include "proto/options.pb.h"
 
 namespace satrap {
 namespace {
@@ -14,6 +14,11 @@ namespace {
 using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
+
+bool IsReal(const FieldDescriptor* field) {
+  return field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT ||
+         field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
+}
 
 // Compares in the field's own type, because not every int64 near 2^60 is a double.
 template <typename T>
@@ -36,9 +41,8 @@ std::string EndText(double end) {
 template <typename T>
 void CheckValue(const FieldDescriptor* field, const std::string& path, T value,
                 Problems* problems) {
-  const SettingRange& of_field = field->options().GetExtension(range);
-  if (Holds(of_field, value)) return;
-  problems->Add(path, absl::StrCat("must be ", RangeText(of_field), ", got ", value));
+  if (Holds(field->options().GetExtension(range), value)) return;
+  problems->Add(path, absl::StrCat("must be ", RangeText(field), ", got ", value));
 }
 
 // Checks element `index` of a list or, if `index` is -1, the value of a field that is not a list.
@@ -102,8 +106,12 @@ void CheckBelow(const Message& message, const FieldDescriptor* field, const std:
 
 }  // namespace
 
-std::string RangeText(const SettingRange& range) {
+std::string RangeText(const FieldDescriptor* field) {
+  const SettingRange& range = field->options().GetExtension(satrap::range);
   const bool no_low = !range.has_above() && (!range.has_low() || std::isinf(range.low()));
+  if (!IsReal(field) && range.has_low() && !range.has_high()) {
+    return absl::StrCat("at least ", EndText(range.low()));
+  }
   if (!range.has_high() && !range.has_below()) {
     if (no_low) return "finite";
     if (range.has_above() && range.above() == 0) return "finite and positive";
@@ -131,12 +139,10 @@ void CheckRanges(const Message& message, const std::string& prefix, Problems* pr
   }
 }
 
-void CheckOwnRanges(const Message& message, const std::string& prefix, Problems* problems) {
-  for (int i = 0; i < message.GetDescriptor()->field_count(); ++i) {
-    const FieldDescriptor* field = message.GetDescriptor()->field(i);
-    if (field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) continue;
-    CheckField(message, field, prefix + field->name(), problems);
-  }
+absl::Status RangeStatus(const Message& message) {
+  Problems problems;
+  CheckRanges(message, "", &problems);
+  return problems.First();
 }
 
 }  // namespace satrap

@@ -8,14 +8,16 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "common/base/problems.h"
+#include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
-#include "proto/options.pb.h"
 
 namespace satrap {
 
-// What a value must be: "in [1, 256]", "finite and positive", "above 0 and at most 1".
-std::string RangeText(const SettingRange& range);
+// What the values of a field must be: "in [1, 256]", "at least 1", "finite and positive", "above 0
+// and at most 1". REQUIRES: the field is a number and has a range
+std::string RangeText(const google::protobuf::FieldDescriptor* field);
 
 // Adds "PATH: must be RANGE, got VALUE" for every number that is outside the range of its field, in
 // `message` and in the messages below it that are set. A number that is not set is checked with its
@@ -23,9 +25,8 @@ std::string RangeText(const SettingRange& range);
 void CheckRanges(const google::protobuf::Message& message, const std::string& prefix,
                  Problems* problems);
 
-// Like CheckRanges, but does not check the messages below `message`.
-void CheckOwnRanges(const google::protobuf::Message& message, const std::string& prefix,
-                    Problems* problems);
+// For factories: OK, or INVALID_ARGUMENT with the first problem that CheckRanges finds.
+absl::Status RangeStatus(const google::protobuf::Message& message);
 
 }  // namespace satrap
 

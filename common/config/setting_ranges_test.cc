@@ -1,5 +1,6 @@
 #include "common/config/setting_ranges.h"
 
+#include <set>
 #include <string>
 
 #include "absl/strings/match.h"
@@ -7,29 +8,52 @@
 #include "absl/strings/str_split.h"
 #include "common/config/range_check.h"
 #include "common/config/validation_check.h"
-#include "gtest/gtest.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/descriptor.h"
+#include "google/protobuf/descriptor.pb.h"
+#include "proto/options.pb.h"
 #include "proto/schedule.pb.h"
 
 namespace satrap {
 namespace {
 
-std::string TextOf(const std::string& text) {
-  SettingRange range;
-  CHECK_OK(ParseText(text, "range", &range));
-  return RangeText(range);
+using ::google::protobuf::FieldDescriptorProto;
+using ::google::protobuf::FileDescriptorProto;
+using ::testing::ElementsAre;
+
+// The text of the range `text` of a field of the type `type`.
+std::string TextOf(const std::string& text, FieldDescriptorProto::Type type) {
+  FileDescriptorProto file;
+  file.set_name("setting.proto");
+  FieldDescriptorProto* const field = file.add_message_type()->add_field();
+  file.mutable_message_type(0)->set_name("Setting");
+  field->set_name("value");
+  field->set_number(1);
+  field->set_type(type);
+  field->set_label(FieldDescriptorProto::LABEL_OPTIONAL);
+  CHECK_OK(ParseText(text, "range", field->mutable_options()->MutableExtension(range)));
+  google::protobuf::DescriptorPool pool;
+  return RangeText(pool.BuildFile(file)->message_type(0)->field(0));
 }
 
 TEST(SettingRanges, AreCalledAsErrorsCallThem) {
-  EXPECT_EQ(TextOf(""), "finite");
-  EXPECT_EQ(TextOf("above: 0"), "finite and positive");
-  EXPECT_EQ(TextOf("low: 0"), "finite and not negative");
-  EXPECT_EQ(TextOf("low: 2"), "finite and at least 2");
-  EXPECT_EQ(TextOf("low: 1 high: 1152921504606846976"), "in [1, 1152921504606846976]");
-  EXPECT_EQ(TextOf("low: 0 below: 1"), "in [0, 1)");
-  EXPECT_EQ(TextOf("low: 0.5 high: 1"), "in [0.5, 1]");
-  EXPECT_EQ(TextOf("above: 0 below: 1"), "above 0 and below 1");
-  EXPECT_EQ(TextOf("above: 0 high: 1"), "above 0 and at most 1");
-  EXPECT_EQ(TextOf("low: -inf high: 1"), "at most 1");
+  const auto real = [](const char* text) {
+    return TextOf(text, FieldDescriptorProto::TYPE_DOUBLE);
+  };
+  EXPECT_EQ(real(""), "finite");
+  EXPECT_EQ(real("above: 0"), "finite and positive");
+  EXPECT_EQ(real("low: 0"), "finite and not negative");
+  EXPECT_EQ(real("low: 2"), "finite and at least 2");
+  EXPECT_EQ(real("low: 0 below: 1"), "in [0, 1)");
+  EXPECT_EQ(real("low: 0.5 high: 1"), "in [0.5, 1]");
+  EXPECT_EQ(real("above: 0 below: 1"), "above 0 and below 1");
+  EXPECT_EQ(real("above: 0 high: 1"), "above 0 and at most 1");
+  EXPECT_EQ(real("low: -inf high: 1"), "at most 1");
+  const auto whole = [](const char* text) {
+    return TextOf(text, FieldDescriptorProto::TYPE_INT64);
+  };
+  EXPECT_EQ(whole("low: 1 high: 1152921504606846976"), "in [1, 1152921504606846976]");
+  EXPECT_EQ(whole("low: 0"), "at least 0");
 }
 
 std::string Problem(const google::protobuf::Message& message) {
@@ -43,9 +67,8 @@ TEST(SettingRanges, AreCheckedInMessagesThatAreSetWithTheDefaultsOfTheirFields) 
   EXPECT_EQ(Problem(schedule), "");
   schedule.mutable_step();
   EXPECT_EQ(Problem(schedule), "  at.step.every_steps: must be in [1, 1152921504606846976], got 0");
-  Problems own;
-  CheckOwnRanges(schedule, "at.", &own);
-  EXPECT_TRUE(own.ToStatus().ok()) << "the step is below";
+  EXPECT_EQ(RangeStatus(schedule).message(),
+            "step.every_steps: must be in [1, 1152921504606846976], got 0");
 }
 
 TEST(SettingRanges, AreCheckedForEachElementOfAList) {
@@ -70,7 +93,7 @@ bool IsRefused(const std::string& problems, const BorderCase& border) {
 // other kinds do not matter here.
 TEST(SettingRanges, AreThoseThatTheValidatorHoldsEveryFieldOfAJobTo) {
   const std::vector<BorderCase> borders = BordersOf(JobConfig::descriptor());
-  EXPECT_GT(borders.size(), 150u);
+  EXPECT_GT(borders.size(), 200u);
   for (const BorderCase& border : borders) {
     JobConfig job = SmallJob();
     AddElements(border.field, &job);
@@ -83,6 +106,20 @@ TEST(SettingRanges, AreThoseThatTheValidatorHoldsEveryFieldOfAJobTo) {
       EXPECT_TRUE(IsRefused(ProblemsOf(job, {set}), border)) << set;
     }
   }
+}
+
+// A number without a range is one that any value suits, or whose range depends on another field.
+TEST(SettingRanges, AreThoseOfEveryNumberOfAJobButAFew) {
+  std::set<std::string> without = NumericFields(JobConfig::descriptor());
+  for (const std::string& field : FieldsOf(BordersOf(JobConfig::descriptor()))) {
+    EXPECT_EQ(without.erase(field), 1u) << field;
+  }
+  EXPECT_THAT(without,
+              ElementsAre("data.features[0].max_length",  // only with pooling NONE
+                          // Only with the transform that uses them.
+                          "data.numerics[0].max", "data.numerics[0].mean", "data.numerics[0].min",
+                          "data.numerics[0].stddev",  //
+                          "data.synthetic.seed", "seed"));
 }
 
 }  // namespace

@@ -7,19 +7,10 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/config/data_streams.h"
-#include "common/config/setting_ranges.h"
+#include "common/config/record_schema.h"
 
 namespace satrap {
 namespace {
-
-using Columns = google::protobuf::RepeatedPtrField<ColumnConfig>;
-
-// The declared columns; null if the format declares none.
-const Columns* ColumnsIn(const DataConfig& data) {
-  if (data.has_csv()) return &data.csv().columns();
-  if (data.has_record()) return &data.record().columns();
-  return nullptr;
-}
 
 int PositionOf(const std::vector<std::string>& names, const std::string& name) {
   const auto at = std::find(names.begin(), names.end(), name);
@@ -39,10 +30,10 @@ std::string LabelOf(const TaskConfig& task, const std::vector<std::string>& labe
 
 // The column of the label `name`. Null if the format declares no columns.
 const ColumnConfig* LabelColumn(const DataConfig& data, const std::string& name) {
-  const Columns* columns = ColumnsIn(data);
-  if (columns == nullptr) return nullptr;
-  for (const ColumnConfig& column : *columns) {
-    if (column.kind() == ColumnConfig::LABEL && column.name() == name) return &column;
+  for (const auto* columns : {&data.csv().columns(), &data.record().columns()}) {
+    for (const ColumnConfig& column : *columns) {
+      if (column.kind() == ColumnConfig::LABEL && column.name() == name) return &column;
+    }
   }
   return nullptr;
 }
@@ -115,7 +106,6 @@ void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::strin
         path + ".name",
         absl::StrCat("must consist of letters, digits, '_', '-' and '.', got '", task.name(), "'"));
   }
-  CheckRanges(task, path + ".", problems);
   const std::string label = LabelOf(task, labels);
   if (PositionOf(labels, label) < 0) {
     problems->Add(path + ".label",
@@ -191,24 +181,9 @@ void ValidateMetric(const JobConfig& job, Problems* problems) {
 
 }  // namespace
 
-std::vector<std::string> LabelsOf(const DataConfig& data) {
-  const Columns* columns = ColumnsIn(data);
-  if (columns == nullptr) return {"label"};
-  std::vector<std::string> names;
-  for (const ColumnConfig& column : *columns) {
-    if (column.kind() == ColumnConfig::LABEL) names.push_back(column.name());
-  }
-  return names;
-}
+std::vector<std::string> LabelsOf(const DataConfig& data) { return TextSchemaOf(data).labels; }
 
-bool HasGroups(const DataConfig& data) {
-  if (data.has_libsvm()) return data.libsvm().qid();
-  const Columns* columns = ColumnsIn(data);
-  return columns != nullptr &&
-         std::any_of(columns->begin(), columns->end(), [](const ColumnConfig& column) {
-           return column.kind() == ColumnConfig::GROUP;
-         });
-}
+bool HasGroups(const DataConfig& data) { return TextSchemaOf(data).has_group; }
 
 std::vector<ModelTask> TasksOf(const JobConfig& job) {
   if (job.model().tasks().empty()) {

@@ -79,8 +79,6 @@ TEST(TasksTest, LabelsAndMasksAreColumns) {
             "model.tasks[1].mask: must be a LABEL column (click, buy) or empty, got 'user'");
 }
 
-TEST(TasksTest, WeightsArePositive) { ExpectPositive(TwoTasks(), "model.tasks[1].weight"); }
-
 TEST(TasksTest, AClassTakesSoftmax) {
   const JobConfig job = TwoTasks("columns { name: 'kind' kind: LABEL vocabulary: ['a', 'b'] }");
   const std::vector<std::string> read = {"model.tasks[0].label=kind"};

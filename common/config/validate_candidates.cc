@@ -1,17 +1,14 @@
 #include <algorithm>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/config/candidates.h"
 #include "common/config/job_facts.h"
-#include "common/config/setting_ranges.h"
+#include "common/config/record_schema.h"
 #include "common/config/validate_job.h"
 
 namespace satrap {
 namespace {
-
-constexpr int kMostCandidates = 1 << 20;
 
 const std::string& OutputOf(const TaskConfig& task, const ModelConfig& model) {
   return task.output().empty() ? model.output() : task.output();
@@ -63,11 +60,11 @@ bool HasLoss(const ModelConfig& model, bool in_batch) {
   });
 }
 
-bool ReadsIdColumn(const FeatureConfig& feature, const DataConfig& data) {
-  const std::vector<std::string> ids = ColumnsOf(data).ids;
+// Whether the feature reads a column that has at most one id in each sample.
+bool ReadsOneId(const FeatureConfig& feature, const DataConfig& data) {
   return feature.cross_columns_size() == 0 &&
          feature.from_numeric_case() == FeatureConfig::FROM_NUMERIC_NOT_SET &&
-         std::find(ids.begin(), ids.end(), ColumnOf(feature)) != ids.end();
+         SchemaOf(data).IndexOfId(ColumnOf(feature)) >= 0;
 }
 
 void ValidateFeature(const JobConfig& job, Problems* problems) {
@@ -79,10 +76,7 @@ void ValidateFeature(const JobConfig& job, Problems* problems) {
     return;
   }
   const FeatureConfig& feature = job.data().features(index);
-  const std::vector<std::string> lists = ColumnsOf(job.data()).lists;
-  const bool one_id = ReadsIdColumn(feature, job.data()) &&
-                      std::find(lists.begin(), lists.end(), ColumnOf(feature)) == lists.end() &&
-                      feature.missing() == FeatureConfig::AS_ID;
+  const bool one_id = ReadsOneId(feature, job.data()) && feature.missing() == FeatureConfig::AS_ID;
   if (!one_id || feature.pooling() != FeatureConfig::SUM ||
       feature.transfer() == FeatureConfig::POOLED) {
     problems->Add(path, absl::StrCat("needs exactly one id in every sample; feature '",
@@ -105,7 +99,6 @@ void ValidateList(const JobConfig& job, Problems* problems) {
 
 void ValidateCandidates(const JobConfig& job, Problems* problems) {
   const ModelConfig& model = job.model();
-  CheckRanges(model.candidates(), "model.candidates.", problems);
   ValidateHeads(model, problems);
   const bool drawn = HasLoss(model, /*in_batch=*/false);
   const bool in_batch = HasLoss(model, /*in_batch=*/true);
@@ -126,8 +119,12 @@ void ValidateCandidates(const JobConfig& job, Problems* problems) {
     return;
   }
   const CandidatesConfig& candidates = model.candidates();
-  problems->Range("model.candidates.count", candidates.count(), drawn ? 1 : 0,
-                  drawn ? kMostCandidates : 0);
+  if (drawn != (candidates.count() > 0)) {
+    problems->Add("model.candidates.count",
+                  absl::StrCat(drawn ? "must be at least 1 with SAMPLED_SOFTMAX or NCE, got "
+                                     : "must be 0 with IN_BATCH_SOFTMAX, got ",
+                               candidates.count()));
+  }
   ValidateFeature(job, problems);
   ValidateList(job, problems);
 }

@@ -85,10 +85,10 @@ TEST(ValidateCandidatesTest, TheFeatureHasOneIdInEverySample) {
 
 TEST(ValidateCandidatesTest, CountsAreThoseOfTheLoss) {
   EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'item'")),
-            "model.candidates.count: must be in [1, 1048576], got 0");
+            "model.candidates.count: must be at least 1 with SAMPLED_SOFTMAX or NCE, got 0");
   EXPECT_EQ(ProblemsOf(
                 CandidateJob("feature: 'item' count: 5", "IN_BATCH_SOFTMAX", "in_batch_logits {}")),
-            "model.candidates.count: must be in [0, 0], got 5");
+            "model.candidates.count: must be 0 with IN_BATCH_SOFTMAX, got 5");
   EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'item' count: 5 distortion: -1")),
             "model.candidates.distortion: must be in [0, 10], got -1");
 }

@@ -1,5 +1,7 @@
 #include <algorithm>
-#include <cmath>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -7,15 +9,11 @@
 #include "absl/strings/str_join.h"
 #include "common/config/data_streams.h"
 #include "common/config/job_facts.h"
-#include "common/config/setting_ranges.h"
+#include "common/config/record_schema.h"
 #include "common/config/validate_job.h"
 
 namespace satrap {
 namespace {
-
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 // Shortens the list, because a wide file has hundreds of columns.
 std::string FewNames(std::vector<std::string> names) {
@@ -25,6 +23,13 @@ std::string FewNames(std::vector<std::string> names) {
     names.push_back("...");
   }
   return absl::StrJoin(names, ", ");
+}
+
+// The columns that features may read, for an error.
+std::string IdColumns(const RecordSchema& schema) {
+  std::vector<std::string> names = schema.ids;
+  names.insert(names.end(), schema.id_lists.begin(), schema.id_lists.end());
+  return FewNames(std::move(names));
 }
 
 // Taken from the proto, so that the error also names formats that are added later.
@@ -119,11 +124,9 @@ void ValidateTokenLabels(const Format& format, const std::string& path, Problems
   if (format.classes_size() == 1) problems->Add(path + ".classes", "must be two or more, got 1");
   absl::flat_hash_set<float> seen;
   for (int i = 0; i < format.classes_size(); ++i) {
-    const std::string class_path = absl::StrCat(path, ".classes[", i, "]");
-    problems->Finite(class_path, format.classes(i));
-    if (!seen.insert(format.classes(i)).second) {
-      problems->Add(class_path, absl::StrCat(format.classes(i), " is taken"));
-    }
+    if (seen.insert(format.classes(i)).second) continue;
+    problems->Add(absl::StrCat(path, ".classes[", i, "]"),
+                  absl::StrCat(format.classes(i), " is taken"));
   }
 }
 
@@ -148,16 +151,16 @@ void ValidateRecord(const RecordFormat& record, bool tasks, Problems* problems) 
 }
 
 void ValidateSynthetic(const SyntheticFormat& synthetic, Problems* problems) {
-  const std::string path = "data.synthetic";
-  CheckRanges(synthetic, path + ".", problems);
-  problems->Range(absl::StrCat(path, ".interacting_features"), synthetic.interacting_features(), 0,
-                  synthetic.vocabulary_sizes_size());
+  if (synthetic.interacting_features() <= synthetic.vocabulary_sizes_size()) return;
+  problems->Add(
+      "data.synthetic.interacting_features",
+      absl::StrCat("must be at most ", synthetic.vocabulary_sizes_size(),
+                   ", the number of vocabulary_sizes, got ", synthetic.interacting_features()));
 }
 
 // A transform that divides by zero, or a missing value that is not finite, would reach the dense
 // network as NaN or Inf, and every step would be skipped.
 void ValidateTransform(const NumericConfig& numeric, const std::string& path, Problems* problems) {
-  CheckRanges(numeric, path + ".", problems);
   if (numeric.has_clamp() && numeric.clamp() == 0) {
     problems->Add(absl::StrCat(path, ".clamp"), "must be above 0 or be left out");
   }
@@ -180,7 +183,7 @@ void ValidateTransform(const NumericConfig& numeric, const std::string& path, Pr
   }
 }
 
-void ValidateNumerics(const DataConfig& data, const ColumnNames& columns, Problems* problems) {
+void ValidateNumerics(const DataConfig& data, const RecordSchema& schema, Problems* problems) {
   absl::flat_hash_set<std::string> names;
   for (int i = 0; i < data.numerics_size(); ++i) {
     const NumericConfig& numeric = data.numerics(i);
@@ -188,9 +191,9 @@ void ValidateNumerics(const DataConfig& data, const ColumnNames& columns, Proble
     if (numeric.name().empty() || !names.insert(numeric.name()).second) {
       problems->Add(path, absl::StrCat("needs a name of its own, got '", numeric.name(), "'"));
     }
-    if (!Contains(columns.numerics, ColumnOf(numeric))) {
+    if (schema.IndexOfNumeric(ColumnOf(numeric)) < 0) {
       problems->Add(path, absl::StrCat("no numeric column '", ColumnOf(numeric), "'; there are ",
-                                       FewNames(columns.numerics)));
+                                       FewNames(schema.numerics)));
     }
     ValidateTransform(numeric, path, problems);
   }
@@ -198,14 +201,14 @@ void ValidateNumerics(const DataConfig& data, const ColumnNames& columns, Proble
 
 // Checks a cross, which makes one id out of one id of each of its columns.
 void ValidateCross(const FeatureConfig& feature, const std::string& path,
-                   const ColumnNames& columns, Problems* problems) {
+                   const RecordSchema& schema, Problems* problems) {
   const std::string field = absl::StrCat(path, ".cross_columns");
   problems->Range(absl::StrCat(field, " (how many)"), feature.cross_columns_size(), 2, 16);
   for (const std::string& column : feature.cross_columns()) {
-    if (!Contains(columns.ids, column)) {
+    if (!schema.HasIdsOf(column)) {
       problems->Add(field,
-                    absl::StrCat("no id column '", column, "'; there are ", FewNames(columns.ids)));
-    } else if (Contains(columns.lists, column)) {
+                    absl::StrCat("no id column '", column, "'; there are ", IdColumns(schema)));
+    } else if (schema.IndexOfIdList(column) >= 0) {
       problems->Add(field, absl::StrCat("column '", column,
                                         "' may have several ids; a cross takes one of each"));
     }
@@ -217,27 +220,27 @@ void ValidateCross(const FeatureConfig& feature, const std::string& path,
 }
 
 void ValidateFeature(const FeatureConfig& feature, const std::string& path,
-                     const ColumnNames& columns, Problems* problems) {
-  // A feature that makes ids from numbers, by buckets or rounding, needs a numeric column.
-  const bool numeric = feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET;
-  const std::vector<std::string>& names = numeric ? columns.numerics : columns.ids;
+                     const RecordSchema& schema, Problems* problems) {
+  const std::string& column = ColumnOf(feature);
   if (feature.cross_columns_size() > 0) {
-    ValidateCross(feature, path, columns, problems);
-  } else if (!Contains(names, ColumnOf(feature))) {
-    problems->Add(path, absl::StrCat("no ", numeric ? "numeric" : "id", " column '",
-                                     ColumnOf(feature), "'; there are ", FewNames(names)));
+    ValidateCross(feature, path, schema, problems);
+  } else if (feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET) {
+    // The feature makes ids from numbers, by buckets or rounding.
+    if (schema.IndexOfNumeric(column) < 0) {
+      problems->Add(path, absl::StrCat("no numeric column '", column, "'; there are ",
+                                       FewNames(schema.numerics)));
+    }
+  } else if (!schema.HasIdsOf(column)) {
+    problems->Add(path, absl::StrCat("no id column '", column, "'; there are ", IdColumns(schema)));
   }
   if (feature.has_bucketize()) {
     const auto& boundaries = feature.bucketize().boundaries();
-    const bool finite = std::all_of(boundaries.begin(), boundaries.end(),
-                                    [](float boundary) { return std::isfinite(boundary); });
-    if (boundaries.empty() || !finite || !std::is_sorted(boundaries.begin(), boundaries.end())) {
+    if (boundaries.empty() || !std::is_sorted(boundaries.begin(), boundaries.end())) {
       problems->Add(absl::StrCat(path, ".bucketize.boundaries"),
-                    absl::StrCat("must be finite, ascending and not empty, got [",
+                    absl::StrCat("must be ascending and not empty, got [",
                                  absl::StrJoin(boundaries, ", "), "]"));
     }
   }
-  CheckRanges(feature, path + ".", problems);
   if (feature.pooling() == FeatureConfig::NONE) {
     problems->Range(absl::StrCat(path, ".max_length"), feature.max_length(), 1, 65536);
     // Without pooling the ranks need each id's row, and the embedding worker has no sum to send.
@@ -299,7 +302,7 @@ bool HasSegment(const JobConfig& job, const std::string& table, const std::strin
 
 // Features that share an id space share rows, so they must name the same table. Checks all features
 // before it reports anything, so that one run of `validate` shows every mistake.
-void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems* problems) {
+void ValidateFeatures(const JobConfig& job, const RecordSchema& schema, Problems* problems) {
   absl::flat_hash_set<std::string> names;
   absl::flat_hash_map<std::string, std::string> table_of_space;
   for (int i = 0; i < job.data().features_size(); ++i) {
@@ -308,7 +311,7 @@ void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems
     if (feature.name().empty() || !names.insert(feature.name()).second) {
       problems->Add(path, absl::StrCat("needs a name of its own, got '", feature.name(), "'"));
     }
-    ValidateFeature(feature, path, columns, problems);
+    ValidateFeature(feature, path, schema, problems);
     // Not checked for a job that only scores: its model may come from a build that did not refuse
     // this.
     if (job.action() == JobConfig::TRAIN) ValidatePreload(job.data(), feature, path, problems);
@@ -332,17 +335,6 @@ void ValidateFeatures(const JobConfig& job, const ColumnNames& columns, Problems
   }
 }
 
-void AddDeclared(const google::protobuf::RepeatedPtrField<ColumnConfig>& declared,
-                 ColumnNames* columns) {
-  for (const ColumnConfig& column : declared) {
-    if (column.kind() == ColumnConfig::NUMERIC) columns->numerics.push_back(column.name());
-    if (column.kind() == ColumnConfig::ID || column.kind() == ColumnConfig::MULTI_ID) {
-      columns->ids.push_back(column.name());
-    }
-    if (column.kind() == ColumnConfig::MULTI_ID) columns->lists.push_back(column.name());
-  }
-}
-
 // Checks that each stream that the job reads has a source of data.
 void ValidateSources(const JobConfig& job, Problems* problems) {
   const DataConfig& data = job.data();
@@ -362,48 +354,6 @@ void ValidateSources(const JobConfig& job, Problems* problems) {
 
 }  // namespace
 
-ColumnNames ColumnsOf(const DataConfig& data) {
-  ColumnNames columns;
-  switch (data.format_case()) {
-    case DataConfig::kCriteoTsv:
-      // Criteo's file has no header. These names come from the description of the data set.
-      for (int i = 1; i <= 13; ++i) columns.numerics.push_back(absl::StrCat("I", i));
-      for (int i = 1; i <= 26; ++i) columns.ids.push_back(absl::StrCat("C", i));
-      break;
-    case DataConfig::kCsv:
-      AddDeclared(data.csv().columns(), &columns);
-      break;
-    case DataConfig::kRecord:
-      AddDeclared(data.record().columns(), &columns);
-      break;
-    case DataConfig::kLibsvm:
-      columns.ids.push_back("features");
-      columns.lists = columns.ids;
-      break;
-    case DataConfig::kLibffm:
-      for (int i = 0; i < data.libffm().num_fields(); ++i) columns.ids.push_back(absl::StrCat(i));
-      columns.lists = columns.ids;
-      break;
-    case DataConfig::kSynthetic:
-      for (int i = 1; i <= data.synthetic().numeric_features(); ++i) {
-        columns.numerics.push_back(absl::StrCat("I", i));
-      }
-      for (int i = 1; i <= data.synthetic().vocabulary_sizes_size(); ++i) {
-        columns.ids.push_back(absl::StrCat("C", i));
-      }
-      if (data.synthetic().record_numbers()) columns.ids.push_back("record");
-      break;
-    case DataConfig::FORMAT_NOT_SET:
-      break;
-  }
-  // All streams that read topics must have the same columns (validate_kafka.cc).
-  for (const KafkaColumn& column : data.kafka().columns()) {
-    const bool is_time = column.from() == KafkaColumn::TIMESTAMP;
-    (is_time ? columns.numerics : columns.ids).push_back(column.name());
-  }
-  return columns;
-}
-
 void ValidateData(const JobConfig& job, Problems* problems) {
   const DataConfig& data = job.data();
   if (data.format_case() == DataConfig::FORMAT_NOT_SET) {
@@ -414,25 +364,20 @@ void ValidateData(const JobConfig& job, Problems* problems) {
   const bool tasks = job.model().tasks_size() > 0;
   if (data.has_csv()) ValidateCsv(data.csv(), tasks, problems);
   if (data.has_libsvm()) ValidateTokenLabels(data.libsvm(), "data.libsvm", problems);
-  if (data.has_libffm()) {
-    CheckRanges(data.libffm(), "data.libffm.", problems);
-    ValidateTokenLabels(data.libffm(), "data.libffm", problems);
-  }
+  if (data.has_libffm()) ValidateTokenLabels(data.libffm(), "data.libffm", problems);
   if (data.has_record()) ValidateRecord(data.record(), tasks, problems);
   if (data.has_synthetic()) ValidateSynthetic(data.synthetic(), problems);
   ValidateSources(job, problems);
   ValidateKafka(job, problems);
   const double valid = data.seeded_split().valid_fraction();
   const double test = data.seeded_split().test_fraction();
-  if (!(valid >= 0 && test >= 0 && valid + test < 1)) {
-    problems->Add(
-        "data.seeded_split",
-        absl::StrCat("fractions must be >= 0 and sum to less than 1, got ", valid, " and ", test));
+  if (valid + test >= 1) {
+    problems->Add("data.seeded_split", absl::StrCat("the fractions must sum to less than 1, got ",
+                                                    valid, " and ", test));
   }
-  CheckOwnRanges(data, "data.", problems);
-  const ColumnNames columns = ColumnsOf(data);
-  ValidateNumerics(data, columns, problems);
-  ValidateFeatures(job, columns, problems);
+  const RecordSchema schema = SchemaOf(data);
+  ValidateNumerics(data, schema, problems);
+  ValidateFeatures(job, schema, problems);
   if (data.numerics_size() == 0 && data.features_size() == 0) {
     problems->Add("data", "has neither features nor numerics");
   }

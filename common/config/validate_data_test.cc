@@ -81,20 +81,8 @@ TEST(ValidateData, FractionsOfASplitLeaveSomethingToTrain) {
   const std::string test = "data.seeded_split.test_fraction=";
   EXPECT_EQ(ProblemsOf(CsvJob(), {valid + "0", test + "0"}), "");
   EXPECT_EQ(ProblemsOf(CsvJob(), {valid + "0.5", test + "0.25"}), "");
-  const std::string problem =
-      "data.seeded_split: fractions must be >= 0 and sum to less than 1, got ";
-  EXPECT_EQ(ProblemsOf(CsvJob(), {valid + "0.75", test + "0.25"}), problem + "0.75 and 0.25");
-  EXPECT_EQ(ProblemsOf(CsvJob(), {valid + "-0.1", test + "0"}), problem + "-0.1 and 0");
-  EXPECT_EQ(ProblemsOf(CsvJob(), {valid + "0", test + "-0.1"}), problem + "0 and -0.1");
-  EXPECT_EQ(ProblemsOf(CsvJob(), {valid + "nan", test + "0"}), problem + "nan and 0");
-}
-
-TEST(ValidateData, BoundsReading) {
-  const JobConfig job = CsvJob();
-  ExpectRange(job, "data.shuffle_rows", 0, int64_t{1} << 32);
-  ExpectRange(job, "data.split_bytes", 1, int64_t{1} << 40);
-  ExpectRange(job, "data.split_rows", 1, int64_t{1} << 32);
-  ExpectValues(job, "data.max_bad_fraction", {"0", "1"}, {"-0.1", "1.1", "nan"}, "in [0, 1]");
+  EXPECT_EQ(ProblemsOf(CsvJob(), {valid + "0.75", test + "0.25"}),
+            "data.seeded_split: the fractions must sum to less than 1, got 0.75 and 0.25");
 }
 
 TEST(ValidateData, ACsvSeparatorIsOneByte) {
@@ -160,46 +148,20 @@ TEST(ValidateData, ACsvRecordHasOneLabelAndAtMostOneWeightGroupAndTime) {
   }
 }
 
-TEST(ValidateData, BoundsTheFieldsOfLibffm) {
-  const JobConfig job =
-      JobWithData("libffm { num_fields: 1 } train_files: 'a' features { name: '0' table: 'ids' }");
-  const std::string field = "data.libffm.num_fields";
-  EXPECT_EQ(ProblemsOf(job, {field + "=1"}), "");
-  EXPECT_EQ(ProblemsOf(job, {field + "=65536"}), "");
-  EXPECT_EQ(ProblemsOf(job, {field + "=65537"}), field + ": must be in [1, 65536], got 65537");
-  EXPECT_EQ(ProblemsOf(job, {field + "=0"}),
-            field +
-                ": must be in [1, 65536], got 0\n"
-                "data.features[0]: no id column '0'; there are none");
+TEST(ValidateData, LibffmHasFields) {
+  EXPECT_EQ(ProblemsOf(JobWithData(
+                "libffm { num_fields: 0 } train_files: 'a' features { name: '0' table: 'ids' }")),
+            "data.libffm.num_fields"
+            ": must be in [1, 65536], got 0\n"
+            "data.features[0]: no id column '0'; there are none");
 }
 
-TEST(ValidateData, BoundsTheSyntheticLog) {
+TEST(ValidateData, OnlyFeaturesThatThereAreInteract) {
   const JobConfig job = SmallJob();
-  const std::string path = "data.synthetic.";
-  ExpectRange(job, path + "train_samples", 0, int64_t{1} << 50);
-  ExpectRange(job, path + "valid_samples", 0, int64_t{1} << 50);
-  ExpectRange(job, path + "test_samples", 0, int64_t{1} << 50);
-  ExpectRange(job, path + "interacting_features", 0, 2);
-  ExpectRange(job, path + "interaction_dim", 1, 1024);
-  ExpectRange(job, path + "cycle_batches", 0, 1 << 20);
-  ExpectNotNegative(job, path + "zipf_exponent");
-  ExpectNotNegative(job, path + "linear_stddev");
-  ExpectNotNegative(job, path + "interaction_stddev");
-  ExpectNotNegative(job, path + "numeric_stddev");
-  ExpectFinite(job, path + "bias");
-  ExpectValues(job, path + "random_label_rate", {"-1", "0", "1"}, {"1.1", "nan"}, "at most 1");
-  ExpectRange(JobWithData("synthetic { vocabulary_sizes: 5 interacting_features: 0 }"
-                          "features { name: 'C1' table: 'ids' }"),
-              path + "numeric_features", 0, 10000);
-}
-
-TEST(ValidateData, BoundsVocabularies) {
-  const std::string field = "data.synthetic.vocabulary_sizes";
-  const JobConfig job = SmallJob();
-  EXPECT_EQ(ProblemsOf(job, {field + "=1,281474976710656"}), "");
-  EXPECT_EQ(ProblemsOf(job, {field + "=0,281474976710657"}),
-            field + "[0]: must be in [1, 281474976710656], got 0\n" + field +
-                "[1]: must be in [1, 281474976710656], got 281474976710657");
+  const std::string field = "data.synthetic.interacting_features";
+  EXPECT_EQ(ProblemsOf(job, {field + "=2"}), "");
+  EXPECT_EQ(ProblemsOf(job, {field + "=3"}),
+            field + ": must be at most 2, the number of vocabulary_sizes, got 3");
 }
 
 TEST(ValidateData, ANumericHasANameOfItsOwnAndAColumn) {
@@ -217,12 +179,8 @@ TEST(ValidateData, ANumericHasANameOfItsOwnAndAColumn) {
 TEST(ValidateData, BoundsTheConstantsOfTransforms) {
   const JobConfig job = SmallJob();
   const std::string path = "data.numerics[0]";
-  ExpectValues(job, path + ".missing_value", {"-1e+15", "1e+15"}, {"-2e+15", "2e+15", "inf", "nan"},
-               "in [-1000000000000000, 1000000000000000]");
   EXPECT_EQ(ProblemsOf(job, {path + ".clamp=1e15"}), "");
   EXPECT_EQ(ProblemsOf(job, {path + ".clamp=0"}), path + ".clamp: must be above 0 or be left out");
-  EXPECT_EQ(ProblemsOf(job, {path + ".clamp=-1"}),
-            path + ".clamp: must be in [0, 1000000000000000], got -1");
 
   JobConfig standardise = job;
   CHECK_OK(SetField(path + ".transform=STANDARDISE", &standardise));
@@ -293,21 +251,17 @@ TEST(ValidateData, ColumnsAreNamedUpToForty) {
   EXPECT_THAT(ProblemsOf(job, {"data.features[1].column=x"}), testing::EndsWith(", C40, ..."));
 }
 
-TEST(ValidateData, BoundariesOfBucketsAreFiniteAndAscend) {
+TEST(ValidateData, BoundariesOfBucketsAscend) {
   const std::string field = "data.features[0].bucketize.boundaries";
   const auto problems = [&](const std::string& values) {
     return ProblemsOf(CsvJob(), {"data.features[0].column=age", field + "=" + values});
   };
   EXPECT_EQ(problems("1,2.5,2.5"), "");
-  const std::string problem = field + ": must be finite, ascending and not empty, got ";
+  const std::string problem = field + ": must be ascending and not empty, got ";
   EXPECT_EQ(ProblemsOf(CsvJob(), {"data.features[0].column=age", "data.features[0].bucketize="}),
             problem + "[]");
   EXPECT_EQ(problems("2,1"), problem + "[2, 1]");
-  EXPECT_EQ(problems("1,nan"), problem + "[1, nan]");
-}
-
-TEST(ValidateData, BoundsPreloading) {
-  ExpectRange(SmallJob(), "data.features[0].preload_ids", 0, int64_t{1} << 40);
+  EXPECT_EQ(problems("1,nan"), field + "[1]: must be finite, got nan");
 }
 
 TEST(ValidateData, ASequenceHasALengthAndIsSentAsRows) {
@@ -333,23 +287,6 @@ TEST(ValidateData, FeaturesOfOneIdSpaceShareATable) {
             "data.features[1]: id space 'x' is in table 'ids' already");
 }
 
-TEST(ColumnsOf, AreThoseOfTheFormat) {
-  const auto columns = [](const char* data) { return ColumnsOf(JobWithData(data).data()); };
-  EXPECT_EQ(columns("criteo_tsv {}").ids.size(), 26u);
-  EXPECT_EQ(columns("criteo_tsv {}").ids[25], "C26");
-  EXPECT_EQ(columns("criteo_tsv {}").numerics.size(), 13u);
-  EXPECT_EQ(columns("criteo_tsv {}").numerics[0], "I1");
-  EXPECT_EQ(ColumnsOf(CsvJob().data()).ids, (std::vector<std::string>{"user", "tags"}));
-  EXPECT_EQ(ColumnsOf(CsvJob().data()).numerics, (std::vector<std::string>{"age"}));
-  EXPECT_EQ(columns("libsvm {}").ids, (std::vector<std::string>{"features"}));
-  EXPECT_EQ(columns("libffm { num_fields: 2 }").ids, (std::vector<std::string>{"0", "1"}));
-  EXPECT_EQ(columns("synthetic { numeric_features: 1 vocabulary_sizes: [5, 6] }").ids,
-            (std::vector<std::string>{"C1", "C2"}));
-  EXPECT_EQ(columns("synthetic { numeric_features: 1 }").numerics,
-            (std::vector<std::string>{"I1"}));
-  EXPECT_TRUE(columns("").ids.empty());
-}
-
 TEST(ValidateData, ACrossTakesOneIdOfEachOfItsColumns) {
   const auto problems = [](const char* fields) {
     JobConfig job = CsvJobWithColumn("name: 'item' kind: ID");
@@ -361,7 +298,7 @@ TEST(ValidateData, ACrossTakesOneIdOfEachOfItsColumns) {
   EXPECT_EQ(problems("cross_columns: 'user' cross_columns: 'item'"), "");
   EXPECT_EQ(problems("cross_columns: 'user'"), field + " (how many): must be in [2, 16], got 1");
   EXPECT_EQ(problems("cross_columns: 'user' cross_columns: 'age'"),
-            field + ": no id column 'age'; there are user, tags, item");
+            field + ": no id column 'age'; there are user, item, tags");
   EXPECT_EQ(problems("cross_columns: 'user' cross_columns: 'tags'"),
             field + ": column 'tags' may have several ids; a cross takes one of each");
   for (const char* other : {"column: 'user'", "criteo_x4 {}"}) {

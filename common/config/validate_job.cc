@@ -8,19 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/candidates.h"
 #include "common/config/data_streams.h"
-#include "common/config/ranges.h"
 #include "common/config/setting_ranges.h"
+#include "common/config/setting_rules.h"
 #include "common/config/tasks.h"
 
 namespace satrap {
 namespace {
-
-void ValidateRoles(const JobConfig& job, Problems* problems) {
-  CheckRanges(job.data_loader(), "data_loader.", problems);
-  CheckRanges(job.embedding_worker(), "embedding_worker.", problems);
-  CheckRanges(job.embedding_ps(), "embedding_ps.", problems);
-  CheckRanges(job.nn_worker(), "nn_worker.", problems);
-}
 
 // Whether the device supports the precision.
 bool HasPrecision(NnWorkerConfig::Device device, NnWorkerConfig::Precision precision) {
@@ -76,9 +69,9 @@ void ValidatePrecision(const JobConfig& job, Problems* problems) {
   }
   int exponent;
   const double initial = nn_worker.loss_scale().initial();
-  if (!(initial >= 1 && initial <= 16777216) || std::frexp(initial, &exponent) != 0.5) {
+  if (std::frexp(initial, &exponent) != 0.5) {
     problems->Add("nn_worker.loss_scale.initial",
-                  absl::StrCat("must be a power of two in [1, 16777216], got ", initial));
+                  absl::StrCat("must be a power of two, got ", initial));
   }
   // The gradient of a tally does not come from the loss, so it is not scaled. Dividing it by the
   // loss scale would change it.
@@ -91,8 +84,6 @@ void ValidatePrecision(const JobConfig& job, Problems* problems) {
 }
 
 void ValidateModes(const JobConfig& job, Problems* problems) {
-  CheckOwnRanges(job, "", problems);
-  CheckRanges(job.evaluation(), "evaluation.", problems);
   // The name of the run's folder begins with the job's name.
   if (absl::StrContains(job.name(), '/')) {
     problems->Add("name", absl::StrCat("must not hold a '/', got '", job.name(), "'"));
@@ -135,24 +126,15 @@ void ValidateReduceOnPlateau(const JobConfig& job, Problems* problems) {
 void ValidateWarmStart(const JobConfig& job, Problems* problems) {
   if (!job.has_warm_start()) return;
   if (!job.has_init_from()) problems->Add("warm_start", "needs init_from");
-  CheckRanges(job.warm_start(), "warm_start.", problems);
   for (int i = 0; i < job.warm_start().only_size(); ++i) {
     if (!job.warm_start().only(i).empty()) continue;
     problems->Add(absl::StrCat("warm_start.only[", i, "]"), "must not be empty");
   }
 }
 
-void ValidateRecovery(const JobConfig& job, Problems* problems) {
-  CheckRanges(job.checkpoint(), "checkpoint.", problems);
-  for (int i = 0; i < job.kill_points_size(); ++i) {
-    CheckRanges(job.kill_points(i), absl::StrCat("kill_points[", i, "]."), problems);
-  }
-}
-
 void ValidateBatchScaling(const JobConfig& job, Problems* problems) {
   if (!job.has_batch_scaling()) return;
   const BatchScalingConfig& scaling = job.batch_scaling();
-  CheckRanges(scaling, "batch_scaling.", problems);
   if (scaling.dense_warmup_samples() > 0 &&
       job.dense_optimizer().learning_rate_schedule().warmup_steps() > 0) {
     problems->Add(
@@ -196,11 +178,10 @@ void ValidatePrediction(const JobConfig& job, Problems* problems) {
 
 Problems ProblemsOfJob(const JobConfig& job) {
   Problems problems;
+  CheckRanges(job, "", &problems);
   ValidateModes(job, &problems);
   ValidateReduceOnPlateau(job, &problems);
   ValidateWarmStart(job, &problems);
-  ValidateRecovery(job, &problems);
-  ValidateRoles(job, &problems);
   ValidateDevice(job, &problems);
   ValidatePrecision(job, &problems);
   ValidateData(job, &problems);
@@ -208,7 +189,7 @@ Problems ProblemsOfJob(const JobConfig& job) {
   ValidateModel(job, &problems);
   ValidateTasks(job, &problems);
   ValidateCandidates(job, &problems);
-  CheckDenseOptimizer(job.dense_optimizer(), "dense_optimizer.", &problems);
+  CheckRules(job.dense_optimizer(), "dense_optimizer.", &problems);
   ValidateBatchScaling(job, &problems);
   ValidatePrediction(job, &problems);
   ValidateKubernetes(job, &problems);

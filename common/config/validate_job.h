@@ -29,16 +29,6 @@ void ValidateTables(const JobConfig& job, Problems* problems);
 void ValidateCandidates(const JobConfig& job, Problems* problems);
 void ValidateKubernetes(const JobConfig& job, Problems* problems);
 
-// The names of the columns that records have: first the parser's columns, then the columns of
-// Kafka's messages (KafkaColumn). A feature may read a column of `ids`, which include the keys and
-// headers of messages. A numeric may read a column of `numerics`, which include the broker's time.
-struct ColumnNames {
-  std::vector<std::string> ids;
-  std::vector<std::string> lists;  // the `ids` that may have several values in a record
-  std::vector<std::string> numerics;
-};
-ColumnNames ColumnsOf(const DataConfig& data);
-
 }  // namespace satrap
 
 #endif  // SATRAP_COMMON_CONFIG_VALIDATE_JOB_H_

@@ -11,32 +11,17 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(ValidateJob, ReportsAllProblemsInTheOrderOfItsSections) {
+TEST(ValidateJob, ReportsAllProblemsRangesFirst) {
   EXPECT_EQ(ProblemsOf(SmallJob(), {"epochs=0", "nn_worker.threads=0", "data.split_rows=0",
-                                    "tables[0].segments[0].l2=-1", "dense_optimizer.l2=-1"}),
+                                    "tables[0].segments[0].l2=-1", "dense_optimizer.l2=-1",
+                                    "reproducible=true"}),
             "epochs: must be in [1, 1000000], got 0\n"
-            "nn_worker.threads: must be in [1, 256], got 0\n"
             "data.split_rows: must be in [1, 4294967296], got 0\n"
             "tables[0].segments[0].l2: must be finite and not negative, got -1\n"
-            "dense_optimizer.l2: must be finite and not negative, got -1");
+            "dense_optimizer.l2: must be finite and not negative, got -1\n"
+            "nn_worker.threads: must be in [1, 256], got 0\n"
+            "reproducible: needs mode SYNC, got HYBRID");
   EXPECT_EQ(ProblemsOf(SmallJob()), "");
-}
-
-TEST(ValidateJob, BoundsTheRolesSections) {
-  const JobConfig job = SmallJob();
-  ExpectRange(job, "data_loader.replicas", 1, 1024);
-  ExpectRange(job, "data_loader.threads", 1, 256);
-  ExpectRange(job, "data_loader.prefetch_parts", 1, 4096);
-  ExpectRange(job, "embedding_worker.replicas", 1, 1024);
-  ExpectRange(job, "embedding_worker.threads", 1, 256);
-  ExpectRange(job, "embedding_worker.queue_capacity_parts", 1, 4096);
-  ExpectRange(job, "embedding_ps.replicas", 1, 1024);
-  ExpectRange(job, "embedding_ps.threads", 1, 256);
-  ExpectRange(job, "embedding_ps.shards", 1, 1024);
-  ExpectRange(job, "nn_worker.replicas", 1, 1024);
-  ExpectRange(job, "nn_worker.compute_threads", 1, 256);
-  ExpectRange(job, "nn_worker.threads", 1, 256);
-  ExpectRange(job, "nn_worker.idle_step_ms", 1, 4000);
 }
 
 TEST(ValidateJob, TakesThePrecisionsThatTheDeviceHas) {
@@ -114,9 +99,8 @@ TEST(ValidateJob, ALossScaleIsAPowerOfTwoAndForF16) {
   EXPECT_EQ(ProblemsOf(job, {"nn_worker.precision=BF16", "nn_worker.loss_scale.initial=1024"}),
             "nn_worker.loss_scale: is for nn_worker.precision F16 only, got BF16");
   job.mutable_nn_worker()->set_precision(NnWorkerConfig::F16);
-  ExpectValues(job, "nn_worker.loss_scale.initial", {"1", "1024", "16777216"},
-               {"0.5", "3", "2.5e+08", "nan", "-2"}, "a power of two in [1, 16777216]");
-  ExpectRange(job, "nn_worker.loss_scale.growth_steps", 1, 1000000000);
+  ExpectValues(job, "nn_worker.loss_scale.initial", {"1", "1024", "16777216"}, {"3", "1000.5"},
+               "a power of two");
   EXPECT_EQ(ProblemsOf(job, {"nn_worker.loss_scale.dynamic=false"}), "");
 }
 
@@ -129,19 +113,6 @@ TEST(ValidateJob, ATallyHasNoLossScale) {
             "nn_worker.precision F16: use F32 or BF16");
 }
 
-TEST(ValidateJob, BoundsTheJobsOwnFields) {
-  const JobConfig job = SmallJob();
-  ExpectRange(job, "epochs", 1, 1000000);
-  ExpectRange(job, "lanes", 1, 1024);
-  ExpectRange(job, "max_staleness", 1, 256);
-  ExpectRange(job, "staleness_warmup_steps", 0, int64_t{1} << 60);
-  ExpectRange(job, "max_skipped_steps_in_a_row", 0, int64_t{1} << 60);
-  ExpectRange(job, "max_steps", 0, int64_t{1} << 60);
-  ExpectRange(job, "max_message_bytes", 65536, (int64_t{1} << 31) - 1);
-  ExpectRange(job, "evaluation.every_steps", 0, int64_t{1} << 60);
-  ExpectRange(job, "evaluation.patience", 0, 1000000);
-}
-
 TEST(ValidateJob, RatesFallOnAPlateauOfAValidationSet) {
   JobConfig job = SmallJob();
   job.mutable_evaluation()->mutable_reduce_on_plateau();
@@ -150,12 +121,6 @@ TEST(ValidateJob, RatesFallOnAPlateauOfAValidationSet) {
   EXPECT_EQ(ProblemsOf(job, {"action=EVALUATE", "init_from=m"}), "") << "nothing is trained";
   job.mutable_data()->mutable_synthetic()->clear_valid_samples();
   EXPECT_EQ(ProblemsOf(job), "");
-  ExpectValues(job, "evaluation.reduce_on_plateau.factor", {"1e-9", "0.999"},
-               {"0", "1", "-0.5", "nan"}, "above 0 and below 1");
-  ExpectRange(job, "evaluation.reduce_on_plateau.patience", 1, 1000000);
-  ExpectNotNegative(job, "evaluation.reduce_on_plateau.min_delta");
-  ExpectValues(job, "evaluation.reduce_on_plateau.min_factor", {"1e-9", "1"},
-               {"0", "1.001", "-0.5", "nan"}, "above 0 and at most 1");
 }
 
 TEST(ValidateJob, AWarmStartHasAModelToStartFrom) {
@@ -164,27 +129,9 @@ TEST(ValidateJob, AWarmStartHasAModelToStartFrom) {
   EXPECT_EQ(ProblemsOf(job), "warm_start: needs init_from");
   job.set_init_from("runs/demo");
   EXPECT_EQ(ProblemsOf(job), "");
-  ExpectRange(job, "warm_start.warmup_steps", 0, int64_t{1} << 60);
   job.mutable_warm_start()->add_only("deep/*");
   job.mutable_warm_start()->add_only("");
   EXPECT_EQ(ProblemsOf(job), "warm_start.only[1]: must not be empty");
-}
-
-TEST(ValidateJob, BoundsTheFieldsOfCutsAndRestarts) {
-  const JobConfig job = SmallJob();
-  ExpectNotNegative(job, "checkpoint.every_seconds");
-  ExpectRange(job, "checkpoint.every_steps", 0, int64_t{1} << 60);
-  ExpectRange(job, "checkpoint.keep", 1, 1000000);
-  ExpectRange(job, "checkpoint.copy_bytes", 0, int64_t{1} << 50);
-  ExpectValues(job, "checkpoint.limit_seconds", {"1", "86400"}, {"0", "86401", "nan"},
-               "in [1, 86400]");
-  ExpectRange(job, "max_restarts", 0, 1000000);
-  ExpectValues(job, "stop_seconds", {"0", "86400"}, {"-1", "86401", "nan"}, "in [0, 86400]");
-  JobConfig with_kill_point = job;
-  with_kill_point.add_kill_points()->set_point(KillPoint::RANK_AFTER_MARK);
-  ExpectRange(with_kill_point, "kill_points[0].replica", 0, 1023);
-  ExpectRange(with_kill_point, "kill_points[0].visit", 1, int64_t{1} << 60);
-  ExpectRange(with_kill_point, "kill_points[0].generation", 1, int64_t{1} << 60);
 }
 
 TEST(ValidateJob, AGlobalBatchHasASampleForEachNnWorkerAndCountsExactlyInF32) {
@@ -245,47 +192,20 @@ TEST(ValidateJob, ALayerHasANameOfItsOwnAKindAndInputs) {
   EXPECT_EQ(ProblemsOf(job), "model.layers[1]: the name 'logit' is taken");
 }
 
-TEST(ValidateJob, BoundsTheConstantsOfTheDenseOptimizer) {
-  const JobConfig job = SmallJob();
-  ExpectPositive(job, "dense_optimizer.learning_rate");
-  ExpectNotNegative(job, "dense_optimizer.l2");
-  ExpectRange(job, "dense_optimizer.learning_rate_schedule.warmup_steps", 0, int64_t{1} << 60);
-  ExpectNotNegative(job, "dense_optimizer.adagrad.initial_accumulator");
-  ExpectPositive(job, "dense_optimizer.adagrad.epsilon");
-  ExpectDecay(job, "dense_optimizer.adam.beta1");
-  ExpectDecay(job, "dense_optimizer.adam.beta2");
-  ExpectPositive(job, "dense_optimizer.adam.epsilon");
-  EXPECT_EQ(ProblemsOf(job, {"dense_optimizer.sgd="}), "");
-}
-
-TEST(ValidateJob, BoundsTheOtherKindsOfTheDenseOptimizerAsThoseOfTables) {
-  const JobConfig job = SmallJob();
-  ExpectDecay(job, "dense_optimizer.nesterov.mu");
-  ExpectPositive(job, "dense_optimizer.ftrl.beta");
-  ExpectNotNegative(job, "dense_optimizer.adamw.weight_decay");
+TEST(ValidateJob, ADampenedMomentumHasTheRateOutside) {
   EXPECT_EQ(
-      ProblemsOf(job, {"dense_optimizer.momentum.dampening=0.5"}),
+      ProblemsOf(SmallJob(), {"dense_optimizer.momentum.dampening=0.5"}),
       "dense_optimizer.momentum.dampening: needs form RATE_OUTSIDE, got 0.5 with RATE_INSIDE");
 }
 
-TEST(ValidateJob, BoundsSettingsOfParametersAndAveragedWeights) {
+TEST(ValidateJob, SettingsOfParametersNeedAPattern) {
   JobConfig job = SmallJob();
-  ExpectDecay(job, "dense_optimizer.averaged_weights.decay");
   job.mutable_dense_optimizer()->add_parameters();
   EXPECT_EQ(ProblemsOf(job),
             "dense_optimizer.parameters[0].pattern: is needed: it names the parameters, such as "
             "deep/*");
   job.mutable_dense_optimizer()->mutable_parameters(0)->set_pattern("*");
-  for (const char* field : {"learning_rate_factor", "l2", "l1", "weight_decay"}) {
-    ExpectNotNegative(job, absl::StrCat("dense_optimizer.parameters[0].", field));
-  }
-}
-
-TEST(ValidateJob, BoundsEvaluation) {
-  const JobConfig job = SmallJob();
-  ExpectNotNegative(job, "evaluation.every_seconds");
-  ExpectRange(job, "evaluation.window_samples", 0, int64_t{1} << 60);
-  ExpectNotNegative(job, "evaluation.window_data_seconds");
+  EXPECT_EQ(ProblemsOf(job), "");
 }
 
 TEST(ValidateJob, AReproducibleRunValidatesByStepsNotByTheClock) {

@@ -7,7 +7,7 @@
 #include "absl/types/optional.h"
 #include "common/config/data_streams.h"
 #include "common/config/job_config.h"
-#include "common/config/setting_ranges.h"
+#include "common/config/record_schema.h"
 #include "common/config/validate_job.h"
 #include "common/kafka/settings.h"
 
@@ -117,11 +117,10 @@ void CheckFormat(const DataConfig& data, const StreamSource& stream, Problems* p
 
 // The names of all columns of the format, of every kind.
 absl::flat_hash_set<std::string> FormatColumns(const DataConfig& data) {
-  DataConfig format = data;
-  format.clear_kafka();
-  const ColumnNames names = ColumnsOf(format);
-  absl::flat_hash_set<std::string> all(names.ids.begin(), names.ids.end());
-  all.insert(names.numerics.begin(), names.numerics.end());
+  const RecordSchema schema = TextSchemaOf(data);
+  absl::flat_hash_set<std::string> all(schema.ids.begin(), schema.ids.end());
+  all.insert(schema.id_lists.begin(), schema.id_lists.end());
+  all.insert(schema.numerics.begin(), schema.numerics.end());
   for (const ColumnConfig& column : data.csv().columns()) all.insert(column.name());
   for (const ColumnConfig& column : data.record().columns()) all.insert(column.name());
   return all;
@@ -165,7 +164,6 @@ void CheckSameColumns(const DataConfig& data, const StreamSource& stream, Proble
 void CheckStream(const DataConfig& data, const StreamSource& stream, Problems* problems) {
   const std::string path = stream.path;
   CheckKafkaConfig(stream.kafka, path, problems);
-  CheckRanges(stream.kafka, path + ".", problems);
   if (stream.has_files) {
     problems->Add(stream.files_path,
                   absl::StrCat("must be empty with ", path, ": a stream has files or topics"));

@@ -10,7 +10,6 @@
 #include "absl/strings/string_view.h"
 #include "common/config/kubernetes_names.h"
 #include "common/config/quantity.h"
-#include "common/config/setting_ranges.h"
 #include "common/config/validate_job.h"
 
 namespace satrap {
@@ -162,7 +161,6 @@ void CheckPod(const KubernetesPod& pod, const std::string& path, bool has_card,
 void ValidateKubernetes(const JobConfig& job, Problems* problems) {
   if (!job.has_kubernetes()) return;
   const KubernetesConfig& config = job.kubernetes();
-  CheckRanges(config, "kubernetes.", problems);
   if (config.has_image() &&
       (config.image().empty() || config.image().find_first_of(" \t\n") != std::string::npos)) {
     problems->Add("kubernetes.image",

@@ -1,6 +1,6 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
-#include "common/config/ranges.h"
+#include "common/config/setting_rules.h"
 #include "common/config/validate_job.h"
 
 namespace satrap {
@@ -39,7 +39,7 @@ void ValidateTables(const JobConfig& job, Problems* problems) {
                     absl::StrCat("GLOBAL needs mode SYNC, got ", JobConfig::Mode_Name(job.mode())));
     }
     ValidateSegmentNames(table, path, problems);
-    CheckTable(table, path + ".", problems);
+    CheckRules(table, path + ".", problems);
   }
 }
 

@@ -77,16 +77,8 @@ inline void ExpectPositive(const JobConfig& job, const std::string& field) {
                "finite and positive");
 }
 
-inline void ExpectNotNegative(const JobConfig& job, const std::string& field) {
-  ExpectValues(job, field, {"0", "1e+30"}, {"-1e-30", "inf", "nan"}, "finite and not negative");
-}
-
 inline void ExpectFinite(const JobConfig& job, const std::string& field) {
   ExpectValues(job, field, {"0", "-1", "1"}, {"inf", "-inf", "nan"}, "finite");
-}
-
-inline void ExpectDecay(const JobConfig& job, const std::string& field) {
-  ExpectValues(job, field, {"0", "0.999999"}, {"-1e-30", "1", "nan"}, "in [0, 1)");
 }
 
 }  // namespace satrap

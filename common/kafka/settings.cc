@@ -138,12 +138,8 @@ void CheckOffsets(const google::protobuf::RepeatedPtrField<KafkaOffset>& offsets
     const KafkaOffset& offset = offsets.Get(i);
     const std::string at = absl::StrCat(path, ".offsets[", i, "]");
     if (offset.topic().empty()) problems->Add(at + ".topic", "must not be empty");
-    if (!offset.has_partition() || offset.partition() < 0) {
-      problems->Add(at + ".partition", "must be given and not negative");
-    }
-    if (!offset.has_offset() || offset.offset() < 0) {
-      problems->Add(at + ".offset", "must be given and not negative");
-    }
+    if (!offset.has_partition()) problems->Add(at + ".partition", "must be given");
+    if (!offset.has_offset()) problems->Add(at + ".offset", "must be given");
   }
 }
 

@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "common/config/label_targets.h"
+#include "common/config/record_schema.h"
 #include "data_loader/parser/record_block.h"
-#include "data_loader/parser/record_schema.h"
 #include "data_loader/transform/numeric_transform.h"
 #include "proto/job.pb.h"
 

@@ -18,7 +18,7 @@
 
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
-#include "data_loader/parser/record_schema.h"
+#include "common/config/record_schema.h"
 
 namespace satrap {
 

@@ -3,16 +3,14 @@
 #include <algorithm>
 
 #include "common/base/status_macros.h"
-#include "common/config/ranges.h"
+#include "common/config/setting_rules.h"
 #include "common/numeric/random.h"
 
 namespace satrap {
 
 absl::StatusOr<Initializer> Initializer::Create(const InitializerConfig& config, uint64_t seed,
                                                 uint32_t table_id, int segment) {
-  Problems problems;
-  CheckInitializer(config, "", &problems);
-  RETURN_IF_ERROR(problems.First());
+  RETURN_IF_ERROR(CheckConfig(config, ""));
   const uint64_t stream = RandomBits(seed, table_id, static_cast<uint64_t>(segment));
   switch (config.kind_case()) {
     case InitializerConfig::kConstant:

@@ -1,7 +1,7 @@
 #include "embedding_ps/optimizer/sparse_optimizer.h"
 
 #include "common/base/status_macros.h"
-#include "common/config/ranges.h"
+#include "common/config/setting_rules.h"
 #include "embedding_ps/optimizer/adadelta.h"
 #include "embedding_ps/optimizer/adagrad.h"
 #include "embedding_ps/optimizer/adam.h"
@@ -21,9 +21,7 @@ namespace satrap {
 
 absl::StatusOr<std::unique_ptr<const SparseOptimizer>> NewSparseOptimizer(
     const SparseOptimizerConfig& config) {
-  Problems problems;
-  CheckSparseOptimizer(config, "", &problems);
-  RETURN_IF_ERROR(problems.First());
+  RETURN_IF_ERROR(CheckConfig(config, ""));
   // The switch has no default, so that the compiler reports a kind without a case.
   switch (config.kind_case()) {
     case SparseOptimizerConfig::kSgd:

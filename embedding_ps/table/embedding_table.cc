@@ -8,16 +8,19 @@
 #include "absl/container/inlined_vector.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/config/ranges.h"
+#include "common/config/setting_ranges.h"
 #include "common/numeric/hash.h"
 #include "embedding_ps/table/step_of_table.h"
+#include "proto/job.pb.h"
 
 namespace satrap {
 
 absl::StatusOr<std::unique_ptr<EmbeddingTable>> EmbeddingTable::Create(const TableConfig& config,
                                                                        const Options& options) {
   Problems problems;
-  problems.Range("shards", options.shards, 1, kMaxShards);
+  EmbeddingPsConfig of_job;
+  of_job.set_shards(options.shards);
+  CheckRanges(of_job, "", &problems);
   problems.Range<int64_t>("reserve_rows", options.reserve_rows, 0,
                           std::numeric_limits<int64_t>::max());
   problems.Range("first_partition", options.first_partition, 0, kNumPartitions - 1);

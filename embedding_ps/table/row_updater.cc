@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/config/ranges.h"
+#include "common/config/setting_rules.h"
 #include "common/learning_rate/learning_rate_schedule.h"
 #include "common/numeric/vectorize.h"
 #include "embedding_ps/optimizer/row_step.h"
@@ -30,9 +30,7 @@ std::string SteppedAlike(SegmentConfig segment) {
 
 absl::StatusOr<RowUpdater> RowUpdater::Create(const TableConfig& config, uint64_t seed,
                                               SparseOptimizerFactory new_optimizer) {
-  Problems problems;
-  CheckTable(config, "", &problems);
-  RETURN_IF_ERROR(problems.First());
+  RETURN_IF_ERROR(CheckConfig(config, ""));
   RowUpdater updater;
   updater.is_global_ = config.semantics() == TableConfig::GLOBAL;
   std::vector<RowLayout::Segment> layout;

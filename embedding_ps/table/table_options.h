@@ -12,7 +12,7 @@ namespace satrap {
 
 struct TableOptions {
   uint64_t seed = 1;         // seed of the initial values
-  int shards = 16;           // 1 to kMaxShards (common/config/ranges.h)
+  int shards = 16;           // in the range of EmbeddingPsConfig.shards
   int64_t reserve_rows = 0;  // expected in this process; memory is committed on touch
   // The range of partitions whose keys the table may hold; both ends are inclusive.
   int first_partition = 0;

@@ -180,10 +180,10 @@ absl::StatusOr<std::unique_ptr<Layer>> NewAttentionLayer(const AttentionConfig& 
   if (config.layers() != 1 || config.layer_norm()) {
     return absl::InvalidArgumentError("is a composite: the graph expands it");
   }
-  if (config.units() < 1 || config.heads() < 1 || config.units() % config.heads() != 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("units must be a multiple of heads and both at least 1, got ", config.units(),
-                     " units, ", config.heads(), " heads"));
+  if (config.units() % config.heads() != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("units must be a multiple of heads, got ",
+                                                   config.units(), " units, ", config.heads(),
+                                                   " heads"));
   }
   return std::make_unique<AttentionLayer>(config);
 }

@@ -1,6 +1,5 @@
 #include "nn_worker/layer/layers.h"
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/layer/shape.h"
@@ -108,14 +107,6 @@ class BatchNormLayer final : public BackendLayer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Layer>> NewBatchNormLayer(const BatchNormConfig& config) {
-  if (!(config.momentum() >= 0 && config.momentum() <= 1)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("momentum must be in [0, 1], got ", config.momentum()));
-  }
-  if (!(config.epsilon() > 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("epsilon must be above 0, got ", config.epsilon()));
-  }
   return std::make_unique<BatchNormLayer>(config);
 }
 

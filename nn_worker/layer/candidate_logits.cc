@@ -1,6 +1,5 @@
 #include "nn_worker/layer/layers.h"
 
-#include <cmath>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -164,10 +163,6 @@ class CandidateLogitsLayer final : public BackendLayer {
 
 absl::StatusOr<std::unique_ptr<Layer>> NewCandidateLogitsLayer(
     const CandidateLogitsConfig& config) {
-  if (!(config.scale() > 0) || !std::isfinite(config.scale())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("scale must be finite and above 0, got ", config.scale()));
-  }
   return std::make_unique<CandidateLogitsLayer>(config);
 }
 

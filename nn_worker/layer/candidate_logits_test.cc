@@ -74,7 +74,7 @@ TEST_P(CandidateLogitsLayerTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(RefusalOf("candidate_logits { bias: true }", {{4}, {4}, {9, 4}, {1}, {9, 2}}),
             "takes [9, 1] as input 4, got [9, 2]");
   EXPECT_EQ(RefusalOf("candidate_logits { scale: 0 }", {{4}, {4}, {9, 4}}),
-            "scale must be finite and above 0, got 0");
+            "candidate_logits.scale: must be finite and positive, got 0");
 }
 
 }  // namespace

@@ -214,10 +214,6 @@ class CinLayer final : public BackendLayer {
 
 absl::StatusOr<std::unique_ptr<Layer>> NewCinLayer(const CinConfig& config) {
   if (config.units().empty()) return absl::InvalidArgumentError("needs units");
-  for (const int units : config.units()) {
-    if (units >= 1) continue;
-    return absl::InvalidArgumentError(absl::StrCat("units must be at least 1, got ", units));
-  }
   return std::make_unique<CinLayer>(config);
 }
 

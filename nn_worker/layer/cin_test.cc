@@ -34,7 +34,7 @@ TEST_P(CinLayerTest, ByHand) {
 
 TEST_P(CinLayerTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(RefusalOf("cin {}", {{4}}), "needs units");
-  EXPECT_EQ(RefusalOf("cin { units: 0 }", {{4}}), "units must be at least 1, got 0");
+  EXPECT_EQ(RefusalOf("cin { units: 0 }", {{4}}), "cin.units[0]: must be at least 1, got 0");
 }
 
 }  // namespace

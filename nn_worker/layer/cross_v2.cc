@@ -113,9 +113,6 @@ absl::StatusOr<std::unique_ptr<Layer>> NewCrossV2Layer(const CrossV2Config& conf
   if (config.layers() != 1) {
     return absl::InvalidArgumentError("is a composite unless layers is 1: the graph expands it");
   }
-  if (config.rank() < 0) {
-    return absl::InvalidArgumentError(absl::StrCat("rank must be 0 or more, got ", config.rank()));
-  }
   return std::make_unique<CrossV2Layer>(config.rank());
 }
 

@@ -44,7 +44,8 @@ TEST_P(CrossV2LayerTest, OfLowRankByHand) {
 TEST_P(CrossV2LayerTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(RefusalOf("cross_v2 {}", {{4}, {5}}),
             "takes inputs of one shape, but input 0 is [4] and input 1 is [5]");
-  EXPECT_EQ(RefusalOf("cross_v2 { rank: -1 }", {{4}, {4}}), "rank must be 0 or more, got -1");
+  EXPECT_EQ(RefusalOf("cross_v2 { rank: -1 }", {{4}, {4}}),
+            "cross_v2.rank: must be at least 0, got -1");
 }
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "nn_worker/layer/layers.h"
 
-#include "absl/strings/str_cat.h"
 #include "nn_worker/layer/shape.h"
 
 namespace satrap {
@@ -51,9 +50,6 @@ class DropoutLayer final : public BackendLayer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Layer>> NewDropoutLayer(const DropoutConfig& config) {
-  if (!(config.rate() >= 0 && config.rate() < 1)) {
-    return absl::InvalidArgumentError(absl::StrCat("rate must be in [0, 1), got ", config.rate()));
-  }
   return std::make_unique<DropoutLayer>(config.rate());
 }
 

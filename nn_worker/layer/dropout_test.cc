@@ -46,9 +46,7 @@ TEST_P(DropoutLayerTest, EvaluationPassesThrough) {
 }
 
 TEST_P(DropoutLayerTest, RefusesARateOfOne) {
-  DropoutConfig config;
-  config.set_rate(1);
-  EXPECT_EQ(NewDropoutLayer(config).status().message(), "rate must be in [0, 1), got 1");
+  EXPECT_EQ(RefusalOf("dropout { rate: 1 }", {{4}}), "dropout.rate: must be in [0, 1), got 1");
 }
 
 }  // namespace

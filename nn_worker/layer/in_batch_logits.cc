@@ -1,7 +1,5 @@
 #include "nn_worker/layer/layers.h"
 
-#include <cmath>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "nn_worker/backend/tensor_copy.h"
@@ -67,10 +65,6 @@ class InBatchLogitsLayer final : public BackendLayer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Layer>> NewInBatchLogitsLayer(const InBatchLogitsConfig& config) {
-  if (!(config.scale() > 0) || !std::isfinite(config.scale())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("scale must be finite and above 0, got ", config.scale()));
-  }
   return std::make_unique<InBatchLogitsLayer>(config);
 }
 

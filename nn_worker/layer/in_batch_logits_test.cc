@@ -31,7 +31,7 @@ TEST_P(InBatchLogitsLayerTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(RefusalOf("in_batch_logits {}", {{4}, {5}}),
             "takes inputs of one shape, but input 0 is [4] and input 1 is [5]");
   EXPECT_EQ(RefusalOf("in_batch_logits { scale: -1 }", {{4}, {4}}),
-            "scale must be finite and above 0, got -1");
+            "in_batch_logits.scale: must be finite and positive, got -1");
 }
 
 }  // namespace

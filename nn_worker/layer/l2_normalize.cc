@@ -1,6 +1,5 @@
 #include "nn_worker/layer/layers.h"
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/layer/shape.h"
@@ -49,10 +48,6 @@ class L2NormalizeLayer final : public BackendLayer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Layer>> NewL2NormalizeLayer(const L2NormalizeConfig& config) {
-  if (!(config.epsilon() > 0)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("epsilon must be above 0, got ", config.epsilon()));
-  }
   return std::make_unique<L2NormalizeLayer>(config.epsilon());
 }
 

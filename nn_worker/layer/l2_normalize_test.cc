@@ -26,7 +26,8 @@ TEST_P(L2NormalizeLayerTest, LeavesZerosAlone) {
 }
 
 TEST_P(L2NormalizeLayerTest, RefusesWhatDoesNotFit) {
-  EXPECT_EQ(RefusalOf("l2_normalize { epsilon: -1 }", {{4}}), "epsilon must be above 0, got -1");
+  EXPECT_EQ(RefusalOf("l2_normalize { epsilon: -1 }", {{4}}),
+            "l2_normalize.epsilon: must be finite and positive, got -1");
 }
 
 }  // namespace

@@ -1,10 +1,13 @@
 #include "nn_worker/layer/layer_factory.h"
 
+#include "common/base/status_macros.h"
+#include "common/config/setting_ranges.h"
 #include "nn_worker/layer/layers.h"
 
 namespace satrap {
 
 absl::StatusOr<std::unique_ptr<Layer>> NewLayer(const LayerConfig& config) {
+  RETURN_IF_ERROR(RangeStatus(config));
   switch (config.kind_case()) {
     case LayerConfig::kLinear:
       return NewLinearLayer(config.linear());

@@ -13,8 +13,8 @@
 
 namespace satrap {
 
-// INVALID_ARGUMENT, naming the field, if a value is out of range, if the kind is missing, or if it
-// is a composite.
+// INVALID_ARGUMENT, naming the field, if a value is out of its range (proto/options.proto), if the
+// kind is missing, or if it is a composite.
 absl::StatusOr<std::unique_ptr<Layer>> NewLayer(const LayerConfig& config);
 
 }  // namespace satrap

@@ -32,7 +32,8 @@ TEST_P(LayerNormLayerTest, NormalisesEachVector) {
 }
 
 TEST_P(LayerNormLayerTest, RefusesWhatDoesNotFit) {
-  EXPECT_EQ(RefusalOf("layer_norm { epsilon: 0 }", {{4}}), "epsilon must be above 0, got 0");
+  EXPECT_EQ(RefusalOf("layer_norm { epsilon: 0 }", {{4}}),
+            "layer_norm.epsilon: must be finite and positive, got 0");
 }
 
 }  // namespace

@@ -2,7 +2,8 @@
 //
 // Shapes are those of one sample: [d] is a vector, [k, d] has k rows of d values. "n fields of d"
 // are either n inputs [d] or one [n, d] (fields.h). A layer refuses other shapes with
-// INVALID_ARGUMENT in Infer; the message gives the shapes.
+// INVALID_ARGUMENT in Infer; the message gives the shapes. REQUIRES of all functions: the values of
+// the configuration are in their ranges (proto/model.proto), which NewLayer checks.
 
 #ifndef SATRAP_NN_WORKER_LAYER_LAYERS_H_
 #define SATRAP_NN_WORKER_LAYER_LAYERS_H_
@@ -31,13 +32,12 @@ absl::StatusOr<std::unique_ptr<Layer>> NewAddLayer();
 absl::StatusOr<std::unique_ptr<Layer>> NewMultiplyLayer();
 
 // y = factor * x.   x: any shape  y: that of x
-// INVALID_ARGUMENT if the factor is not finite.
 absl::StatusOr<std::unique_ptr<Layer>> NewScaleLayer(const ScaleConfig& config);
 
 // y = x * mask / (1 - rate) in training, y = x in evaluation.   x: any shape  y: that of x
 // The mask is a function of (seed, step, number of the sample within the step, column). In ordered
 // mode that number is the sample's index in the global batch, so the mask is the same for any
-// division among ranks. INVALID_ARGUMENT if rate is not in [0, 1).
+// division among ranks.
 absl::StatusOr<std::unique_ptr<Layer>> NewDropoutLayer(const DropoutConfig& config);
 
 // y = x, but no gradient flows back.   x: any shape  y: that of x
@@ -47,14 +47,12 @@ absl::StatusOr<std::unique_ptr<Layer>> NewStopGradientLayer();
 
 // y = activation(x w + b).   x: [in]  y: [units]. Parameters: weight (in, units), bias (1, units).
 // If `in` is 0 (a job without numerics), y is activation(b), or zeros without a bias.
-// INVALID_ARGUMENT if units < 1.
 absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LinearConfig& config);
 
 // y = x + b.   x, y: [dim]. Parameter: bias (1, dim), zero at the start.
 absl::StatusOr<std::unique_ptr<Layer>> NewBiasLayer();
 
 // For each numeric column, a trained vector times the column's value.   x: [k]  y: [k, dim]
-// INVALID_ARGUMENT unless dim is at least 1 and stddev is finite and not negative.
 absl::StatusOr<std::unique_ptr<Layer>> NewNumericEmbeddingLayer(
     const NumericEmbeddingConfig& config);
 
@@ -71,17 +69,14 @@ absl::StatusOr<std::unique_ptr<Layer>> NewNumericEmbeddingLayer(
 // for each sample. They change only in EndStep, and only if the control applies: a step that does
 // not count or is not finite does not change them. LOCAL adds up its sums over the ranks in
 // EndStep, in every step; GLOBAL already has them.
-// INVALID_ARGUMENT if momentum is not in [0, 1] or epsilon is not > 0.
 absl::StatusOr<std::unique_ptr<Layer>> NewBatchNormLayer(const BatchNormConfig& config);
 
 // Layer normalisation over the last axis (Ba, Kiros and Hinton 2016).   x: any shape  y: that of x
 //   y = (x - mean) / sqrt(variance + epsilon) * gamma + beta
-// INVALID_ARGUMENT unless epsilon is above 0.
 absl::StatusOr<std::unique_ptr<Layer>> NewLayerNormLayer(const LayerNormConfig& config);
 
 // y = x / sqrt(s + epsilon), where s is the sum of x^2 over the last axis.
 //   x: any shape  y: that of x
-// INVALID_ARGUMENT unless epsilon is above 0.
 absl::StatusOr<std::unique_ptr<Layer>> NewL2NormalizeLayer(const L2NormalizeConfig& config);
 
 // Softmax over the last axis.   x: any shape  y: that of x
@@ -94,7 +89,7 @@ absl::StatusOr<std::unique_ptr<Layer>> NewSoftmaxLayer();
 absl::StatusOr<std::unique_ptr<Layer>> NewConcatLayer();
 
 // Ranges of the first axis, one output for each.   x: [d] or [k, d]  y_i: [size_i] or [size_i, d]
-// INVALID_ARGUMENT if there is no range, or if a range begins below 0 or has no element.
+// INVALID_ARGUMENT if there is no range.
 absl::StatusOr<std::unique_ptr<Layer>> NewSliceLayer(const SliceConfig& config);
 
 // n fields of d, one after another.   xs: [d] or [k, d] each  y: [n, d]
@@ -140,13 +135,13 @@ absl::StatusOr<std::unique_ptr<Layer>> NewCrossLayer(const CrossConfig& config);
 
 // One layer of DCNv2's cross network (Wang et al. 2021).   x_0, x_l: [d] each  y: [d]
 //   y = x_0 * (W x_l + b) + x_l, element by element. If a rank is given, W = V U of that rank
-// INVALID_ARGUMENT if the rank is negative, or if `layers` is not 1 (see NewCrossLayer).
+// INVALID_ARGUMENT if `layers` is not 1 (see NewCrossLayer).
 absl::StatusOr<std::unique_ptr<Layer>> NewCrossV2Layer(const CrossV2Config& config);
 
 // The compressed interaction network of xDeepFM (Lian et al. 2018).   n fields of d
 //   y: [sum of units]
 //   X^k_h = sum_ij W^k_hij (X^{k-1}_i * X^0_j) + b^k_h; y = the sums over d of all X^k_h
-// INVALID_ARGUMENT unless there are units, each at least 1.
+// INVALID_ARGUMENT unless there are units.
 absl::StatusOr<std::unique_ptr<Layer>> NewCinLayer(const CinConfig& config);
 
 // ---- Sequences
@@ -155,8 +150,8 @@ absl::StatusOr<std::unique_ptr<Layer>> NewCinLayer(const CinConfig& config);
 //   x: [k, d]  y: [k, units]
 //   y = concat over heads of softmax(Q K^T / sqrt(units / heads)) V + x W_residual
 //   Q, K, V = x times a weight each, without bias; x itself is the residual if d is `units`
-// INVALID_ARGUMENT unless `heads` divides `units`, both are at least 1, and `layers` is 1: the
-// graph expands a larger number into single layers, and adds the layer norm and ReLU after each.
+// INVALID_ARGUMENT unless `heads` divides `units` and `layers` is 1: the graph expands a larger
+// number into single layers, and adds the layer norm and ReLU after each.
 absl::StatusOr<std::unique_ptr<Layer>> NewAttentionLayer(const AttentionConfig& config);
 
 // y = the mean, sum or maximum of those positions of a sequence that come before its end, column by

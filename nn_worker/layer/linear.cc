@@ -2,7 +2,6 @@
 
 #include <cmath>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "nn_worker/layer/shape.h"
 
@@ -113,10 +112,6 @@ class LinearLayer final : public BackendLayer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Layer>> NewLinearLayer(const LinearConfig& config) {
-  if (config.units() < 1) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("units must be at least 1, got ", config.units()));
-  }
   return std::make_unique<LinearLayer>(config);
 }
 

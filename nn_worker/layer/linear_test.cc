@@ -74,13 +74,9 @@ TEST_P(LinearLayerTest, ZeroSamplesGiveZeroGradients) {
 }
 
 TEST_P(LinearLayerTest, RefusesWhatDoesNotFit) {
-  LinearConfig config;
-  EXPECT_EQ(NewLinearLayer(config).status().message(), "units must be at least 1, got 0");
-  config.set_units(3);
-  auto layer = NewLinearLayer(config);
-  ASSERT_TRUE(layer.ok());
-  EXPECT_EQ((*layer)->Infer({{4}, {5}}).status().message(), "takes one input, got 2");
-  EXPECT_EQ((*layer)->Infer({{50, 16}}).status().message(),
+  EXPECT_EQ(RefusalOf("linear {}", {{4}}), "linear.units: must be at least 1, got 0");
+  EXPECT_EQ(RefusalOf("linear { units: 3 }", {{4}, {5}}), "takes one input, got 2");
+  EXPECT_EQ(RefusalOf("linear { units: 3 }", {{50, 16}}),
             "takes inputs of shape [dim], but input 0 is [50, 16]");
 }
 

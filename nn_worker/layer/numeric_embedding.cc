@@ -1,8 +1,5 @@
 #include "nn_worker/layer/layers.h"
 
-#include <cmath>
-
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "nn_worker/layer/shape.h"
 
@@ -71,13 +68,6 @@ class NumericEmbeddingLayer final : public BackendLayer {
 
 absl::StatusOr<std::unique_ptr<Layer>> NewNumericEmbeddingLayer(
     const NumericEmbeddingConfig& config) {
-  if (config.dim() < 1) {
-    return absl::InvalidArgumentError(absl::StrCat("dim must be at least 1, got ", config.dim()));
-  }
-  if (!(config.stddev() >= 0 && std::isfinite(config.stddev()))) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("stddev must be finite and not negative, got ", config.stddev()));
-  }
   return std::make_unique<NumericEmbeddingLayer>(config);
 }
 

@@ -28,10 +28,11 @@ TEST_P(NumericEmbeddingLayerTest, IsAVectorTimesTheValue) {
 }
 
 TEST_P(NumericEmbeddingLayerTest, RefusesWhatDoesNotFit) {
-  EXPECT_EQ(RefusalOf("numeric_embedding {}", {{4}}), "dim must be at least 1, got 0");
+  EXPECT_EQ(RefusalOf("numeric_embedding {}", {{4}}),
+            "numeric_embedding.dim: must be at least 1, got 0");
   EXPECT_EQ(RefusalOf("numeric_embedding { dim: 2 }", {{0}}), "takes at least one numeric");
   EXPECT_EQ(RefusalOf("numeric_embedding { dim: 2 stddev: -1 }", {{1}}),
-            "stddev must be finite and not negative, got -1");
+            "numeric_embedding.stddev: must be finite and not negative, got -1");
 }
 
 }  // namespace

@@ -1,8 +1,5 @@
 #include "nn_worker/layer/layers.h"
 
-#include <cmath>
-
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "nn_worker/layer/shape.h"
 
@@ -36,9 +33,6 @@ class ScaleLayer final : public BackendLayer {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Layer>> NewScaleLayer(const ScaleConfig& config) {
-  if (!std::isfinite(config.factor())) {
-    return absl::InvalidArgumentError(absl::StrCat("factor must be finite, got ", config.factor()));
-  }
   return std::make_unique<ScaleLayer>(config.factor());
 }
 

@@ -26,7 +26,7 @@ TEST_P(ScaleLayerTest, MultipliesByItsFactor) {
 }
 
 TEST_P(ScaleLayerTest, RefusesWhatDoesNotFit) {
-  EXPECT_EQ(RefusalOf("scale { factor: inf }", {{4}}), "factor must be finite, got inf");
+  EXPECT_EQ(RefusalOf("scale { factor: inf }", {{4}}), "scale.factor: must be finite, got inf");
 }
 
 }  // namespace

@@ -60,12 +60,6 @@ class SliceLayer final : public BackendLayer {
 
 absl::StatusOr<std::unique_ptr<Layer>> NewSliceLayer(const SliceConfig& config) {
   if (config.ranges().empty()) return absl::InvalidArgumentError("needs at least one range");
-  for (const SliceConfig::Range& range : config.ranges()) {
-    if (range.begin() >= 0 && range.size() >= 1) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("a range must begin at 0 or later and have at least 1 element, got ",
-                     range.size(), " from ", range.begin()));
-  }
   return std::make_unique<SliceLayer>(config);
 }
 

@@ -33,9 +33,9 @@ TEST_P(SliceLayerTest, RefusesWhatDoesNotFit) {
             "range of 2 from 3 is not within [4]");
   EXPECT_EQ(RefusalOf("slice {}", {{4}}), "needs at least one range");
   EXPECT_EQ(RefusalOf("slice { ranges { begin: -1 size: 2 } }", {{4}}),
-            "a range must begin at 0 or later and have at least 1 element, got 2 from -1");
+            "slice.ranges[0].begin: must be at least 0, got -1");
   EXPECT_EQ(RefusalOf("slice { ranges { begin: 1 } }", {{4}}),
-            "a range must begin at 0 or later and have at least 1 element, got 0 from 1");
+            "slice.ranges[0].size: must be at least 1, got 0");
 }
 
 }  // namespace

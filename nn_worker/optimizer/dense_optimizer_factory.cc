@@ -5,7 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/config/ranges.h"
+#include "common/config/setting_rules.h"
 #include "common/learning_rate/learning_rate_schedule.h"
 
 namespace satrap {
@@ -149,9 +149,7 @@ float Correction(float beta, int64_t step) {
 }  // namespace
 
 absl::StatusOr<DenseOptimizer> NewDenseOptimizer(const DenseOptimizerConfig& config) {
-  Problems problems;
-  CheckDenseOptimizer(config, "dense_optimizer.", &problems);
-  RETURN_IF_ERROR(problems.First());
+  RETURN_IF_ERROR(CheckConfig(config, "dense_optimizer."));
   DenseOptimizer optimizer = OfKind(config);
   optimizer.rule.l2 = config.l2();
   CHECK(static_cast<int>(optimizer.states.size()) == NumStates(optimizer.rule));

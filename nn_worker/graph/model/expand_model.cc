@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "common/config/setting_ranges.h"
 #include "nn_worker/graph/model/task_losses.h"
 
 namespace satrap {
@@ -23,9 +24,6 @@ absl::Status CheckName(const std::string& name) {
   }
   return absl::OkStatus();
 }
-
-// A larger number of layers must be a typing error.
-constexpr int kMostLayers = 64;
 
 // Whether the layer expands to several layers.
 bool IsComposite(const LayerConfig& layer) {
@@ -124,28 +122,19 @@ class Expansion {
 };
 
 absl::Status CheckComposite(const LayerConfig& layer) {
-  std::string wrong;
-  int count = 1;
+  const absl::Status ranges = RangeStatus(layer);
+  std::string wrong(ranges.message());
   if (layer.has_mlp() && layer.mlp().units().empty() && layer.mlp().output_units() == 0) {
-    wrong = "(mlp): no units";
-  } else if (layer.has_cross()) {
-    count = layer.cross().layers();
-  } else if (layer.has_cross_v2()) {
-    count = layer.cross_v2().layers();
-  } else if (layer.has_attention()) {
-    count = layer.attention().layers();
-    // Several inputs would be joined into one long vector, but attention needs the vectors of a
-    // single input.
-    if (layer.inputs_size() != 1) {
-      wrong = absl::StrCat("(attention): takes one input, as stack makes it, got ",
-                           layer.inputs_size());
-    }
+    wrong = "mlp: no units";
   }
-  if (count < 1 || count > kMostLayers) {
-    wrong = absl::StrCat("(layers): must be in [1, ", kMostLayers, "], got ", count);
+  // Several inputs would be joined into one long vector, but attention needs the vectors of a
+  // single input.
+  if (layer.has_attention() && layer.inputs_size() != 1) {
+    wrong =
+        absl::StrCat("attention: takes one input, as stack makes it, got ", layer.inputs_size());
   }
   if (wrong.empty()) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("model: layer \"", layer.name(), "\" ", wrong));
+  return absl::InvalidArgumentError(absl::StrCat("model: layer \"", layer.name(), "\": ", wrong));
 }
 
 // The inputs of `layer` with "*.SEGMENT" expanded.

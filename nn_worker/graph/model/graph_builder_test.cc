@@ -193,8 +193,9 @@ TEST(GraphBuilderTest, ErrorsNameTheLayerItsInputsAndTheirShapes) {
       ErrorOf(R"(layers { name: "logit" inputs: "deep" linear { units: 1 } })"),
       "model: layer \"logit\" (linear of deep): reads \"deep\", which is neither a layer nor a "
       "graph input");
-  EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "numeric" linear {} })"),
-            "model: layer \"logit\" (linear of numeric [3]): units must be at least 1, got 0");
+  EXPECT_EQ(
+      ErrorOf(R"(layers { name: "logit" inputs: "numeric" linear {} })"),
+      "model: layer \"logit\" (linear of numeric [3]): linear.units: must be at least 1, got 0");
   EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "numeric" })"),
             "model: layer \"logit\" (no kind of numeric [3]): has no kind: set one of linear, mlp, "
             "batch_norm, ...");

@@ -1,7 +1,6 @@
-#include "common/config/ranges.h"
+#include "common/config/setting_rules.h"
 
 #include "absl/strings/str_cat.h"
-#include "common/config/setting_ranges.h"
 #include "proto/optimizer.pb.h"
 
 namespace satrap {
@@ -45,29 +44,25 @@ void CheckSegment(const TableConfig& table, const SegmentConfig& segment, const 
 
 }  // namespace
 
-void CheckTable(const TableConfig& table, const std::string& prefix, Problems* problems) {
-  CheckRanges(table, prefix, problems);
+void CheckRules(const TableConfig& table, const std::string& prefix, Problems* problems) {
   if (table.segments_size() == 0) problems->Add(prefix + "segments", "must not be empty");
   for (int i = 0; i < table.segments_size(); ++i) {
     CheckSegment(table, table.segments(i), absl::StrCat(prefix, "segments[", i, "]."), problems);
   }
 }
 
-void CheckInitializer(const InitializerConfig& initializer, const std::string& prefix,
-                      Problems* problems) {
-  CheckRanges(initializer, prefix, problems);
+void CheckRules(const InitializerConfig& initializer, const std::string& prefix,
+                Problems* problems) {
   CheckOrder(initializer.uniform(), prefix, problems);
 }
 
-void CheckSparseOptimizer(const SparseOptimizerConfig& optimizer, const std::string& prefix,
-                          Problems* problems) {
-  CheckRanges(optimizer, prefix, problems);
+void CheckRules(const SparseOptimizerConfig& optimizer, const std::string& prefix,
+                Problems* problems) {
   CheckForm(optimizer.momentum(), prefix, problems);
 }
 
-void CheckDenseOptimizer(const DenseOptimizerConfig& optimizer, const std::string& prefix,
-                         Problems* problems) {
-  CheckRanges(optimizer, prefix, problems);
+void CheckRules(const DenseOptimizerConfig& optimizer, const std::string& prefix,
+                Problems* problems) {
   CheckForm(optimizer.momentum(), prefix, problems);
   for (int i = 0; i < optimizer.parameters_size(); ++i) {
     if (!optimizer.parameters(i).pattern().empty()) continue;

@@ -1,7 +1,11 @@
-// The columns that a job's records have, by kind, whatever their format. Thread-safe.
+// The columns that a job's records have, by kind, whatever their format. The validator, the data
+// loader and the layout of batches all take from here what they need to know of a format; only the
+// data loader also needs its parser.
+//
+// Thread-safe: the functions depend only on their arguments.
 
-#ifndef SATRAP_DATA_LOADER_PARSER_RECORD_SCHEMA_H_
-#define SATRAP_DATA_LOADER_PARSER_RECORD_SCHEMA_H_
+#ifndef SATRAP_COMMON_CONFIG_RECORD_SCHEMA_H_
+#define SATRAP_COMMON_CONFIG_RECORD_SCHEMA_H_
 
 #include <cstddef>
 #include <string>
@@ -24,8 +28,13 @@ struct RecordSchema {
   bool has_weight = false;
   bool has_group = false;
   bool has_time = false;
+  bool is_text = false;                          // whether records are lines of text
   size_t message_ids = 0, message_numerics = 0;  // columns of messages among ids and numerics
 
+  // Whether a feature can read the column: `ids` or `id_lists` has it.
+  bool HasIdsOf(absl::string_view name) const {
+    return IndexOfId(name) >= 0 || IndexOfIdList(name) >= 0;
+  }
   // -1 if there is no such column.
   int IndexOfId(absl::string_view name) const;
   int IndexOfIdList(absl::string_view name) const;
@@ -33,11 +42,11 @@ struct RecordSchema {
 };
 
 // All columns of the job's records: those of TextSchemaOf, and those that its topics take from
-// messages. If the job reads topics, every record has a time. REQUIRES: the format is set and valid
+// messages. If the job reads topics, every record has a time. There are none without a format.
 RecordSchema SchemaOf(const DataConfig& data);
-// The columns of a line or of a Record, which the parser fills in. REQUIRES: as SchemaOf
+// The columns of a line or of a Record, which the parser fills in.
 RecordSchema TextSchemaOf(const DataConfig& data);
 
 }  // namespace satrap
 
-#endif  // SATRAP_DATA_LOADER_PARSER_RECORD_SCHEMA_H_
+#endif  // SATRAP_COMMON_CONFIG_RECORD_SCHEMA_H_
