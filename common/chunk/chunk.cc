@@ -76,7 +76,7 @@ absl::Status ChunkJoiner::Add(const Buffer& chunk) {
   const size_t header_bytes = message_.header.size();
   if (chunk.empty() || chunk.size() > missing_bytes()) {
     return absl::InvalidArgumentError(absl::StrCat("a chunk of ", chunk.size(),
-                                                   " bytes came where ", missing_bytes(),
+                                                   " bytes arrived, but only ", missing_bytes(),
                                                    " bytes of the message are missing"));
   }
   const uint8_t* from = chunk.data();

@@ -38,7 +38,7 @@ constexpr absl::string_view kChangesBits[] = {
     "embedding_ps.wire_dtype",
 };
 constexpr absl::string_view kBits =
-    "the run is reproducible, and its model would get other bits than without the change";
+    "the run is reproducible, and this change would change the bits of its model";
 
 // Fields that a run in mode SYNC must keep, because in that mode they determine which batches are
 // made of the blocks. In HYBRID they may change: the ledger keeps the bounds of the blocks that
@@ -55,8 +55,8 @@ struct Reason {
 constexpr Reason kReasons[] = {
     {"data.kafka.topics", "the topics of a run are fixed when it begins"},
     {"data.kafka.topic_pattern", "the topics of a run are fixed when it begins"},
-    {"data.kafka.start", "it became offsets when the run began"},
-    {"data.kafka.end", "it became offsets when the run began"},
+    {"data.kafka.start", "it was resolved to offsets when the run began"},
+    {"data.kafka.end", "it was resolved to offsets when the run began"},
 };
 
 bool IsOneOf(absl::Span<const absl::string_view> paths, absl::string_view path) {

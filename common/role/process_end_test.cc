@@ -99,7 +99,7 @@ TEST_F(ProcessEndDeathTest, AnyOtherExceptionLeavesAnEndingAndAborts) {
         Throw(std::runtime_error("of a library"));
       },
       testing::KilledBySignal(SIGABRT),
-      "error: coordinator, while it starts: an exception that nobody has caught: of a library");
+      "error: coordinator, while it starts: an exception was not caught: of a library");
   ASSERT_TRUE(ReadEnding(Path()).has_value());
   EXPECT_EQ(ReadEnding(Path())->kind(), Ending::UNCLASSIFIED);
 }

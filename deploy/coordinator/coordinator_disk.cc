@@ -40,7 +40,7 @@ void CoordinatorEngine::Rep::EndIfDiskHangs(int64_t now_us, int64_t stall_us) {
   if (static_cast<double>(now_us - *disk_busy_since_us) * 1e-6 <= limit_seconds) return;
   end.OnDiskHang(absl::StrCat("coordinator: a file operation in ", job.run_dir(),
                               " has not returned for ", limit_seconds,
-                              " s (checkpoint.limit_seconds); is the disk hanging?"));
+                              " s (checkpoint.limit_seconds); does the disk hang?"));
 }
 
 void CoordinatorEngine::Rep::RunCommit(const rpc::PendingAnswer& call,

@@ -51,7 +51,7 @@ TEST(RunWarningsTest, ADiskThatHangsIsToldWhileItDoes) {
   TrainProgress progress;
   EXPECT_THAT(WarningsOf(progress), IsEmpty());
   progress.set_metrics_file_hangs_seconds(12);
-  EXPECT_THAT(WarningsOf(progress), ElementsAre(HasSubstr("metrics.jsonl for 12 s: it hangs")));
+  EXPECT_THAT(WarningsOf(progress), ElementsAre(HasSubstr("for 12 s: the disk hangs")));
   progress.set_metrics_lines_dropped(7);
   EXPECT_THAT(WarningsOf(progress), ElementsAre(HasSubstr("hangs"), HasSubstr("lacks 7 lines")));
 }

@@ -113,8 +113,9 @@ TEST(DoubtfulMetricsTest, NamesTheFeaturesWhoseValuesMayBeLargeIfTheEntropyIsHug
   for (const char* name : {"f0", "f1"}) ffm.mutable_data()->add_features()->set_name(name);
   MetricValues values = Values();
   values.set_normalised_entropy(953);
-  EXPECT_THAT(Doubts(values, ffm),
-              ElementsAre(HasSubstr("values beside the ids of f0, f1, by which")));
+  EXPECT_THAT(
+      Doubts(values, ffm),
+      ElementsAre(HasSubstr("values that come with the ids of f0, f1: rows are multiplied")));
   JobConfig csv;
   ColumnConfig* const column = csv.mutable_data()->mutable_csv()->add_columns();
   column->set_name("basket");

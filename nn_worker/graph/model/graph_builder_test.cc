@@ -165,7 +165,7 @@ TEST(GraphBuilderTest, OnlyAHeadReadsCandidatesAndOnlyItsLossReadsAHead) {
   };
   EXPECT_EQ(error(R"(layers { name: "logit" inputs: "candidates.embedding" sum {} })"),
             "model: layer \"logit\" (sum of candidates.embedding [8, 4]): reads the candidates of "
-            "the part as input 0, which must be a value of each sample");
+            "the part as input 0, but that input must have a value for each sample");
   EXPECT_EQ(error(R"(layers { name: "logit" inputs: "user.embedding" inputs: "item.embedding"
                               inputs: "item.embedding" candidate_logits {} }
                      tasks { loss: NCE })"),
@@ -290,7 +290,7 @@ TEST(GraphBuilderTest, AnOutputHasTheShapeOfItsLoss) {
 
 TEST(GraphBuilderTest, AStarThatFitsNothingIsAnError) {
   EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "*.wide" sum {} })"),
-            "model: layer \"logit\": input \"*.wide\": no feature has that segment");
+            "model: layer \"logit\": input \"*.wide\": no feature has a segment of this name");
 }
 
 TEST(GraphBuilderTest, EveryOutputOfALayerHasAName) {
