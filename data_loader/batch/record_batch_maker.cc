@@ -135,8 +135,7 @@ class RecordBatchMaker final : public BatchMaker {
     return absl::FailedPreconditionError(absl::StrCat(
         spec_->splits[split_].path, ", from byte ", spec_->splits[split_].from, ": ", why,
         "; the file has changed since the run began. Put it back as it was to continue, or begin "
-        "a ",
-        "new run"));
+        "a new run"));
   }
 
   SplitConsumption Consumption() const { return {&spec_->begin.consumed, epoch_, split_}; }

@@ -15,9 +15,8 @@ std::string MovingText(const MovingLabelRate& moving) {
   return absl::StrFormat(
       "the label rate drifts with the position of the records: from %.3g %% to %.3g %% in %d "
       "windows of epoch 1, and the last records count most. Shuffle more (data.shuffle_rows, or "
-      "the "
-      "files themselves); if they are in the order of time, keep that order and use later records "
-      "for validation and test",
+      "the files themselves); if they are in the order of time, keep that order and use later "
+      "records for validation and test",
       100 * moving.lowest(), 100 * moving.highest(), moving.windows());
 }
 

@@ -100,8 +100,8 @@ TEST_F(RunStoryTest, ARunThatHasFailedSaysWhereAResumeGoesOn) {
   Append("end { state: FAILED submission: 1 ending { why: MEMBER_FAILED text: 'killed' } }");
   EXPECT_EQ(Tell(), 1);
   EXPECT_THAT(said_, HasSubstr("the run's folder, " + dir_ +
-                               ", has its work up to the beginning, where `satrap resume` goes "
-                               "on"));
+                               ", has the work up to the beginning; `satrap resume` continues "
+                               "from there"));
 }
 
 TEST_F(RunStoryTest, ACoordinatorThatCannotBeginIsTheEndOfItsSubmission) {

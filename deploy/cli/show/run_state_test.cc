@@ -201,7 +201,7 @@ TEST(RunningRunTextTest, TellsTheWarningsOfARunThatTrains) {
   status.mutable_train()->set_metrics_file_hangs_seconds(9);
   EXPECT_THAT(RunningRunText("RUN", status),
               AllOf(HasSubstr("\nwarning: the label rate drifts"),
-                    HasSubstr("\nwarning: the disk of the run has not taken")));
+                    HasSubstr("\nwarning: no line of metrics.jsonl could be written")));
 }
 
 }  // namespace

@@ -170,7 +170,7 @@ TEST(GraphBuilderTest, OnlyAHeadReadsCandidatesAndOnlyItsLossReadsAHead) {
                               inputs: "item.embedding" candidate_logits {} }
                      tasks { loss: NCE })"),
             "model: layer \"logit\" (candidate_logits of user.embedding [4], item.embedding [4], "
-            "item.embedding [4]): reads a value of each sample as input 2, which must be "
+            "item.embedding [4]): reads a value of each sample as input 2, but that input must be "
             "\"candidates.SEGMENT\"");
   EXPECT_EQ(error(R"(layers { name: "logit" inputs: "user.embedding" inputs: "item.embedding"
                               in_batch_logits {} }
