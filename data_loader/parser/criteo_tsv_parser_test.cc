@@ -111,7 +111,7 @@ TEST_F(CriteoTsvParserTest, AReasonNamesTheColumnShowsItsTextAndSaysWhatWouldDo)
   EXPECT_EQ(
       reason_with(5, "1e5"),
       "column 'I5' holds '1e5', but a number without exponent is expected, such as 12 or -0.5; "
-      "the empty string is missing");
+      "the empty string means missing");
   EXPECT_THAT(
       reason_with(14, std::string("a\0b", 3)),
       testing::AllOf(testing::HasSubstr("a NUL byte at byte "),

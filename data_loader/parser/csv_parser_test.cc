@@ -332,10 +332,10 @@ TEST(CsvParserTest, AReasonNamesTheColumnShowsItsTextAndSaysWhatWouldDo) {
 TEST(CsvParserTest, AReasonShowsFewBytesAndPrintsThemWhateverTheyAre) {
   Csv csv(R"(columns { name: "y" kind: LABEL } columns { name: "a\tb" kind: NUMERIC })");
   EXPECT_THAT(csv.ReasonOf("1,\t\x1b[2J\xff"),
-              testing::StartsWith(R"(column 'a\tb' holds '\t\x1b[2J\xff' where)"));
+              testing::StartsWith(R"(column 'a\tb' holds '\t\x1b[2J\xff', but)"));
   const std::string long_text(5000, 'z');
   EXPECT_THAT(csv.ReasonOf("1," + long_text),
-              testing::HasSubstr("holds '" + long_text.substr(0, 40) + "...' where"));
+              testing::HasSubstr("holds '" + long_text.substr(0, 40) + "...', but"));
 }
 
 TEST(CsvParserTest, ANulByteIsToldWithItsColumn) {

@@ -44,7 +44,7 @@ TEST(RunWarningsTest, ADoubtfulValidationAndTestAreNamed) {
               ElementsAre(StartsWith("validation: AUC 0.3"), StartsWith("test: NE 3 ")));
   result.set_train_label_rate(.1);
   EXPECT_THAT(WarningsOf(JobConfig(), result),
-              ElementsAre(HasSubstr("50 % of its labels"), HasSubstr("and 10 % of those")));
+              ElementsAre(HasSubstr("50 % of its labels"), HasSubstr("but 10 % of the labels")));
 }
 
 TEST(RunWarningsTest, ADiskThatHangsIsToldWhileItDoes) {
