@@ -152,7 +152,7 @@ TEST_F(TopicStreamsTest, BadRecordsGoToTheDeadLetterTopicBeforeTheirBlockIsSent)
   ASSERT_EQ(topics_.letters.size(), 1u);
   EXPECT_EQ(topics_.letters[0].key, "clicks/0/0/2");
   EXPECT_EQ(topics_.letters[0].value, "bad");
-  EXPECT_THAT(topics_.letters[0].reason, HasSubstr("holds 'bad' where a label belongs"));
+  EXPECT_THAT(topics_.letters[0].reason, HasSubstr("holds 'bad', but a label is expected"));
   EXPECT_TRUE(topics_.letters[0].is_flushed);
   EXPECT_EQ(streams->Progress().dead_letters(), 1u);
   EXPECT_EQ(streams->Progress().quarantined(), 1u);
@@ -279,7 +279,7 @@ TEST_F(TopicStreamsTest, WithoutADeadLetterTopicTheQuarantineSaysPartitionOffset
   Next(streams.get());
   EXPECT_EQ(TempDir::Read(dir.path() + "/quarantine/g0001-loader-0.txt"), "bad\n");
   EXPECT_THAT(TempDir::Read(dir.path() + "/quarantine/g0001-loader-0.tsv"),
-              HasSubstr("clicks/0\t1\t2\ttrain\tcolumn 'y' holds 'bad' where a label belongs"));
+              HasSubstr("clicks/0\t1\t2\ttrain\tcolumn 'y' holds 'bad', but a label is expected"));
 }
 
 TEST_F(TopicStreamsTest, APartitionThatIsDealtIsRead) {

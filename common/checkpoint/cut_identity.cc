@@ -61,7 +61,7 @@ absl::StatusOr<std::string> NameOfCut(const RunLog& log, const std::string& run_
   if (typed.empty() || error || folder.parent_path() != checkpoints) {
     return absl::FailedPreconditionError(absl::StrCat(
         "cut '", typed, "' is not in ", checkpoints.string(),
-        ": a run goes on from its own cuts only. To train a new run from another model: `satrap "
+        ": a run continues only from its own cuts. To train a new run from another model: `satrap "
         "train JOB --init_from ",
         is_path ? typed : "CUT", "`"));
   }
@@ -70,7 +70,7 @@ absl::StatusOr<std::string> NameOfCut(const RunLog& log, const std::string& run_
   return absl::FailedPreconditionError(absl::StrCat(
       "cut '", typed, "' is not in the log of the run in ", run_dir,
       ": it was never committed, or belongs to another run. `satrap checkpoint list RUN` shows the "
-      "cuts from which the run can go on; to train a new run from another model: "
+      "cuts from which the run can continue; to train a new run from another model: "
       "`satrap train JOB --init_from ",
       folder.string(), "`"));
 }

@@ -216,7 +216,7 @@ absl::Status RunLog::Append(const RunLogEntry& entry) {
   if (highest > number_ + 1) {
     return absl::AbortedError(absl::StrCat(path, ": another coordinator has written ",
                                            EntryPath(run_dir_, highest),
-                                           ", and goes on with the run"));
+                                           ", and continues the run"));
   }
   ++number_;
   return Take(entry);

@@ -17,7 +17,7 @@ inline constexpr char kStartCutMark[] = "satrap/about_start_cut";
 // The advice at the end of the message of a start cut's error. The run does not go back to an older
 // cut by itself, because that would lose work without anyone noticing.
 inline constexpr char kChooseAnotherCut[] =
-    "go on from another cut with `satrap resume RUN --from CUT`";
+    "continue from another cut with `satrap resume RUN --from CUT`";
 
 // If files of the cut are damaged or missing, returns `status` with a mark and with
 // kChooseAnotherCut after its message; otherwise `status` itself.

@@ -11,7 +11,7 @@ TEST(StartCut, ADamagedCutSaysWhatToDoAndIsMarked) {
   const absl::Status status = MarkAsStartCutError(absl::DataLossError("a.rows is damaged"));
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(status.message(),
-            "a.rows is damaged; go on from another cut with `satrap resume RUN --from CUT`");
+            "a.rows is damaged; continue from another cut with `satrap resume RUN --from CUT`");
   EXPECT_TRUE(IsStartCutError(status));
 }
 

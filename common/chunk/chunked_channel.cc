@@ -153,13 +153,13 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
         if (attempt->answer != nullptr) return AddToAnswer(attempt, payload);
         break;
       case ChunkNote::NO_ROOM:
-        return attempt->done(RepeatLater(
-            attempt->method, "the peer holds as many incomplete messages as it has room for"));
+        return attempt->done(
+            RepeatLater(attempt->method, "the peer has no room for another incomplete message"));
       case ChunkNote::UNKNOWN:
         // The peer has dropped the transfer because no chunk came for too long, or it was
         // restarted.
-        return attempt->done(
-            RepeatLater(attempt->method, "the peer has given up a message in chunks"));
+        return attempt->done(RepeatLater(
+            attempt->method, "the peer has dropped a message that was being sent in chunks"));
       case ChunkNote::TAKEN:
         break;
     }
@@ -180,8 +180,8 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     ChunkMemory::Share share =
         ChunkMemory::Take(options.memory, bytes, {this, attempt->call, options.clock->NowUs()});
     if (!share) {
-      return attempt->done(RepeatLater(
-          attempt->method, "this process holds as many incomplete messages as it has room for"));
+      return attempt->done(
+          RepeatLater(attempt->method, "this process has no room for another incomplete message"));
     }
     attempt->transfer = note.transfer();
     attempt->answer = std::make_unique<ChunkJoiner>(note.header_bytes(), note.payload_bytes(),

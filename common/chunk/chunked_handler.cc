@@ -156,7 +156,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     const absl::optional<Method> method = Find(header.method());
     if (!method.has_value()) {
       return absl::UnimplementedError(
-          absl::StrCat("nothing here accepts chunks of ", header.method()));
+          absl::StrCat("this process does not accept ", header.method(), " in chunks"));
     }
     const uint64_t bytes = StatedBytes(header.header_bytes(), header.payload_bytes());
     RETURN_IF_ERROR(CheckMessageSize("request of", *method, bytes, options.limits.largest_bytes));

@@ -26,7 +26,7 @@ using google::protobuf::Message;
 using google::protobuf::Reflection;
 
 constexpr char kBits[] =
-    "the run is reproducible, and its model would get other bits than without the change";
+    "the run is reproducible, and this change would change the bits of its model";
 
 // A field that two messages have: its path, whether it may change, and why not. A field inherits
 // `may_change` and `why` from the field above it unless it has options of its own.

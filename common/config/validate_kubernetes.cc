@@ -144,7 +144,7 @@ void CheckPod(const KubernetesPod& pod, const std::string& path, bool has_card,
     CheckLabel(field, label.name(), label.value(), "name", problems);
     for (int other = 0; other < i; ++other) {
       if (pod.node_selector(other).name() != label.name()) continue;
-      problems->Add(field + ".name", absl::StrCat("must be there once, and node_selector[", other,
+      problems->Add(field + ".name", absl::StrCat("must be unique, but node_selector[", other,
                                                   "] has ", label.name(), ", too"));
       break;
     }

@@ -112,7 +112,7 @@ TEST(ValidateKubernetes, ALabelOfNodesIsGivenOnce) {
                 node_selector { name: 'disk' value: 'ssd' }
                 node_selector { name: 'zone' value: 'a' }
                 node_selector { name: 'disk' value: 'hdd' } })")),
-            "kubernetes.embedding_ps.node_selector[2].name: must be there once, and "
+            "kubernetes.embedding_ps.node_selector[2].name: must be unique, but "
             "node_selector[0] has disk, too");
 }
 

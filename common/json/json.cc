@@ -219,7 +219,7 @@ class Reader {
       }
       case FieldDescriptor::CPPTYPE_UINT64: {
         uint64_t value;
-        RETURN_IF_ERROR(Whole("a whole number of 64 bits from 0 on", &value));
+        RETURN_IF_ERROR(Whole("a whole number of 64 bits that is not negative", &value));
         many ? r->AddUInt64(message, field, value) : r->SetUInt64(message, field, value);
         return absl::OkStatus();
       }

@@ -136,9 +136,9 @@ TEST(ParseJson, ReadsEveryEscapeOfOtherPrograms) {
 TEST(ParseJson, NamesThePlaceAndWhatIsExpectedThere) {
   EXPECT_EQ(ErrorOf(""), "JSON: column 1: expected an object");
   EXPECT_EQ(ErrorOf(R"({"samples":-1})"),
-            "JSON: column 12: expected a whole number of 64 bits from 0 on");
+            "JSON: column 12: expected a whole number of 64 bits that is not negative");
   EXPECT_EQ(ErrorOf(R"({"samples":"9"})"),
-            "JSON: column 12: expected a whole number of 64 bits from 0 on");
+            "JSON: column 12: expected a whole number of 64 bits that is not negative");
   EXPECT_EQ(ErrorOf(R"({"train_seconds":nan})"), "JSON: column 18: expected a number or null");
   EXPECT_EQ(ErrorOf(R"({"stopped_early":1})"), "JSON: column 18: expected true or false");
   EXPECT_EQ(ErrorOf(R"({"job":7})"), "JSON: column 8: expected a string");

@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<KafkaClient>> KafkaClient::Create(const KafkaConf
   self->client_ = rd_kafka_new(type, conf.get(), text, sizeof(text));
   if (self->client_ == nullptr) {
     return absl::InvalidArgumentError(
-        absl::StrCat("no Kafka client can be made of the job's settings: ", text));
+        absl::StrCat("cannot create a Kafka client from the job's settings: ", text));
   }
   (void)conf.release();
   return self;

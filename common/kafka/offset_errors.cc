@@ -7,7 +7,7 @@ namespace satrap {
 absl::Status CheckOffset(const KafkaPartition& partition, int64_t offset, int64_t wanted) {
   if (offset >= wanted) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("offset ", offset, " of ", partition.ToString(),
-                                          " came where ", wanted,
+                                          " arrived, but ", wanted,
                                           " or a later one was due: the client repeats messages"));
 }
 
@@ -17,17 +17,18 @@ absl::Status OffsetRefused(const KafkaPartition& partition, int64_t wanted,
   if (wanted > found.latest) {
     *lost = MessageSource::Lost{wanted, found.latest};
     return absl::OutOfRangeError(absl::StrCat(
-        "offset ", wanted, " of ", partition.ToString(), " was wanted, but the partition ends at ",
-        found.latest,
-        ": its log was lost or the topic was made anew. Its offsets no longer stand for the "
-        "messages that were trained, so this run cannot go on with it: begin a new run"));
+        "offset ", wanted, " of ", partition.ToString(),
+        " was to be read next, but the partition ends at ", found.latest,
+        ": its log was lost or the topic was made anew. Its offsets no longer refer to the "
+        "messages that were trained, so this run cannot continue with it: begin a new run"));
   }
   if (wanted < found.earliest) {
     *lost = MessageSource::Lost{wanted, found.earliest};
     return absl::OutOfRangeError(absl::StrCat(
         "offset ", wanted, " of ", partition.ToString(),
-        " was wanted, but the first one that the broker still has is ", found.earliest,
-        ": retention removed messages before they were read. on_lost_offsets: SKIP goes on there"));
+        " was to be read next, but the first one that the broker still has is ", found.earliest,
+        ": retention removed messages before they were read; set on_lost_offsets: "
+        "SKIP to continue there"));
   }
   return absl::UnavailableError(
       absl::StrCat("a broker refused offset ", wanted, " of ", partition.ToString(),

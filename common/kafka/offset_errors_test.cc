@@ -20,7 +20,7 @@ TEST(OffsetErrorsTest, AnOffsetThatDoesNotExceedTheLastOneIsAFaultOfTheClient) {
   EXPECT_TRUE(CheckOffset(kPartition, 12, 8).ok()) << "a gap";
   const absl::Status status = CheckOffset(kPartition, 7, 8);
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
-  EXPECT_THAT(std::string(status.message()), HasSubstr("offset 7 of clicks/3 came where 8"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("offset 7 of clicks/3 arrived, but 8"));
 }
 
 TEST(OffsetErrorsTest, WhatIsBeforeTheFirstOffsetOrAfterTheEndIsLost) {

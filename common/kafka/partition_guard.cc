@@ -20,7 +20,7 @@ absl::Status AnotherTopic(const KafkaPartition& partition, int64_t offset) {
   return absl::FailedPreconditionError(absl::StrCat(
       partition.ToString(), ", offset ", offset,
       ": the message is not the one that was there when the run read it; the topic was ",
-      "deleted and made anew, or its log was lost. This run cannot go on with the topic: ",
+      "deleted and made anew, or its log was lost. This run cannot continue with the topic: ",
       "begin a new run"));
 }
 

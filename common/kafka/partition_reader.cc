@@ -141,7 +141,7 @@ size_t PartitionReader::queued_messages(size_t index) const {
 }
 
 absl::Status PartitionReader::Read(size_t index, size_t max_messages, MessageBatch* batch) {
-  CHECK(max_messages > 0) << "an empty batch is wanted";
+  CHECK(max_messages > 0) << "the batch would be empty";
   Partition* const partition = partitions_[index].get();
   batch->Clear();
   if (!partition->status.ok()) return partition->status;

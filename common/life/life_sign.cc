@@ -11,14 +11,15 @@ namespace satrap {
 Flag AliveFlag(int* descriptor) {
   Flag flag =
       NumberFlag("alive", "DESCRIPTOR",
-                 "an open pipe into which it writes a byte a second while it lives", descriptor, 0);
+                 "an open pipe to which the process writes one byte per second while it is alive",
+                 descriptor, 0);
   flag.take = [descriptor, take_number = flag.take](const std::string& text) {
     const std::string wrong = take_number(text);
     if (!wrong.empty()) return wrong;
     struct stat file;
     const bool is_pipe = fstat(*descriptor, &file) == 0 && S_ISFIFO(file.st_mode) &&
                          (fcntl(*descriptor, F_GETFL) & O_ACCMODE) != O_RDONLY;
-    return std::string(is_pipe ? "" : ": an open pipe that can be written is expected");
+    return std::string(is_pipe ? "" : ": must be the descriptor of an open, writable pipe");
   };
   return flag;
 }

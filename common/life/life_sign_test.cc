@@ -102,7 +102,7 @@ TEST_F(LifeSignTest, TheFlagTakesAPipeThatCanBeWritten) {
 TEST_F(LifeSignTest, TheFlagRefusesWhatIsNoPipe) {
   const int file = open("/dev/null", O_WRONLY | O_CLOEXEC);
   ASSERT_GE(file, 0);
-  const std::string expected = "an open pipe that can be written is expected";
+  const std::string expected = "must be the descriptor of an open, writable pipe";
   EXPECT_THAT(Message("--alive=" + std::to_string(file)), HasSubstr(expected));
   EXPECT_THAT(Message("--alive=" + std::to_string(reader())), HasSubstr(expected));
   close(file);

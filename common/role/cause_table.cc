@@ -27,13 +27,13 @@ constexpr CauseRule kRules[] = {
      "a program lacks what the job asks for, or another service listens at an address",
      "build it, or change the job or the address"},
     {Ending::OTHER_DATA, Ending::UNCLASSIFIED, Follows::kRunEnds, 0,
-     "the data, or a field that orders samples, is another than when the cut was made",
+     "the data, or a field that orders samples, differs from what it was when the cut was made",
      "restore it, or begin a new run"},
     {Ending::TOPICS, Ending::UNCLASSIFIED, Follows::kRunEnds, 0, "topics cannot be read",
      "see [kafka.md](kafka.md)"},
     {Ending::TOPICS, Ending::PEER_AWAY, Follows::kRunEndsForNow, 0,
      "the broker of topics has been away for `broker_wait_seconds`",
-     "see [kafka.md](kafka.md); `satrap resume` goes on once the broker answers"},
+     "see [kafka.md](kafka.md); `satrap resume` continues once the broker answers"},
     {Ending::MEMBER_FAILED, Ending::NO_MEMORY, Follows::kRunEndsIfRepeated, kNeighbourMs,
      "a process has no memory left, as for a table",
      "give it more memory, or use fewer or shorter rows, smaller batches or more machines"},
@@ -69,7 +69,7 @@ constexpr CauseRule kRules[] = {
     {Ending::LOG_NOT_WRITTEN, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
      "the run's log does not take an entry", "look at the disk of `run_dir`"},
     {Ending::SUPERSEDED, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
-     "another coordinator has begun a later generation", "nothing; it goes on"},
+     "another coordinator has begun a later generation", "nothing; the run continues"},
     {Ending::ASKED, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
      "`satrap scale`: the generation leaves with a last cut", "nothing"},
     {Ending::MOVED, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
@@ -190,7 +190,7 @@ std::string CauseTableText() {
     }
   }
   for (const QuarantineRule& rule : kQuarantined) {
-    absl::StrAppend(&text, "| ", rule.what, " | it is quarantined, and training goes on | ",
+    absl::StrAppend(&text, "| ", rule.what, " | it is quarantined, and training continues | ",
                     rule.cure, " |\n");
   }
   return text;

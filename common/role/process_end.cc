@@ -98,7 +98,7 @@ Ending EndingOfException(Role role, int index, absl::string_view doing, std::exc
                ? absl::StrCat("no thread or process can be started (", thrown.what(), ")")
                : std::string(thrown.what());
   } catch (const std::exception& thrown) {
-    what = absl::StrCat("an exception that nobody has caught: ", thrown.what());
+    what = absl::StrCat("an exception was not caught: ", thrown.what());
   } catch (...) {
   }
   if (shortage != Shortage::kNone) return EndingOfShortage(role, index, doing, shortage, what);

@@ -47,7 +47,7 @@ TEST(ProcessEnd, AnyOtherExceptionIsOfNoKind) {
   EXPECT_EQ(other.kind(), Ending::UNCLASSIFIED);
   EXPECT_EQ(other.why(), Ending::MEMBER_FAILED);
   EXPECT_EQ(other.text(),
-            "embedding_ps 1, while it loads the rows of the cut: an exception that nobody has "
+            "embedding_ps 1, while it loads the rows of the cut: an exception was not "
             "caught: no memory is left, says a text");
   EXPECT_EQ(EndingOfThrown(7).kind(), Ending::UNCLASSIFIED);
 }
@@ -99,7 +99,7 @@ TEST_F(ProcessEndDeathTest, AnyOtherExceptionLeavesAnEndingAndAborts) {
         Throw(std::runtime_error("of a library"));
       },
       testing::KilledBySignal(SIGABRT),
-      "error: coordinator, while it starts: an exception that nobody has caught: of a library");
+      "error: coordinator, while it starts: an exception was not caught: of a library");
   ASSERT_TRUE(ReadEnding(Path()).has_value());
   EXPECT_EQ(ReadEnding(Path())->kind(), Ending::UNCLASSIFIED);
 }

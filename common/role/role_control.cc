@@ -255,7 +255,7 @@ void RoleRuntime::Rep::HandleSignal() {
   if (registration.leaves()) {
     leaving = true;
     next_heartbeat_ms = 0;
-    logger.Info(absl::StrCat(signal, ": this process leaves, and serves until it may"));
+    logger.Info(absl::StrCat(signal, ": this process leaves the run, and serves until it may end"));
     return;
   }
   stop_wish_open = true;

@@ -17,7 +17,7 @@ Flag HolderFlag(std::string* holder) {
 }
 
 Flag BuildFlag(std::string* build) {
-  return TextFlag("build", "ID", "which build the pod's programs are (default: not known)", build);
+  return TextFlag("build", "ID", "the build of the pod's programs (default: not known)", build);
 }
 
 // An Ending in two flags, since its text may hold anything.

@@ -347,7 +347,8 @@ TEST_F(RoleRuntimeTest, AFailureOfTheStartCutIsToldAndLeftWithItsAdvice) {
   EXPECT_EXIT(RunCase([](RoleRuntime&, FakeCoordinator&) {
                 return MarkAsStartCutError(absl::DataLossError("a.rows is damaged"));
               }),
-              ::testing::ExitedWithCode(kExitFailed), "a.rows is damaged; go on from another cut");
+              ::testing::ExitedWithCode(kExitFailed),
+              "a.rows is damaged; continue from another cut");
   EXPECT_EQ(Left().advice(), Ending::RESUME_FROM_ANOTHER_CUT);
 }
 

@@ -167,7 +167,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(const std::string&
   std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
   if (server == nullptr || port == 0) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "cannot listen on ", address, ": it is in use, or no address of this machine"));
+        "cannot listen on ", address, ": it is in use, or it is not an address of this machine"));
   }
   rep->address = WithPort(address, port);
   {

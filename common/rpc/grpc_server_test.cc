@@ -141,7 +141,7 @@ TEST(GrpcServerAddressTest, AnAddressThatIsNotThisMachinesIsRefused) {
   const absl::Status status = StartStatus("192.0.2.1:0", &handler);
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(status.message(),
-            "cannot listen on 192.0.2.1:0: it is in use, or no address of this machine");
+            "cannot listen on 192.0.2.1:0: it is in use, or it is not an address of this machine");
 }
 
 }  // namespace

@@ -134,8 +134,8 @@ class RecordBatchMaker final : public BatchMaker {
   absl::Status Changed(absl::string_view why) const {
     return absl::FailedPreconditionError(absl::StrCat(
         spec_->splits[split_].path, ", from byte ", spec_->splits[split_].from, ": ", why,
-        "; the file has changed since the run began. Put it back as it was to go on, or begin a ",
-        "new run"));
+        "; the file has changed since the run began. Put it back as it was to continue, or begin "
+        "a new run"));
   }
 
   SplitConsumption Consumption() const { return {&spec_->begin.consumed, epoch_, split_}; }

@@ -218,7 +218,7 @@ TEST_F(MakeCandidateListTest, ACountedListThatWasDeletedIsMadeAnewOnlyIfItIsTheS
   dir_.Write("train.tsv", "u\tant\t1\nu\tcat\t1\n");
   const absl::Status status = make();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
-  EXPECT_NE(status.message().find("was removed, and the list that was made again is another one"),
+  EXPECT_NE(status.message().find("was removed, and the list that was made anew differs from it"),
             absl::string_view::npos)
       << status;
   EXPECT_EQ(ReadCandidateList(path).status().code(), absl::StatusCode::kNotFound)

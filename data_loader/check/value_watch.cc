@@ -119,8 +119,8 @@ void ValueWatch::NoteRefused(RecordCheck::Fault fault, absl::string_view place,
   MutexLock lock(&mutex_);
   if (!told_.insert(fault).second) return;
   Warn(absl::StrCat("records of the ", StreamText(stream_),
-                    " are left out and kept with the bad ones; the first of this kind is in ",
-                    place, ": ", reason));
+                    " are left out as bad records; the first of this kind is in ", place, ": ",
+                    reason));
 }
 
 void ValueWatch::AddReader() {
@@ -170,9 +170,9 @@ void ValueWatch::WarnOfOutliers(Column* column) {
                     applied(is_above ? column->extremes.largest : column->extremes.least),
                     " in a record of ", is_above ? column->largest_at : column->least_at,
                     ", and 99.9 % of its values are within ", usual, " of their median, ", median,
-                    ": such a record decides the steps of its weights. Correct it",
+                    ": such a record dominates the updates of its weights. Correct it",
                     column->of == Column::kNumeric
-                        ? ", bound the column by data.numerics.clamp, or transform it"
+                        ? ", limit the column with data.numerics.clamp, or transform it"
                         : ""));
 }
 

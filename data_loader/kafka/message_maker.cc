@@ -131,9 +131,9 @@ absl::Status MessageMaker::Begin(absl::string_view line) {
   // writing, and a negative one has no meaning.
   if (!ParseTime(absl::StripAsciiWhitespace(text), options_.time_unit_ms, &open_.time_ms) ||
       open_.time_ms <= 0) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("column ", time_ + 1, " holds ", ShownText(text),
-                     " where a time belongs (a number above 0) in the line: ", ShownText(line)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        "column ", time_ + 1, " holds ", ShownText(text),
+        ", but a time (a number above 0) is expected, in the line: ", ShownText(line)));
   }
   return absl::OkStatus();
 }

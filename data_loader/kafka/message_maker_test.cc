@@ -131,7 +131,7 @@ TEST(MessageMakerTest, WhatCannotBeMadeIsRefusedByName) {
   const auto maker = Make(time, nullptr);
   MessageMaker::Message message;
   EXPECT_THAT(std::string(maker->Add("a\tnoon", &message).status().message()),
-              HasSubstr("column 2 holds 'noon' where a time belongs"));
+              HasSubstr("column 2 holds 'noon', but a time (a number above 0) is expected"));
   EXPECT_THAT(std::string(maker->Add("a", &message).status().message()),
               HasSubstr("no column 2 in the line: 'a'"));
 }

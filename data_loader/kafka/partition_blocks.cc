@@ -90,8 +90,8 @@ absl::Status PartitionBlocks::CheckLast(const MessageBatch& batch, size_t i) {
   return absl::FailedPreconditionError(
       absl::StrCat(name_, ", offset ", offset,
                    ": the message is not the one that was trained before the restart; ",
-                   "the topic was made anew, or its log was lost. This run cannot go on with the "
-                   "topic: begin a new run"));
+                   "the topic was made anew, or its log was lost. This run cannot continue with "
+                   "the topic: begin a new run"));
 }
 
 absl::StatusOr<size_t> PartitionBlocks::Take(const MessageBatch& batch, size_t i) {

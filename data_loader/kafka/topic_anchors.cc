@@ -65,9 +65,9 @@ absl::Status TopicAnchors::Read(const std::string& name) {
   if (!read_file.ok()) {
     return absl::Status(
         read_file.code(),
-        absl::StrCat(read_file.message(), "; it tells whether a topic was deleted and made anew ",
+        absl::StrCat(read_file.message(), "; it shows whether a topic was deleted and made anew ",
                      "while the run was stopped. If none was, move the file to another folder, ",
-                     "and `satrap resume` goes on without it"));
+                     "and `satrap resume` continues without it"));
   }
   MutexLock lock(&mutex_);
   for (const TopicAnchor& anchor : file.anchors()) {

@@ -27,7 +27,7 @@ std::string LineTooLong(absl::string_view line);
 
 // The part of a reason that says what a number must look like (number.h).
 inline constexpr char kNumberBelongs[] =
-    " where a number belongs, such as 12, -0.5 or 1e3, at most 3.4e38";
+    ", but a number is expected, such as 12, -0.5 or 1e3, at most 3.4e38";
 
 }  // namespace satrap
 

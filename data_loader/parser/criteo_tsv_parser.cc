@@ -116,14 +116,13 @@ class CriteoTsvParser final : public Parser {
                             ShownText(line.substr(at < 20 ? 0 : at - 20)), "; text has none"));
   }
   ABSL_ATTRIBUTE_NOINLINE const char* BadLabel(absl::string_view field) {
-    return Bad(absl::StrCat(ColumnHolds("label", field), " where a label belongs: '0' or '1'"));
+    return Bad(absl::StrCat(ColumnHolds("label", field), ", but a label is expected: '0' or '1'"));
   }
   // `numeric` is the column's number among the numerics, counted from 0.
   ABSL_ATTRIBUTE_NOINLINE const char* BadNumeric(int numeric, absl::string_view field) {
-    return Bad(
-        absl::StrCat(ColumnHolds(NameOf(1 + numeric), field),
-                     " where a number without exponent belongs, such as 12 or -0.5; the empty "
-                     "string is missing"));
+    return Bad(absl::StrCat(ColumnHolds(NameOf(1 + numeric), field),
+                            ", but a number without exponent is expected, such as 12 or -0.5; the "
+                            "empty string means missing"));
   }
 };
 

@@ -106,10 +106,12 @@ TEST_F(CriteoTsvParserTest, AReasonNamesTheColumnShowsItsTextAndSaysWhatWouldDo)
     const ParseResult result = ParseWith(column, field);
     return std::string(result.kind == ParseResult::kBad ? result.reason : "");
   };
-  EXPECT_EQ(reason_with(0, "1.0"), "column 'label' holds '1.0' where a label belongs: '0' or '1'");
-  EXPECT_EQ(reason_with(5, "1e5"),
-            "column 'I5' holds '1e5' where a number without exponent belongs, such as 12 or -0.5; "
-            "the empty string is missing");
+  EXPECT_EQ(reason_with(0, "1.0"),
+            "column 'label' holds '1.0', but a label is expected: '0' or '1'");
+  EXPECT_EQ(
+      reason_with(5, "1e5"),
+      "column 'I5' holds '1e5', but a number without exponent is expected, such as 12 or -0.5; "
+      "the empty string means missing");
   EXPECT_THAT(
       reason_with(14, std::string("a\0b", 3)),
       testing::AllOf(testing::HasSubstr("a NUL byte at byte "),

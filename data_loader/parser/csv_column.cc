@@ -26,7 +26,7 @@ std::string OrMissing(const CsvColumn& column) {
   std::vector<std::string> missing(column.missing_values.begin(), column.missing_values.end());
   if (missing.empty()) return "; if it means missing, name it in the column's missing_values";
   std::sort(missing.begin(), missing.end());
-  return absl::StrCat("; as missing it takes the empty string and ", ShownTexts(missing),
+  return absl::StrCat("; a missing value is written as the empty string or ", ShownTexts(missing),
                       " (missing_values)");
 }
 
@@ -67,7 +67,7 @@ std::string BadLabel(const CsvColumn& column, absl::string_view field) {
     return absl::StrCat(holds, ", which is not a class of its vocabulary: ", ShownTexts(words),
                         OrMissing(column));
   }
-  return absl::StrCat(holds, " where a label belongs: ", ShownTexts(column.positive_values),
+  return absl::StrCat(holds, ", but a label is expected: ", ShownTexts(column.positive_values),
                       " for 1 (positive_values), ", ShownTexts(column.negative_values),
                       " for 0 (negative_values), or any number with numeric_label",
                       OrMissing(column));
@@ -75,20 +75,19 @@ std::string BadLabel(const CsvColumn& column, absl::string_view field) {
 
 std::string BadWeight(const CsvColumn& column, absl::string_view field) {
   return absl::StrCat(ColumnHolds(column.name, field),
-                      " where a weight belongs: a number >= 0, never missing");
+                      ", but a weight is expected: a number >= 0, never missing");
 }
 
 std::string BadTime(const CsvColumn& column, absl::string_view field) {
-  return absl::StrCat(
-      ColumnHolds(column.name, field),
-      " where a time belongs: milliseconds since 1970, such as 1700000000000, never "
-      "missing");
+  return absl::StrCat(ColumnHolds(column.name, field),
+                      ", but a time is expected: milliseconds since 1970, such as 1700000000000, "
+                      "never missing");
 }
 
 std::string NoValue(const CsvColumn& column, absl::string_view element) {
   const std::string separator(1, column.value_separator.value_or(':'));
   return absl::StrCat(ColumnHolds(column.name, element),
-                      " where an id with its value belongs, such as ",
+                      ", but an id with its value is expected, such as ",
                       ShownText(absl::StrCat("ID", separator, "0.5")), " (value_separator)");
 }
 

@@ -299,26 +299,27 @@ TEST(CsvParserTest, AReasonNamesTheColumnShowsItsTextAndSaysWhatWouldDo) {
              columns { name: "y" kind: LABEL }
              columns { name: "rating" kind: LABEL numeric_label: true }
              columns { name: "kind" kind: LABEL vocabulary: "a" vocabulary: "b" vocabulary: "a" })");
-  const std::string number = " where a number belongs, such as 12, -0.5 or 1e3, at most 3.4e38";
+  const std::string number = ", but a number is expected, such as 12, -0.5 or 1e3, at most 3.4e38";
   const std::string missing = "; if it means missing, name it in the column's missing_values";
   EXPECT_EQ(csv.ReasonOf("NA,1,1,1,,1,1,a"), "column 'x' holds 'NA'" + number + missing);
   EXPECT_EQ(csv.ReasonOf("1e60,1,1,1,,1,1,a"), "column 'x' holds '1e60'" + number + missing);
   EXPECT_EQ(csv.ReasonOf("1,NA,1,1,,1,1,a"),
             "column 'age' holds 'NA'" + number +
-                "; as missing it takes the empty string and '-', '?' (missing_values)");
+                "; a missing value is written as the empty string or '-', '?' (missing_values)");
   EXPECT_EQ(csv.ReasonOf("1,1,-1,1,,1,1,a"),
-            "column 'w' holds '-1' where a weight belongs: a number >= 0, never missing");
-  EXPECT_EQ(csv.ReasonOf("1,1,1,2026-11-26,,1,1,a"),
-            "column 't' holds '2026-11-26' where a time belongs: milliseconds since 1970, such as "
-            "1700000000000, never missing");
+            "column 'w' holds '-1', but a weight is expected: a number >= 0, never missing");
+  EXPECT_EQ(
+      csv.ReasonOf("1,1,1,2026-11-26,,1,1,a"),
+      "column 't' holds '2026-11-26', but a time is expected: milliseconds since 1970, such as "
+      "1700000000000, never missing");
   EXPECT_EQ(csv.ReasonOf("1,1,1,1,u,1,1,a"),
-            "column 'tags' holds 'u' where an id with its value belongs, such as 'ID:0.5' "
+            "column 'tags' holds 'u', but an id with its value is expected, such as 'ID:0.5' "
             "(value_separator)");
   EXPECT_EQ(csv.ReasonOf("1,1,1,1,u:x,1,1,a"),
             "column 'tags' holds 'x' as the value of an id" + number);
   EXPECT_EQ(
       csv.ReasonOf("1,1,1,1,,yes,1,a"),
-      "column 'y' holds 'yes' where a label belongs: '1', '1.0' for 1 (positive_values), '0', "
+      "column 'y' holds 'yes', but a label is expected: '1', '1.0' for 1 (positive_values), '0', "
       "'0.0' for 0 (negative_values), or any number with numeric_label" +
           missing);
   EXPECT_EQ(csv.ReasonOf("1,1,1,1,,1,five,a"), "column 'rating' holds 'five'" + number + missing);
@@ -331,10 +332,10 @@ TEST(CsvParserTest, AReasonNamesTheColumnShowsItsTextAndSaysWhatWouldDo) {
 TEST(CsvParserTest, AReasonShowsFewBytesAndPrintsThemWhateverTheyAre) {
   Csv csv(R"(columns { name: "y" kind: LABEL } columns { name: "a\tb" kind: NUMERIC })");
   EXPECT_THAT(csv.ReasonOf("1,\t\x1b[2J\xff"),
-              testing::StartsWith(R"(column 'a\tb' holds '\t\x1b[2J\xff' where)"));
+              testing::StartsWith(R"(column 'a\tb' holds '\t\x1b[2J\xff', but)"));
   const std::string long_text(5000, 'z');
   EXPECT_THAT(csv.ReasonOf("1," + long_text),
-              testing::HasSubstr("holds '" + long_text.substr(0, 40) + "...' where"));
+              testing::HasSubstr("holds '" + long_text.substr(0, 40) + "...', but"));
 }
 
 TEST(CsvParserTest, ANulByteIsToldWithItsColumn) {

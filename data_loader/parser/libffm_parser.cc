@@ -33,9 +33,10 @@ class LibffmParser final : public Parser {
       if (second == absl::string_view::npos || !ParseUnsigned(token.substr(0, first), &field) ||
           !ParseUnsigned(token.substr(first + 1, second - first - 1), &index) ||
           !ParseNumber(token.substr(second + 1), true, &value)) {
-        return Bad(absl::StrCat("there is ", ShownText(token),
-                                " where FIELD:INDEX:VALUE belongs: two whole numbers and a number, "
-                                "such as 0:3:0.5"));
+        return Bad(
+            absl::StrCat("expected FIELD:INDEX:VALUE (two whole numbers and a number, such as "
+                         "0:3:0.5), got ",
+                         ShownText(token)));
       }
       if (field >= num_fields_) {
         return Bad(absl::StrCat("there is ", ShownText(token), " of field ", field,

@@ -33,14 +33,14 @@ TEST_F(LibffmParserTest, AFieldThatIsNotDeclaredIsBad) {
 }
 
 TEST_F(LibffmParserTest, AReasonShowsTheTokenAndSaysWhatWouldDo) {
-  EXPECT_EQ(
-      std::string(parser_->Parse("1 0:x:1", &block_).reason),
-      "there is '0:x:1' where FIELD:INDEX:VALUE belongs: two whole numbers and a number, such "
-      "as 0:3:0.5");
+  EXPECT_EQ(std::string(parser_->Parse("1 0:x:1", &block_).reason),
+            "expected FIELD:INDEX:VALUE (two whole numbers and a number, such as 0:3:0.5), got "
+            "'0:x:1'");
   EXPECT_EQ(std::string(parser_->Parse("1 0:1:1 3:9:0.5", &block_).reason),
             "there is '3:9:0.5' of field 3, but fields are below 3 (data.libffm.num_fields)");
   EXPECT_EQ(std::string(parser_->Parse("2 0:1:1", &block_).reason),
-            "there is '2' where the label belongs, the first of the line: 1, or 0 or -1 for 0; "
+            "expected a label at the beginning of the line, got '2'; valid labels: 1, or 0 or -1 "
+            "for 0; "
             "data.libffm.numeric_label and data.libffm.classes take other numbers");
 }
 

@@ -61,9 +61,9 @@ class LibsvmParser final : public Parser {
                           ", but a record has at most one token qid:QUERY, and QUERY is not empty");
     }
     return absl::StrCat(
-        "there is ", ShownText(token),
-        " where INDEX:VALUE belongs: a whole number up to 18446744073709551615, and "
-        "a number, such as 3:0.5");
+        "expected INDEX:VALUE (a whole number up to 18446744073709551615, and a number, such as "
+        "3:0.5), got ",
+        ShownText(token));
   }
 
   const bool newest_;

@@ -91,7 +91,7 @@ TEST(LibsvmFormatTest, TargetsMayBeAnyNumbers) {
   EXPECT_EQ(libsvm.block.label(0), -25.0f);
   EXPECT_EQ(libsvm.block.label(1), 7.0f);
   EXPECT_EQ(libsvm.ReasonOf("1,3 1:1"),
-            "there is '1,3' where the label belongs, the first of the line: a number "
+            "expected a label at the beginning of the line, got '1,3'; valid labels: numbers "
             "(data.libsvm.numeric_label)");
 }
 
@@ -107,8 +107,8 @@ TEST(LibsvmFormatTest, ClassesHaveTheirPlacesInTheList) {
   }
   EXPECT_EQ(
       libsvm.ReasonOf("1 1:1"),
-      "there is '1' where the label belongs, the first of the line: '2', '4', '-1' and 1 more "
-      "(data.libsvm.classes)");
+      "expected a label at the beginning of the line, got '1'; valid labels: '2', '4', '-1' and "
+      "1 more (data.libsvm.classes)");
 }
 
 TEST(LibsvmFormatTest, TheQueryOfARankingFileIsTheGroup) {
@@ -132,14 +132,17 @@ TEST(LibsvmFormatTest, TheQueryOfARankingFileIsTheGroup) {
 
 TEST(LibsvmFormatTest, AReasonShowsTheTokenAndSaysWhatWouldDo) {
   Libsvm libsvm((LibsvmFormat()));
-  EXPECT_EQ(libsvm.ReasonOf("1 3:x 4:1"),
-            "there is '3:x' where INDEX:VALUE belongs: a whole number up to 18446744073709551615, "
-            "and a number, such as 3:0.5");
+  EXPECT_EQ(
+      libsvm.ReasonOf("1 3:x 4:1"),
+      "expected INDEX:VALUE (a whole number up to 18446744073709551615, and a number, such as "
+      "3:0.5), got '3:x'");
   EXPECT_EQ(libsvm.ReasonOf("2 3:1"),
-            "there is '2' where the label belongs, the first of the line: 1, or 0 or -1 for 0; "
+            "expected a label at the beginning of the line, got '2'; valid labels: 1, or 0 or -1 "
+            "for 0; "
             "data.libsvm.numeric_label and data.libsvm.classes take other numbers");
   EXPECT_EQ(libsvm.ReasonOf(" # only a comment"),
-            "there is nothing where the label belongs, the first of the line: 1, or 0 or -1 for 0; "
+            "expected a label at the beginning of the line, got nothing; valid labels: 1, or 0 or "
+            "-1 for 0; "
             "data.libsvm.numeric_label and data.libsvm.classes take other numbers");
 }
 

@@ -51,11 +51,10 @@ bool TokenLabels::ReadAnySpelling(absl::string_view token, float* label) const {
 }
 
 std::string TokenLabels::BadLabel(absl::string_view token) const {
-  const std::string found =
-      token.empty() ? "there is nothing" : absl::StrCat("there is ", ShownText(token));
   const std::string where =
-      absl::StrCat(found, " where the label belongs, the first of the line: ");
-  if (numeric_) return absl::StrCat(where, "a number (", format_, ".numeric_label)");
+      absl::StrCat("expected a label at the beginning of the line, got ",
+                   token.empty() ? "nothing" : ShownText(token), "; valid labels: ");
+  if (numeric_) return absl::StrCat(where, "numbers (", format_, ".numeric_label)");
   if (!classes_.empty()) {
     return absl::StrCat(where, ShownTexts(class_names_), " (", format_, ".classes)");
   }

@@ -47,7 +47,7 @@ absl::Status Changed(const std::string& path, const FileIdentity& was, absl::str
   return absl::FailedPreconditionError(
       absl::StrCat(path, " has changed since the run began: it had ", was.bytes(),
                    " bytes and hash ", absl::Hex(was.content(), absl::kZeroPad16), ", and now ", is,
-                   ". Put the file back as it was to go on, or begin a new run"));
+                   ". Put the file back as it was to continue, or begin a new run"));
 }
 
 absl::Status CheckFile(const std::string& path, const FileIdentity& was) {

@@ -75,9 +75,10 @@ absl::StatusOr<std::string> PatchOf(const JobConfig& job, const std::string& job
 }
 
 std::string HowToComeBack(const RunInCluster& run) {
-  return absl::StrCat("the run goes on; `satrap logs ", RunArgument(run.name, run.space),
-                      " --follow` shows it, and `satrap list",
-                      run.space.empty() ? "" : " --namespace ", run.space, "` how it ends");
+  return absl::StrCat("the run continues; to follow it, use `satrap logs ",
+                      RunArgument(run.name, run.space),
+                      " --follow`; to see how it ended, use `satrap list",
+                      run.space.empty() ? "" : " --namespace ", run.space, "`");
 }
 
 // Makes the submission, and shows the run's story unless the command detaches. Returns the exit
@@ -156,14 +157,15 @@ absl::StatusOr<int> Resume(const std::string& name, const ResumeFlags& flags) {
   RETURN_IF_ERROR(CheckRunName(name));
   if (!flags.run.report.empty()) {
     return absl::InvalidArgumentError(
-        "--report is for a run on this machine: that of a run in the cluster is in its folder");
+        "--report is for a run on this machine: the report of a run in the cluster is in the "
+        "run's folder");
   }
   Kubectl kubectl(flags.space);
   ASSIGN_OR_RETURN(RunInCluster run, AwaitNextSubmission(name, &kubectl));
   const std::string patch = run.job.kubernetes().pod_patch();
   absl::StatusOr<JobConfig> job = ChangedJob(run.job, flags.run.sets);
   if (!job.ok()) {
-    return CannotChange(absl::StrCat("run ", name, " cannot go on with this job"), job.status());
+    return CannotChange(absl::StrCat("run ", name, " cannot continue with this job"), job.status());
   }
   run.job = *std::move(job);
   RETURN_IF_ERROR(CheckJobOfPods(run.job));
@@ -203,7 +205,7 @@ absl::Status ShowLog(CommandCall call) {
   if (arguments.size() > 2 &&
       (!absl::SimpleAtoi(arguments[2], &choice.index) || choice.index < 0)) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "'", arguments[2], "' is no index of a process: the first one of a role is 0"));
+        "'", arguments[2], "' is not an index of a process: the first one of a role is 0"));
   }
   Kubectl kubectl(flags.cluster.space);
   ASSIGN_OR_RETURN(std::vector<std::string> args, LogArguments(arguments[0], choice, &kubectl));

@@ -57,7 +57,9 @@ std::string ProblemOfSet(absl::string_view set, bool takes_run_dir) {
     return ": use satrap predict RUN FILE --output LAYER";
   }
   if (field != "run_dir") return "";
-  return takes_run_dir ? ": use --run_dir DIR" : ": this command chooses the folder";
+  return takes_run_dir
+             ? ": cannot be set here; use --run_dir DIR to choose the run's folder"
+             : ": cannot be set here, because this command chooses the run's folder itself";
 }
 
 std::vector<Flag> RunFlags::Table() {

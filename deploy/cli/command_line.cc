@@ -65,16 +65,16 @@ other files has a user and an item. Fields are separated by tabs, or in a line w
 blanks; further ones are ignored. Names are text, compared byte by byte.)"},
     {"status", 0, 1, "[RUN]", TableOf<PlaceFlags>,
      R"(Says what a run is doing; or how it ended, its last cut, its restarts with their causes, and
-how to go on. By default the newest training under ./runs, of those without --run_dir. Of a run in
+how to continue. By default the newest training under ./runs, of those without --run_dir. Of a run in
 the cluster it also shows the pods.)"},
     {"resume", 1, 1, "RUN", TableOf<ResumeFlags>,
-     R"(Goes on with a run that was stopped, interrupted or has failed, from its newest cut, and
+     R"(Continues a run that was stopped, interrupted or has failed, from its newest cut, and
 reports as `train` does. RUN is a folder, or with --namespace a run in the cluster. --from takes an
 older cut of the run, by name or by folder; what was trained after it is forgotten. --set changes
 what may change between generations: numbers of processes, epochs, learning rates and the like.)"},
     {"stop", 1, 1, "RUN", TableOf<PlaceFlags>,
      R"(Lets a run in progress take a last cut and end, and waits until its processes are gone.
-`resume` goes on.)"},
+`resume` continues it.)"},
     {"checkpoint", 1, 2, "RUN | list RUN | inspect CUT | verify CUT", TableOf<PlaceFlags>,
      R"(checkpoint RUN          takes a cut of a run in progress, now, and waits until it is saved
 checkpoint list RUN     the saved cuts of a run; what is wrong with those that are not whole
@@ -82,11 +82,11 @@ checkpoint inspect CUT  what a cut holds; CUT is its folder, RUN/checkpoints/NAM
 checkpoint verify CUT   reads every file of a cut, checks its size and checksum, and that it is
                         the cut that the run's log names
 
-With --namespace the RUN of the first two is a run in the cluster that goes on.
+With --namespace the RUN of the first two is a run in the cluster that is in progress.
 With one argument it is always a RUN: a run of the name `list` is ./list.)"},
     {"scale", 2, 64, "RUN FIELD=N...", TableOf<NoFlags>,
-     R"(Gives a run in progress another number of processes, without loss: it takes a cut and goes on
-from it. FIELD is embedding_ps.replicas, embedding_worker.replicas, data_loader.replicas,
+     R"(Gives a run in progress another number of processes, without loss: it takes a cut and
+continues from it. FIELD is embedding_ps.replicas, embedding_worker.replicas, data_loader.replicas,
 nn_worker.replicas, or another field that `resume --set` may change. A run that has these values
 already is not restarted.)"},
     {"submit", 1, 1, "JOB", TableOf<SubmitFlags>,
@@ -99,8 +99,8 @@ completes it.)"},
      R"(Shows the log of a run in the cluster: its story, or the log of process I of a role, such as
 embedding_ps 0. -f means --follow.)"},
     {"delete", 1, 1, "RUN", TableOf<DeleteFlags>,
-     R"(Removes a run from the cluster. One that goes on is stopped first, with a last cut, unless --now
-is given. The run's folder stays.)"},
+     R"(Removes a run from the cluster. A run in progress is stopped first, with a last cut, unless
+--now is given. The run's folder stays.)"},
     {"story", 0, 0, "", TableOf<StoryFlags>,
      "Tells what a run in the cluster does, and reports: for the pod of Job RUN."},
     {"chaos", 1, 1, "JOB", TableOf<ChaosFlags>,

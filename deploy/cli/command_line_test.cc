@@ -203,8 +203,9 @@ TEST(ParseCommandLine, RetrieveTakesItsFilesByFlags) {
 
 TEST(ParseCommandLine, RefusesToSetWhatTheCommandSets) {
   EXPECT_THAT(ErrorOf({"train", "a", "--set", "run_dir=x"}), HasSubstr("use --run_dir DIR"));
-  EXPECT_EQ(ErrorOf({"resume", "a", "--set", "run_dir=x"}),
-            "--set run_dir=x: this command chooses the folder");
+  EXPECT_EQ(
+      ErrorOf({"resume", "a", "--set", "run_dir=x"}),
+      "--set run_dir=x: cannot be set here, because this command chooses the run's folder itself");
   EXPECT_THAT(ErrorOf({"train", "a", "--set", "action=EVALUATE"}),
               HasSubstr("satrap evaluate RUN"));
   EXPECT_EQ(ErrorOf({"train", "a", "--set", "data.test_files="}), "");
@@ -239,7 +240,8 @@ TEST(ParseScale, TakesFieldsThatMayChange) {
   EXPECT_EQ(ScaleErrorOf({"a"}), "usage: satrap scale RUN FIELD=N...");
   EXPECT_EQ(ScaleErrorOf({"a", "4"}),
             "'4' is not of the form FIELD=N; usage: satrap scale RUN FIELD=N...");
-  EXPECT_EQ(ScaleErrorOf({"a", "run_dir=x"}), "run_dir=x: this command chooses the folder")
+  EXPECT_EQ(ScaleErrorOf({"a", "run_dir=x"}),
+            "run_dir=x: cannot be set here, because this command chooses the run's folder itself")
       << "as it was typed";
 }
 

@@ -68,8 +68,9 @@ absl::StatusOr<std::string> Verify(const std::string& folder) {
   const bool has_log = !log.entries().empty();
   ASSIGN_OR_RETURN(const std::string line,
                    VerifyCut(folder, DiskFileSystem(), has_log ? &log : nullptr));
-  return absl::StrCat(line,
-                      has_log ? "\n" : "; it lies in no run, so nothing tells which cut it is\n");
+  return absl::StrCat(
+      line,
+      has_log ? "\n" : "; it is in no run's folder, so it was not compared with a run's log\n");
 }
 
 // Becomes kubectl unless that fails.

@@ -75,8 +75,8 @@ absl::Status CheckData(const JobConfig& job, bool is_beside_job) {
   if (problems.empty()) return absl::OkStatus();
   if (is_beside_job) {
     problems.push_back(
-        "the job does not say where its files lie, so they are looked for beside it; another "
-        "folder: --set data_root=DIR");
+        "the job does not say where its files are, so they were looked for beside it; to name "
+        "another folder, use --set data_root=DIR");
   }
   return absl::NotFoundError(absl::StrJoin(problems, "\n"));
 }

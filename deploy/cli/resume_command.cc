@@ -50,7 +50,7 @@ absl::StatusOr<JobRun> Resume(const std::string& run, ResumeFlags* flags) {
   }
   const auto changed = ChangedJob(*progress.job, flags->run.sets);
   if (!changed.ok()) {
-    return CannotChange(absl::StrCat("run ", run_dir, " cannot go on with this job"),
+    return CannotChange(absl::StrCat("run ", run_dir, " cannot continue with this job"),
                         changed.status());
   }
   JobConfig job = *changed;
@@ -67,9 +67,9 @@ absl::StatusOr<JobRun> Resume(const std::string& run, ResumeFlags* flags) {
   } else if (!StartProblem(folder->path(), progress).empty()) {
     // The coordinator would find this problem, too, but only after all processes were started.
     return absl::DataLossError(absl::StrCat(
-        "run ", run_dir, " cannot go on: ", ResumeText(folder->path(), progress, run_dir)));
+        "run ", run_dir, " cannot continue: ", ResumeText(folder->path(), progress, run_dir)));
   }
-  fprintf(stderr, "satrap: run %s goes on from %s\n", run_dir.c_str(), beginning.c_str());
+  fprintf(stderr, "satrap: run %s continues from %s\n", run_dir.c_str(), beginning.c_str());
   return RunJobIn(*folder, job, options, flags->run);
 }
 

@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<RunConnection>> RunConnection::Open(const std::st
   if (error || RunnerOf(run_dir).empty()) {
     return absl::UnavailableError(absl::StrCat("nothing runs in ", run_dir, ": `satrap status ",
                                                run_dir, "` says how it ended, and `satrap resume ",
-                                               run_dir, "` goes on with it"));
+                                               run_dir, "` continues it"));
   }
   const std::string address = absl::StrCat("unix:", sockets.string(), "/coordinator_0");
   ASSIGN_OR_RETURN(auto channel, rpc::GrpcChannel::Create(address, rpc::EndpointOptions()));

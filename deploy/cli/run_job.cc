@@ -150,7 +150,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   if (!scaling.empty()) fprintf(stderr, "satrap: %s\n", scaling.c_str());
   KeptDataWarnings of_data(job.run_dir(), HasBegun(job.run_dir()), DiskFileSystem());
   if (!of_data.problem().ok()) {
-    PrintWarnings({absl::StrCat("what earlier commands have found in the data is not known: ",
+    PrintWarnings({absl::StrCat("the earlier warnings about the data are not known: ",
                                 of_data.problem().message())});
   }
   auto started = Launcher::Start(job, folder, programs_dir, options);
@@ -185,7 +185,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   const absl::Status kept = of_data.Close(state == FINISHED || state == STOPPED, kWriteMs);
   if (!kept.ok()) {
     run.end.warnings.push_back(absl::StrCat(
-        "what was found in the data is not kept for a later resume: ", kept.message()));
+        "the warnings about the data could not be saved for a later resume: ", kept.message()));
   }
   if (run.end.kind == RunEnd::FAILED) LeaveFailure(failure, ending, &run.end);
   if (run.end.kind == RunEnd::FINISHED || run.end.kind == RunEnd::STOPPED) {

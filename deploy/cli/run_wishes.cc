@@ -139,7 +139,7 @@ absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<s
     const bool goes_on = status.ok() && status->state() != STOPPED;
     return absl::FailedPreconditionError(
         absl::StrCat("run ", run_dir,
-                     goes_on ? " goes on as before"
+                     goes_on ? " continues as before"
                              : " is not running any more, and `satrap resume` has the earlier job",
                      ", because the change could not begin: ", dropped->change(), "\n  ",
                      dropped->ended().text()));

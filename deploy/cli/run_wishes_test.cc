@@ -45,7 +45,7 @@ class RunWishesTest : public FakeRunTest {
     };
   }
   std::string GoesOn() const {
-    return "`satrap resume " + dir_ + "` goes on from step 1,200 (cut_0001_000001)";
+    return "`satrap resume " + dir_ + "` continues from step 1,200 (cut_0001_000001)";
   }
 
   JobConfig job_ = SmallJob();
@@ -123,7 +123,7 @@ TEST_F(RunWishesTest, ARunThatLeftWithALastCutHasStoppedThoughItsLastWordIsMisse
   const auto end = StopRun(dir_);
   ASSERT_TRUE(end.ok()) << end.status();
   EXPECT_EQ(end->text, "run " + dir_ + " has stopped; no work is lost; `satrap resume " + dir_ +
-                           "` goes on from step 1,300 (cut_0001_000002)");
+                           "` continues from step 1,300 (cut_0001_000002)");
   EXPECT_EQ(end->warning, "");
 }
 
@@ -235,7 +235,7 @@ TEST_F(RunWishesTest, ASizeThatCouldNotBeginIsNamedWithItsCause) {
   const absl::Status dropped = ScaleRun(dir_, {"embedding_ps.replicas=3"}).status();
   EXPECT_EQ(dropped.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(dropped.message(), "run " + dir_ +
-                                   " goes on as before, because the change could not begin: "
+                                   " continues as before, because the change could not begin: "
                                    "embedding_ps.replicas from 1 to 3\n  nn_worker 0: there is no "
                                    "card");
   EXPECT_THAT(Wishes(), SizeIs(1)) << "it is not asked for again";

@@ -16,7 +16,8 @@ using ::testing::HasSubstr;
 constexpr char kPlanted[] =
     "the run has failed: this generation is over: nn_worker 7: the coordinator has not answered "
     "for "
-    "8 s; nothing is lost; no work is lost; go on from another cut with `satrap resume RUN --from "
+    "8 s; nothing is lost; no work is lost; continue from another cut with `satrap resume RUN "
+    "--from "
     "CUT`";
 
 class CoordinatorEndingTest : public CoordinatorFixture {};

@@ -261,7 +261,7 @@ void CoordinatorEngine::Rep::Tick() {
         disk.Hangs(now_us, stall_us, static_cast<int64_t>(limit_seconds * 1e6))) {
       end.OnDiskHang(absl::StrCat("coordinator: a file operation in ", job.run_dir(),
                                   " has not returned for ", limit_seconds,
-                                  " s (checkpoint.limit_seconds); is the disk hanging?"));
+                                  " s (checkpoint.limit_seconds); does the disk hang?"));
     }
     places.Check(now_us, stall_us);
     ends.EndWithoutLogInTime(now_us);

@@ -57,7 +57,7 @@ TEST_F(CoordinatorHangTest, AnAppendThatHangsEndsTheGenerationAfterTheLimit) {
   EXPECT_EQ(CommitAgain().code(), absl::StatusCode::kUnknown) << "not answered";
   EXPECT_EQ(reason(),
             "coordinator: a file operation in /runs/small has not returned for 20 s "
-            "(checkpoint.limit_seconds); is the disk hanging?");
+            "(checkpoint.limit_seconds); does the disk hang?");
   EXPECT_FALSE(engine_->DiskIsBusy());
   // The disk works again, and the next coordinator finds the entry in the log.
   EXPECT_FALSE(engine_->Status().has_last_cut());
@@ -76,7 +76,7 @@ TEST_F(CoordinatorHangTest, SoDoesACheckOfFilesThatHangsAndItsCutIsRefused) {
   Commit(CommitOf(1)).IgnoreError();
   EXPECT_EQ(CommitAgain().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(state(), RESTARTING);
-  EXPECT_THAT(reason(), HasSubstr("is the disk hanging?"));
+  EXPECT_THAT(reason(), HasSubstr("does the disk hang?"));
   EXPECT_EQ(Log().last_cut(), nullptr);
 }
 
@@ -90,7 +90,7 @@ TEST_F(CoordinatorHangTest, AnEndThatWasPutOffDoesNotWaitForADiskThatHangs) {
   });
   Commit(CommitOf(1)).IgnoreError();
   EXPECT_THAT(reason(), AllOf(HasSubstr("nn_worker 0: the peer is away; coordinator: a file"),
-                              HasSubstr("is the disk hanging?")));
+                              HasSubstr("does the disk hang?")));
 }
 
 TEST_F(CoordinatorHangTest, AStopWhoseCommitHangsSaysThatItsOutcomeIsNotKnown) {
@@ -100,7 +100,7 @@ TEST_F(CoordinatorHangTest, AStopWhoseCommitHangsSaysThatItsOutcomeIsNotKnown) {
   Leave(1, 1).IgnoreError();
   EXPECT_EQ(CommitAgain().code(), absl::StatusCode::kUnknown) << "not answered";
   EXPECT_EQ(state(), STOPPED);
-  EXPECT_THAT(reason(), AllOf(HasSubstr("is the disk hanging?"),
+  EXPECT_THAT(reason(), AllOf(HasSubstr("does the disk hang?"),
                               HasSubstr("whether cut_0001_000001 is committed is not known")));
 }
 
@@ -133,7 +133,7 @@ TEST_F(CoordinatorHangTest, SoDoesAnEndThatIsToldOnlyByTheLog) {
       Fail(NN_WORKER, 0, "the peer is away", absl::StatusCode::kUnavailable);
     }
     EXPECT_EQ(state(), RESTARTING);
-    EXPECT_THAT(reason(), HasSubstr("is the disk hanging?"));
+    EXPECT_THAT(reason(), HasSubstr("does the disk hang?"));
     disk_.SetHook(nullptr);
     BeginInPods(1);
     EXPECT_EQ(state(), ends) << "the disk had taken it in the end";
@@ -164,7 +164,7 @@ TEST_F(CoordinatorHangTest, TheAnnouncementOfASizeThatHangsEndsTheGenerationAsWe
   Leave(1, 1).IgnoreError();
   EXPECT_TRUE(CommitAgain().ok()) << "the cut is committed";
   EXPECT_EQ(state(), RESTARTING);
-  EXPECT_THAT(reason(), HasSubstr("is the disk hanging?"));
+  EXPECT_THAT(reason(), HasSubstr("does the disk hang?"));
 }
 
 // The limit applies to each removal, so removing many cuts from a slow disk does not count as a
@@ -190,7 +190,7 @@ TEST_F(CoordinatorHangTest, ARemovalThatHangsEndsTheGeneration) {
   EXPECT_TRUE(MakeAndCommit(2).ok()) << "it is answered before";
   EXPECT_EQ(removals_, 1);
   EXPECT_EQ(state(), RESTARTING);
-  EXPECT_THAT(reason(), HasSubstr("is the disk hanging?"));
+  EXPECT_THAT(reason(), HasSubstr("does the disk hang?"));
 }
 
 TEST_F(CoordinatorHangTest, TheDiskIsBusyFromTheMomentAtWhichWorkIsPosted) {

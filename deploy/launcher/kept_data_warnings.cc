@@ -66,7 +66,7 @@ absl::Status KeptDataWarnings::Close(bool at_end, int64_t timeout_ms) {
     return thread_.Await(std::max<int64_t>(deadline_ms - MonotonicMs(), 0));
   };
   const absl::Status late = absl::DeadlineExceededError(
-      absl::StrCat(path_, ": it was not written within ", timeout_ms, " ms; is the disk hanging?"));
+      absl::StrCat(path_, ": it was not written within ", timeout_ms, " ms; does the disk hang?"));
   if (!await()) return late;
   if (at_end) ++version_;
   Save(at_end ? warnings_.KeptAtEnd() : warnings_.Kept());

@@ -34,7 +34,7 @@ TEST_F(LauncherTest, EachDeathIsOneMessageAndOneRestartUntilThereAreTooMany) {
   ASSERT_THAT(messages_, SizeIs(2));
   EXPECT_THAT(messages_[0], Not(HasSubstr("it says"))) << "nobody can log that it gets SIGKILL";
   EXPECT_THAT(messages_[0], AllOf(HasSubstr("embedding_ps 0 was killed by signal 9 (Killed)"),
-                                  HasSubstr("\n  generation 1 goes on from the beginning; at "
+                                  HasSubstr("\n  generation 1 continues from the beginning; at "
                                             "most the work after it is lost and trained again")));
   EXPECT_THAT(messages_[1], AllOf(HasSubstr("data_loader 0 exited with code 3"),
                                   HasSubstr("\n  in 1 s generation ")));
@@ -108,12 +108,12 @@ TEST_F(LauncherTest, ARestartingCoordinatorEndsTheGenerationWithItsReason) {
           });
   ASSERT_THAT(messages_, SizeIs(1));
   EXPECT_THAT(messages_[0], AllOf(HasSubstr("nn_worker 0: no answer\n  nn_worker 0 was ended"),
-                                  HasSubstr("generation 2 goes on from step 1,200 "
+                                  HasSubstr("generation 2 continues from step 1,200 "
                                             "(cut_0001_000004); about 34 steps after it are lost "
                                             "and trained again")));
   EXPECT_EQ(end.kind, RunEnd::FAILED);
   EXPECT_THAT(end.message, HasSubstr("damaged"));
-  EXPECT_THAT(end.outlook, HasSubstr("run` goes on from step 1,200 (cut_0001_000004)"));
+  EXPECT_THAT(end.outlook, HasSubstr("run` continues from step 1,200 (cut_0001_000004)"));
   EXPECT_THAT(ArgsOf("coordinator0"),
               HasSubstr("--ended=origin { role: NN_WORKER index: 0 } --cause=nn_worker 0: no "
                         "answer\n"));
@@ -161,7 +161,7 @@ TEST_F(LauncherTest, AGenerationThatLeftWithItsCutHasNotFailed) {
   EXPECT_EQ(end.kind, RunEnd::DISMISSED) << end.message;
   ASSERT_THAT(messages_, SizeIs(1));
   EXPECT_THAT(messages_[0], AllOf(HasSubstr("its change of size cannot be written"),
-                                  HasSubstr("generation 2 goes on from step 7 (cut_0001_000001); "
+                                  HasSubstr("generation 2 continues from step 7 (cut_0001_000001); "
                                             "no work is lost")));
   ExpectNobodyIsLeft();
 }
@@ -188,7 +188,7 @@ TEST_F(LauncherTest, TheNextGenerationHasTheProcessesOfTheNewestJobOfTheLog) {
   EXPECT_EQ(end.kind, RunEnd::DISMISSED);
   ASSERT_THAT(messages_, SizeIs(1));
   EXPECT_EQ(messages_[0],
-            "the run is scaled\n  generation 3 goes on from step 7 (cut_0001_000001); no work is "
+            "the run is scaled\n  generation 3 continues from step 7 (cut_0001_000001); no work is "
             "lost");
   EXPECT_THAT(ArgsOf("embedding_ps1"), HasSubstr("--role_index=1"));
   const std::string args = ArgsOf("nn_worker1");
@@ -413,7 +413,7 @@ TEST_F(LauncherTest, ACoordinatorThatCannotBeginEndsTheRun) {
   AppendGeneration(1);
   CommitCut(1, 1, 7);
   const RunEnd end = Run([] {});
-  EXPECT_THAT(end.outlook, AllOf(HasSubstr("goes on from step 7"), Not(HasSubstr("lost"))))
+  EXPECT_THAT(end.outlook, AllOf(HasSubstr("continues from step 7"), Not(HasSubstr("lost"))))
       << "nothing was trained";
   EXPECT_EQ(end.kind, RunEnd::FAILED);
   EXPECT_THAT(end.message, AllOf(HasSubstr("coordinator exited with code 1"),
@@ -481,7 +481,7 @@ TEST_F(LauncherTest, ALostStarterIsReplacedAndTheNextGenerationBegins) {
   ASSERT_THAT(messages_, SizeIs(1));
   EXPECT_THAT(messages_[0], AllOf(HasSubstr("the process that starts the others (process "),
                                   HasSubstr(" has died, and all others have ended with it\n"),
-                                  HasSubstr("generation 1 goes on from the beginning")));
+                                  HasSubstr("generation 1 continues from the beginning")));
   EXPECT_NE(PidOf("coordinator0"), pids_["coordinator0"]);
   ExpectNoneRuns(pids_);
 }

@@ -100,7 +100,7 @@ TEST_F(LauncherStopTest, TheFirstSignalLetsATrainingTakeALastCut) {
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
   EXPECT_EQ(end.message, "Interrupt");
   EXPECT_THAT(end.outlook, AllOf(HasSubstr("no work is lost; `satrap resume "),
-                                 HasSubstr("` goes on from step 7 (cut_0001_000001)")));
+                                 HasSubstr("` continues from step 7 (cut_0001_000001)")));
   ASSERT_THAT(messages_, SizeIs(1));
   EXPECT_THAT(messages_[0],
               HasSubstr("Interrupt: the run takes a last cut and stops, within 25 s"));
@@ -136,7 +136,7 @@ TEST_F(LauncherStopTest, AWishToStopIsTakenInThePauseBetweenTwoGenerations) {
   EXPECT_EQ(told->ending().why(), Ending::ASKED);
   EXPECT_EQ(end.kind, RunEnd::STOPPED) << end.message;
   EXPECT_THAT(messages_, SizeIs(3)) << "nothing was started again";
-  EXPECT_THAT(end.outlook, HasSubstr("` goes on from step 1,200 (cut_0001_000004)"));
+  EXPECT_THAT(end.outlook, HasSubstr("` continues from step 1,200 (cut_0001_000004)"));
   ExpectNobodyIsLeft();
 }
 
@@ -158,7 +158,7 @@ TEST_F(LauncherStopTest, ALastCutThatTakesTooLongIsGivenUpAndTheLossIsTold) {
   SetStatus("state: RUNNING generation: 1 train { step: 12 }", "on_wish");
   const RunEnd end = RunAndSignal(SIGTERM);
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
-  EXPECT_THAT(end.outlook, HasSubstr("goes on from step 7 (cut_0001_000001); about 5 steps after "
+  EXPECT_THAT(end.outlook, HasSubstr("continues from step 7 (cut_0001_000001); about 5 steps after "
                                      "it are lost"));
   EXPECT_THAT(end.warnings,
               ElementsAre("the run did not stop with a last cut within 0.5 s (stop_seconds)"));
@@ -214,7 +214,7 @@ TEST_F(LauncherStopTest, ADeathDuringTheLastCutEndsTheRun) {
   EXPECT_THAT(end.warnings,
               ElementsAre(HasSubstr("there is no last cut: embedding_ps 0 was killed")));
   EXPECT_THAT(end.outlook,
-              HasSubstr("goes on from the beginning; about 7 steps after it are lost"));
+              HasSubstr("continues from the beginning; about 7 steps after it are lost"));
   ExpectNobodyIsLeft();
 }
 
@@ -307,7 +307,7 @@ TEST_F(LauncherStopTest, AStopDuringAChangeOfSizeWaitsForItsCut) {
   });
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
   EXPECT_THAT(end.outlook, AllOf(HasSubstr("no work is lost; `satrap resume "),
-                                 HasSubstr("goes on from step 9 (cut_0001_000001)")));
+                                 HasSubstr("continues from step 9 (cut_0001_000001)")));
   EXPECT_THAT(end.warnings, SizeIs(0));
   EXPECT_THAT(messages_, SizeIs(1)) << "that of the signal: the new size is not started";
   ExpectNobodyIsLeft();
@@ -391,7 +391,7 @@ TEST_F(LauncherStopTest, ADamagedNewestCutIsNotToldAsThePlaceToGoOnFrom) {
           });
   EXPECT_EQ(end.kind, RunEnd::FAILED);
   EXPECT_THAT(end.outlook, AllOf(HasSubstr("the newest cut, cut_0001_000001, is damaged: "),
-                                 HasSubstr(" --from CUT`"), Not(HasSubstr("goes on from"))));
+                                 HasSubstr(" --from CUT`"), Not(HasSubstr("continues from"))));
 }
 
 // The launcher's quick check finds nothing wrong with the cut, but the PS that loaded the cut has

@@ -83,21 +83,21 @@ TEST_F(LauncherWordsTest, NorIsOneThatSaysThatMuchIsLost) {
 
 TEST_F(LauncherWordsTest, ATextThatNamesAnotherCutIsNoAdvice) {
   const RunEnd end = RunTraining(
-      "state: FAILED generation: 1 ending { text: 'a log says: go on from another cut with "
+      "state: FAILED generation: 1 ending { text: 'a log says: continue from another cut with "
       "`satrap resume RUN --from CUT`' }");
   EXPECT_EQ(end.kind, RunEnd::FAILED);
-  EXPECT_THAT(end.outlook, HasSubstr("` goes on from step 7 (cut_0001_000001)"));
+  EXPECT_THAT(end.outlook, HasSubstr("` continues from step 7 (cut_0001_000001)"));
 }
 
 TEST_F(LauncherWordsTest, NorIsALogLineOfACoordinatorThatCannotBegin) {
   SetProgram("deploy/coordinator",
-             "sleep 0.5; echo 'error: go on from another cut with `satrap resume RUN --from "
+             "sleep 0.5; echo 'error: continue from another cut with `satrap resume RUN --from "
              "CUT`'; exit 1");
   AppendGeneration(1);
   CommitCut(1, 1, 7);
   const RunEnd end = Run([] {});
   EXPECT_EQ(end.kind, RunEnd::FAILED);
-  EXPECT_THAT(end.outlook, HasSubstr("goes on from step 7"));
+  EXPECT_THAT(end.outlook, HasSubstr("continues from step 7"));
 }
 
 TEST_F(LauncherWordsTest, TheAdviceOfACoordinatorThatCannotBeginIsInItsEnding) {

@@ -35,7 +35,7 @@ std::unique_ptr<PauseServer> PauseServer::ForRun(const Generation& generation, S
   Ending stopped = EndingOf(
       Ending::ASKED,
       saved ? absl::StrCat("stopped on request between two generations; ", kNoWorkIsLost)
-            : absl::StrCat("stopped on request between two generations; the run goes on from ",
+            : absl::StrCat("stopped on request between two generations; the run continues from ",
                            BeginningText(progress), ", and ", LossText(progress, status)));
   if (saved) stopped.set_loss(Ending::NOTHING);
   status.set_state(RESTARTING);

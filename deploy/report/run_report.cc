@@ -69,7 +69,7 @@ std::string ValidationText(const RunReport& report) {
     case Validation::kNoData:
       return "none: the job has no validation data";
     case Validation::kNotDue:
-      return "none: no validation pass came due";
+      return "none: no validation pass was due";
     case Validation::kRan:
       return "AUC is not a number (all labels are equal, or the predictions are not finite)";
   }
@@ -151,7 +151,7 @@ void AppendCourse(const RunReport& report, std::string* text) {
   // After a resume only the training time is known for all generations, because cuts record it; the
   // duration of earlier commands is not known.
   if (report.resumes > 0) {
-    absl::StrAppendFormat(text, "resumed      %s; since the last time %s\n",
+    absl::StrAppendFormat(text, "resumed      %s; %s since the last resume\n",
                           report.resumes == 1 ? "once" : CountText(report.resumes) + " times",
                           DurationText(report.wall_seconds));
   } else {
@@ -185,7 +185,7 @@ void AppendScores(const RunReport& report, std::string* text) {
   if (result.has_test()) absl::StrAppend(text, "test         ", LinesOf(result.test()), "\n");
   if (result.has_tail_calibration()) {
     absl::StrAppendFormat(
-        text, "calibration  %.4f, of the last %s of rank 0 before it trained on them\n",
+        text, "calibration  %.4f, over rank 0's last %s, each before it was trained on\n",
         result.tail_calibration(), Counted(result.tail_calibration_samples(), "sample"));
   }
   if (report.bayes_auc.has_value()) {

@@ -170,10 +170,10 @@ TEST(RunReport, TellsOfWhichLivesTheTimesOfAResumedRunAre) {
   report.resumes = 2;
   EXPECT_THAT(ReportText(report),
               AllOf(HasSubstr("(245 steps), in all generations\n"),
-                    HasSubstr("resumed      2 times; since the last time 30.0 s\n"),
+                    HasSubstr("resumed      2 times; 30.0 s since the last resume\n"),
                     Not(HasSubstr("whole run"))));
   report.resumes = 1;
-  EXPECT_THAT(ReportText(report), HasSubstr("resumed      once; since the last time 30.0 s\n"));
+  EXPECT_THAT(ReportText(report), HasSubstr("resumed      once; 30.0 s since the last resume\n"));
 }
 
 TEST(RunReport, SaysOnlyWhatWasMeasured) {
@@ -215,8 +215,8 @@ TEST(RunReport, TheCalibrationIsThatBeforeTraining) {
   report.result.set_tail_calibration(1.0625);
   report.result.set_tail_calibration_samples(100000);
   EXPECT_THAT(ReportText(report),
-              HasSubstr("calibration  1.0625, of the last 100,000 samples of rank "
-                        "0 before it trained on them\n"));
+              HasSubstr("calibration  1.0625, over rank 0's last 100,000 samples, each "
+                        "before it was trained on\n"));
   EXPECT_THAT(ReportJson(report),
               HasSubstr(R"("tail_calibration":1.0625,"tail_calibration_samples":100000,)"));
 }
@@ -348,9 +348,9 @@ TEST(RunReport, WarnsOfWhatIsWrongWithDataOrJob) {
   test->set_positives(400);
   test->set_normalised_entropy(1.5);
   const RunReport report = MakeRunReport(JobConfig(), status, 1);
-  EXPECT_THAT(ReportText(report), AllOf(HasSubstr("\nwarning      the label rate moves"),
+  EXPECT_THAT(ReportText(report), AllOf(HasSubstr("\nwarning      the label rate drifts"),
                                         HasSubstr("\nwarning      test: NE 1.5 is above 1")));
-  EXPECT_THAT(ReportJson(report), HasSubstr(R"("warnings":["the label rate moves)"));
+  EXPECT_THAT(ReportJson(report), HasSubstr(R"("warnings":["the label rate drifts)"));
 }
 
 TEST(RunReport, ALossWithoutAMetricSaysSoInPlaceOfAnEmptyLine) {
@@ -359,11 +359,11 @@ TEST(RunReport, ALossWithoutAMetricSaysSoInPlaceOfAnEmptyLine) {
   test->Clear();
   test->set_samples(100);
   EXPECT_THAT(ReportText(report),
-              HasSubstr("test         no metric of its loss; `satrap retrieve` judges what it "
-                        "retrieves (100 samples)\n"));
+              HasSubstr("test         its loss has no metric here; judge the retrieved items with "
+                        "`satrap retrieve` (100 samples)\n"));
   for (const char* name : {"next", "ctr"}) test->add_tasks()->set_name(name);
   test->mutable_tasks(1)->mutable_values()->set_auc(.75);
-  EXPECT_THAT(ReportText(report), HasSubstr("\n  next: no metric of its loss; "));
+  EXPECT_THAT(ReportText(report), HasSubstr("\n  next: its loss has no metric here; "));
 }
 
 TEST(RunReport, WarnsOfTestDataWithoutRecords) {
@@ -386,11 +386,11 @@ TEST(RunReport, TellsAValidationWithoutAnAucFromNone) {
   EXPECT_THAT(ReportText(MakeRunReport(job, status, 1)), HasSubstr(no_number));
   job.mutable_evaluation()->set_at_epoch_end(false);
   EXPECT_THAT(ReportText(MakeRunReport(job, status, 1)),
-              HasSubstr("validation   none: no validation pass came due\n"));
+              HasSubstr("validation   none: no validation pass was due\n"));
   job.mutable_evaluation()->set_every_steps(10);
   EXPECT_THAT(ReportText(MakeRunReport(job, status, 1)), HasSubstr(no_number));
   job.mutable_evaluation()->set_every_steps(11);
-  EXPECT_THAT(ReportText(MakeRunReport(job, status, 1)), HasSubstr("no validation pass came due"));
+  EXPECT_THAT(ReportText(MakeRunReport(job, status, 1)), HasSubstr("no validation pass was due"));
 }
 
 TEST(RunReport, SaysThatNothingWasValidated) {

@@ -13,25 +13,23 @@ namespace {
 
 std::string MovingText(const MovingLabelRate& moving) {
   return absl::StrFormat(
-      "the label rate moves with the position of the records: from %.3g %% to %.3g %% in %d "
-      "windows of "
-      "epoch 1, and the last records count most. Shuffle more (data.shuffle_rows, or the files "
-      "themselves); or, if they are in the order of time, keep it and let the validation and test "
-      "sets be later ones",
+      "the label rate drifts with the position of the records: from %.3g %% to %.3g %% in %d "
+      "windows of epoch 1, and the last records count most. Shuffle more (data.shuffle_rows, or "
+      "the files themselves); if they are in the order of time, keep that order and use later "
+      "records for validation and test",
       100 * moving.lowest(), 100 * moving.highest(), moving.windows());
 }
 
 std::string HangingText(const TrainProgress& progress) {
   return absl::StrFormat(
-      "the disk of the run has not taken a line of metrics.jsonl for %.0f s: it hangs. Training "
-      "goes "
-      "on, and will wait at the next cut",
+      "no line of metrics.jsonl could be written to the run's disk for %.0f s: the disk hangs. "
+      "Training continues, and will wait at the next cut",
       progress.metrics_file_hangs_seconds());
 }
 
 std::string DroppedText(const TrainProgress& progress) {
   return absl::StrCat("metrics.jsonl lacks ", Counted(progress.metrics_lines_dropped(), "line"),
-                      ", which the disk of the run did not take");
+                      " that could not be written to the run's disk");
 }
 
 }  // namespace
@@ -87,7 +85,7 @@ std::string AbandonedCuts::New(const StatusAnswer& status) {
   generation_ = status.generation();
   const bool is_new = status.cuts().abandoned() > known_;
   known_ = status.cuts().abandoned();
-  return is_new ? absl::StrCat("a cut was abandoned, and training goes on: ",
+  return is_new ? absl::StrCat("a cut was abandoned, and training continues: ",
                                status.cuts().last_abandoned_cause())
                 : "";
 }

@@ -44,14 +44,14 @@ TEST(RunWarningsTest, ADoubtfulValidationAndTestAreNamed) {
               ElementsAre(StartsWith("validation: AUC 0.3"), StartsWith("test: NE 3 ")));
   result.set_train_label_rate(.1);
   EXPECT_THAT(WarningsOf(JobConfig(), result),
-              ElementsAre(HasSubstr("50 % of its labels"), HasSubstr("and 10 % of those")));
+              ElementsAre(HasSubstr("50 % of its labels"), HasSubstr("but 10 % of the labels")));
 }
 
 TEST(RunWarningsTest, ADiskThatHangsIsToldWhileItDoes) {
   TrainProgress progress;
   EXPECT_THAT(WarningsOf(progress), IsEmpty());
   progress.set_metrics_file_hangs_seconds(12);
-  EXPECT_THAT(WarningsOf(progress), ElementsAre(HasSubstr("metrics.jsonl for 12 s: it hangs")));
+  EXPECT_THAT(WarningsOf(progress), ElementsAre(HasSubstr("for 12 s: the disk hangs")));
   progress.set_metrics_lines_dropped(7);
   EXPECT_THAT(WarningsOf(progress), ElementsAre(HasSubstr("hangs"), HasSubstr("lacks 7 lines")));
 }

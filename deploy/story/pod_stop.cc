@@ -37,7 +37,7 @@ uint64_t AskOnce(rpc::Channel* channel, uint64_t asked_generation) {
 
 absl::StatusOr<std::string> TextOf(const SubmissionEnd& over, bool has_asked) {
   if (!over.end.has_value()) {
-    return absl::FailedPreconditionError("the run goes on by a later submission");
+    return absl::FailedPreconditionError("the run continues as a later submission");
   }
   const std::string& text = over.end->ending().text();
   switch (StateOf(*over.end)) {

@@ -67,7 +67,7 @@ TEST_F(PodStopTest, WhatHasEndedOtherwiseIsNotStopped) {
   Append("end { state: FINISHED submission: 2 }");
   EXPECT_THAT(Stop(2).status().message(), HasSubstr("has finished"));
   EXPECT_EQ(Stop(1).status(),
-            absl::FailedPreconditionError("the run goes on by a later submission"));
+            absl::FailedPreconditionError("the run continues as a later submission"));
   EXPECT_THAT(Wishes(), SizeIs(0));
 }
 

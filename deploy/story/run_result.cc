@@ -62,12 +62,13 @@ RunReport ReportOf(const JobConfig& job, const StatusAnswer& status, double wall
   const absl::Status reductions = AddReductions(job, &report);
   if (!reductions.ok()) {
     problems->push_back(
-        absl::StrCat("the report does not say how far the rates fell: ", reductions.message()));
+        absl::StrCat("the report does not say by how much the learning rates were reduced: ",
+                     reductions.message()));
   }
   const absl::Status warm_start = AddWarmStart(job, &report);
   if (!warm_start.ok()) {
-    problems->push_back(absl::StrCat("the report does not say what was taken of the model: ",
-                                     warm_start.message()));
+    problems->push_back(absl::StrCat(
+        "the report does not say what was taken from the initial model: ", warm_start.message()));
   }
   return report;
 }

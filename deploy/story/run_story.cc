@@ -94,7 +94,7 @@ class Story {
     for (const Restart& restart : status_.restarts()) {
       if (restart.generation() <= told_generation_) continue;
       told_generation_ = restart.generation();
-      Print(absl::StrCat("generation ", restart.generation(), " goes on from step ",
+      Print(absl::StrCat("generation ", restart.generation(), " continues from step ",
                          CountText(restart.from_step()), ": ", restart.cause()));
     }
     std::vector<std::string> warnings = of_data_.TakeNew(status_);
@@ -117,7 +117,7 @@ class Story {
 
   int Finish(const SubmissionEnd& over) {
     if (!over.end.has_value()) {
-      return Say("the run goes on by a later submission, whose own Job tells its story", 0);
+      return Say("the run continues as a later submission; see the Job of that submission", 0);
     }
     const absl::StatusOr<RunProgress> progress = ReadRunProgress(options_.run_dir);
     if (!progress.ok() || !progress->job.has_value()) {
@@ -131,8 +131,9 @@ class Story {
     const absl::Status merged =
         WithAttempts([&] { return MergeBadRecords(job, options_.run_dir); });
     if (!merged.ok()) {
-      Print(absl::StrCat("warning: the bad records of all loaders are not in one file: ",
-                         merged.message()));
+      Print(absl::StrCat(
+          "warning: the bad records of all loaders could not be merged into one file: ",
+          merged.message()));
     }
     if (StateOf(*over.end) == STOPPED) {
       LeaveMessage(RunState_Name(STOPPED));
@@ -151,8 +152,8 @@ class Story {
     if (!written.ok()) Print(absl::StrCat("warning: ", written.message()));
     Print(absl::StrCat("the job failed: ", text));
     if (progress != nullptr) {
-      Print(absl::StrCat("the run's folder, ", options_.run_dir, ", has its work up to ",
-                         BeginningText(*progress), ", where `satrap resume` goes on"));
+      Print(absl::StrCat("the run's folder, ", options_.run_dir, ", has the work up to ",
+                         BeginningText(*progress), "; `satrap resume` continues from there"));
     }
     return kExitFailed;
   }

@@ -65,7 +65,7 @@ TEST_F(RunStoryTest, ARunThatFinishesIsReported) {
     Append("end { state: FINISHED submission: 1 result { steps: 77 samples: 7700 } }");
   };
   EXPECT_EQ(Tell(), 0);
-  EXPECT_THAT(said_, HasSubstr("generation 2 goes on from step 30: embedding_ps 0 was killed"));
+  EXPECT_THAT(said_, HasSubstr("generation 2 continues from step 30: embedding_ps 0 was killed"));
   EXPECT_THAT(ContentOf(dir_ + "/report.json"),
               AllOf(HasSubstr("\"steps\":77"), HasSubstr("\"samples\":7700")));
   EXPECT_THAT(ContentOf(dir_ + "/report.txt"), HasSubstr("77"));
@@ -100,8 +100,8 @@ TEST_F(RunStoryTest, ARunThatHasFailedSaysWhereAResumeGoesOn) {
   Append("end { state: FAILED submission: 1 ending { why: MEMBER_FAILED text: 'killed' } }");
   EXPECT_EQ(Tell(), 1);
   EXPECT_THAT(said_, HasSubstr("the run's folder, " + dir_ +
-                               ", has its work up to the beginning, where `satrap resume` goes "
-                               "on"));
+                               ", has the work up to the beginning; `satrap resume` continues "
+                               "from there"));
 }
 
 TEST_F(RunStoryTest, ACoordinatorThatCannotBeginIsTheEndOfItsSubmission) {
@@ -153,7 +153,8 @@ TEST_F(RunStoryTest, AnAbandonedCutIsToldOnce) {
     if (++waits == 2) Append("end { state: STOPPED submission: 1 }");
   };
   EXPECT_EQ(Tell(), 0);
-  const size_t at = said_.find("warning: a cut was abandoned, and training goes on: a disk hangs");
+  const size_t at =
+      said_.find("warning: a cut was abandoned, and training continues: a disk hangs");
   ASSERT_NE(at, std::string::npos) << said_;
   EXPECT_EQ(said_.find("a cut was abandoned", at + 20), std::string::npos);
 }
@@ -173,7 +174,7 @@ TEST_F(RunStoryTest, ALaterSubmissionTellsItsOwnStory) {
   Append("end { state: STOPPED submission: 1 }");
   Append("generation { generation: 2 submission: 2 }");
   EXPECT_EQ(Tell(), 0);
-  EXPECT_THAT(said_, HasSubstr("goes on by a later submission"));
+  EXPECT_THAT(said_, HasSubstr("continues as a later submission"));
 }
 
 TEST_F(RunStoryTest, ASignalEndsTheStoryAndNotTheRun) {

@@ -75,9 +75,9 @@ struct CutEngine::Cut {
 };
 
 std::string CutEngine::Cut::Missing() const {
-  if (abandoned) return absl::StrCat("the end of its writing, after ", outcome.cause);
+  if (abandoned) return absl::StrCat("that it is written, after ", outcome.cause);
   if (!told_ps) return "its folder";
-  if (!all_marked) return "the marks of all embedding PSs";
+  if (!all_marked) return "that all embedding PSs mark their rows";
   if (commit_sent) return "the coordinator's commit";
   std::vector<std::string> files;
   for (const size_t ps : ps_missing)
@@ -188,7 +188,7 @@ void CutEngine::EndAfterLimit() {
     if (cut_ == nullptr || cut_->plan.number != number) return;
     End(absl::UnavailableError(absl::StrCat(
         "cut ", cut_->outcome.name, ": not written within ", limit_seconds,
-        " s (checkpoint.limit_seconds); is the disk hanging? Still missing: ", cut_->Missing())));
+        " s (checkpoint.limit_seconds); does the disk hang? Still missing: ", cut_->Missing())));
   });
 }
 
@@ -201,8 +201,8 @@ absl::Status CutEngine::MergeLedgers() {
     if (!status.ok()) {
       // A restart would meet the same contradiction, so the status code must not lead to a restart.
       return absl::DataLossError(absl::StrCat("cut ", cut_->outcome.name,
-                                              ": the ledger refuses what nn_worker ", rank,
-                                              " has trained: ", status.message()));
+                                              ": the ledger refuses the records that nn_worker ",
+                                              rank, " has trained: ", status.message()));
     }
   }
   ledger_.CloseEpochsBefore(cut_->plan.position.epoch());
@@ -386,16 +386,16 @@ void CutEngine::OnRemoved(absl::Status) {
   if (++abandoned_in_a_row_ == 1) first_abandoned_us_ = last_abandoned_us_;
   copy_limits_in_a_row_ = cut_->outcome.copy_limit ? copy_limits_in_a_row_ + 1 : 0;
   if (cut_->plan.last) {
-    return End(absl::FailedPreconditionError(
-        absl::StrCat("the last cut of the run, ", cut_->outcome.name, ", could not be written: ",
-                     cut_->outcome.cause, ". Remove the cause, then go on with `satrap resume`")));
+    return End(absl::FailedPreconditionError(absl::StrCat(
+        "the last cut of the run, ", cut_->outcome.name, ", could not be written: ",
+        cut_->outcome.cause, ". Remove the cause, then continue with `satrap resume`")));
   }
   if (abandoned_in_a_row_ >= kMostAbandonedInARow &&
       last_abandoned_us_ - first_abandoned_us_ >= kLeastAbandonedUs) {
     return End(absl::FailedPreconditionError(
         absl::StrCat(abandoned_in_a_row_, " cuts in a row could not be written; the last of them, ",
                      cut_->outcome.name, ": ", cut_->outcome.cause,
-                     ". Remove the cause, then go on with `satrap resume`")));
+                     ". Remove the cause, then continue with `satrap resume`")));
   }
   End(std::move(cut_->outcome));
 }

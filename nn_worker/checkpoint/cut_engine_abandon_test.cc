@@ -95,7 +95,7 @@ TEST_F(CutEngineAbandonTest, TheThirdInARowThatIsAbandonedIsAnErrorThatNamesTheC
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(status.message(),
             "3 cuts in a row could not be written; the last of them, cut_0003_000003: "
-            "embedding_ps 1: disk full. Remove the cause, then go on with `satrap resume`");
+            "embedding_ps 1: disk full. Remove the cause, then continue with `satrap resume`");
 }
 
 TEST_F(CutEngineAbandonTest, ManyWithinSecondsAreNoErrorYet) {
@@ -205,11 +205,10 @@ TEST_F(CutEngineAbandonTest, AWriteThatHangsEndsTheGenerationAfterTheLimit) {
   EXPECT_FALSE(result->ended.has_value());
   executor_.AdvanceBy(1);
   ASSERT_TRUE(result->ended.has_value());
-  EXPECT_EQ(
-      result->ended->status(),
-      absl::UnavailableError("cut cut_0003_000001: not written within 60 s "
-                             "(checkpoint.limit_seconds); is the disk hanging? Still missing: "
-                             "the files of embedding_ps 1"));
+  EXPECT_EQ(result->ended->status(),
+            absl::UnavailableError("cut cut_0003_000001: not written within 60 s "
+                                   "(checkpoint.limit_seconds); does the disk hang? Still missing: "
+                                   "the files of embedding_ps 1"));
   EXPECT_TRUE(fs::exists(Folder(1))) << "it is the coordinator's to judge";
   EXPECT_EQ(RunOne()->ended->status().code(), absl::StatusCode::kUnavailable);
 }
@@ -232,7 +231,7 @@ TEST_F(CutEngineAbandonTest, ACutThatCannotBeAbandonedEndsTheGenerationAfterTheL
   ASSERT_TRUE(result->ended.has_value());
   EXPECT_EQ(result->ended->status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(absl::StrContains(result->ended->status().message(),
-                                "the end of its writing, after embedding_ps 0: disk full"))
+                                "that it is written, after embedding_ps 0: disk full"))
       << result->ended->status();
 }
 

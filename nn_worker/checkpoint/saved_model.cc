@@ -79,8 +79,8 @@ absl::StatusOr<std::string> FindSavedModel(const std::string& path) {
   RETURN_IF_ERROR(RemovedCutError(path));
   return absl::NotFoundError(absl::StrCat(
       "no saved model in ", path,
-      ": it is not the folder of a cut, because it has no manifest, and it is not that "
-      "of a run, because it has neither checkpoints/best nor checkpoints/latest"));
+      ": it is neither a cut (it has no manifest) nor a run (it has neither checkpoints/best nor "
+      "checkpoints/latest)"));
 }
 
 absl::StatusOr<std::string> ReadDense(const std::string& directory, FileSystem* file_system) {

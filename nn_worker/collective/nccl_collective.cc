@@ -190,8 +190,8 @@ absl::StatusOr<ncclUniqueId> ExchangeId(const Nccl& nccl, const NcclOptions& opt
     if (aborted()) return absl::CancelledError("connecting the ranks' cards was aborted");
     if (MonotonicMs() >= deadline_ms) {
       return absl::DeadlineExceededError(absl::StrCat(
-          "NCCL, rank ", options.rank, ": rank 0 has given no id to connect by within ",
-          options.connect_timeout_ms, " ms; its log says what it waits for"));
+          "NCCL, rank ", options.rank, ": rank 0 has not published the id for connecting within ",
+          options.connect_timeout_ms, " ms; its log says what it is waiting for"));
     }
   }
 }

@@ -123,8 +123,9 @@ TEST_F(NcclReductionTest, ConnectingEndsWhenItIsAbortedAndAtItsDeadline) {
   options.rank = 1;
   const absl::Status late = NewNcclReduction(options, store_.get(), Never).status();
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(std::string(late.message()),
-              HasSubstr("NCCL, rank 1: rank 0 has given no id to connect by within 1000 ms"));
+  EXPECT_THAT(
+      std::string(late.message()),
+      HasSubstr("NCCL, rank 1: rank 0 has not published the id for connecting within 1000 ms"));
 }
 
 }  // namespace

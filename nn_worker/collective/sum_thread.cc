@@ -69,7 +69,7 @@ SumThread::~SumThread() {
   if (!thread_.joinable()) return;
   {
     MutexLock lock(&state_->mutex);
-    CHECK(!state_->running) << "a collective ends while a sum is under way";
+    CHECK(!state_->running) << "a collective was destroyed while a sum was in progress";
     state_->stopping = true;
     state_->changed.NotifyAll();
   }

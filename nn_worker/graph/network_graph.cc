@@ -180,7 +180,7 @@ void NetworkGraph::Loss() {
   for (size_t t = 0; t < graph_.outputs.size(); ++t) {
     outputs.push_back(Output(static_cast<int>(t)));
     const Tensor gradient = memory_.gradients[graph_.outputs[t]];
-    CHECK(!gradient.empty()) << "nothing that output " << t << " reads can be trained";
+    CHECK(!gradient.empty()) << "output " << t << " depends on nothing that can be trained";
     output_gradients.push_back(gradient.FirstRows(samples_));
   }
   losses_->Compute(control_, outputs, output_gradients);

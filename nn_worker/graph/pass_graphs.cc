@@ -19,9 +19,10 @@ void PassGraphs::Refuse(const absl::Status& error) {
   if (on_refusal_ == nullptr) return;
   on_refusal_(absl::Status(
       error.code(),
-      absl::StrCat("the device refuses to capture a training pass, so from now on each kernel is "
-                   "enqueued by itself, which takes the host longer: ",
-                   error.message(), "; nn_worker.graph_capture=false does so from the start")));
+      absl::StrCat("the device refuses to capture a training pass, so from now on kernels are "
+                   "enqueued one by one, which takes the host longer: ",
+                   error.message(),
+                   ". To do so from the start, set nn_worker.graph_capture=false")));
 }
 
 absl::Status PassGraphs::DeviceStatus() {

@@ -18,9 +18,9 @@ class SliceLayer final : public BackendLayer {
     std::vector<SampleShape> outputs;
     for (const SliceConfig::Range& range : config_.ranges()) {
       if (range.begin() + int64_t{range.size()} > inputs[0][0]) {
-        return absl::InvalidArgumentError(absl::StrCat("range of ", range.size(), " from ",
-                                                       range.begin(), " is not within ",
-                                                       ShapeText(inputs[0])));
+        return absl::InvalidArgumentError(absl::StrCat("the range of ", range.size(),
+                                                       " elements from ", range.begin(),
+                                                       " is not within ", ShapeText(inputs[0])));
       }
       outputs.push_back(inputs[0]);
       outputs.back()[0] = range.size();

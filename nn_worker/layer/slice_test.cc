@@ -30,7 +30,7 @@ TEST_P(SliceLayerTest, RangesAreOfTheFirstAxis) {
 
 TEST_P(SliceLayerTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(RefusalOf("slice { ranges { begin: 3 size: 2 } }", {{4}}),
-            "range of 2 from 3 is not within [4]");
+            "the range of 2 elements from 3 is not within [4]");
   EXPECT_EQ(RefusalOf("slice {}", {{4}}), "needs at least one range");
   EXPECT_EQ(RefusalOf("slice { ranges { begin: -1 size: 2 } }", {{4}}),
             "slice.ranges[0].begin: must be at least 0, got -1");

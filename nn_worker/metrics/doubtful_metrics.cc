@@ -79,8 +79,8 @@ std::string LikelyCause(const JobConfig& job, const MetricValues& values, bool c
   if (train_label_rate.has_value() && (rate > kMostCalibration * *train_label_rate ||
                                        rate < kLeastCalibration * *train_label_rate)) {
     return absl::StrFormat(
-        "%.3g %% of its labels are positive, and %.3g %% of those that were trained on: the two "
-        "are drawn in different ways",
+        "%.3g %% of its labels are positive, but %.3g %% of the labels of the training data: the "
+        "two data sets were sampled differently",
         100 * rate, 100 * *train_label_rate);
   }
   const std::vector<std::string> raw = RawNumerics(job.data());
@@ -91,13 +91,13 @@ std::string LikelyCause(const JobConfig& job, const MetricValues& values, bool c
   }
   const std::vector<std::string> with_values = FeaturesWithValues(job.data());
   if (!with_values.empty() && values.normalised_entropy() > kHugeEntropy) {
-    return absl::StrCat("large values beside the ids of ", NamesOf(with_values),
-                        ", by which rows are multiplied as they are: scale them in the data");
+    return absl::StrCat("large values that come with the ids of ", NamesOf(with_values),
+                        ": rows are multiplied by them unchanged; scale them in the data");
   }
   if (calibration_is_off || values.normalised_entropy() > kMostEntropy) {
-    return "the learning rates are too high, or it was trained for too many epochs";
+    return "the learning rates are too high, or the model was trained for too many epochs";
   }
-  return "its labels mean the opposite of those that were trained on";
+  return "its labels mean the opposite of the labels of the training data";
 }
 
 }  // namespace

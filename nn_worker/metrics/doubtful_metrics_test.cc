@@ -113,15 +113,16 @@ TEST(DoubtfulMetricsTest, NamesTheFeaturesWhoseValuesMayBeLargeIfTheEntropyIsHug
   for (const char* name : {"f0", "f1"}) ffm.mutable_data()->add_features()->set_name(name);
   MetricValues values = Values();
   values.set_normalised_entropy(953);
-  EXPECT_THAT(Doubts(values, ffm),
-              ElementsAre(HasSubstr("values beside the ids of f0, f1, by which")));
+  EXPECT_THAT(
+      Doubts(values, ffm),
+      ElementsAre(HasSubstr("values that come with the ids of f0, f1: rows are multiplied")));
   JobConfig csv;
   ColumnConfig* const column = csv.mutable_data()->mutable_csv()->add_columns();
   column->set_name("basket");
   for (const char* name : {"basket", "user"}) csv.mutable_data()->add_features()->set_name(name);
   EXPECT_THAT(Doubts(values, csv), ElementsAre(HasSubstr("learning rates")));
   column->set_value_separator(":");
-  EXPECT_THAT(Doubts(values, csv), ElementsAre(HasSubstr("beside the ids of basket, by which")));
+  EXPECT_THAT(Doubts(values, csv), ElementsAre(HasSubstr("come with the ids of basket: rows")));
   values.set_normalised_entropy(1.2);
   EXPECT_THAT(Doubts(values, csv), ElementsAre(HasSubstr("learning rates"))) << "as any other job";
 }
@@ -133,7 +134,7 @@ TEST(DoubtfulMetricsTest, NamesARateOfLabelsThatIsFarFromTheTrainedOne) {
   values.set_positives(500);
   values.set_calibration(.4);
   EXPECT_THAT(Doubts(values, job),
-              ElementsAre(HasSubstr("50 % of its labels are positive, and 20 % of those")));
+              ElementsAre(HasSubstr("50 % of its labels are positive, but 20 % of the labels")));
   EXPECT_THAT(DoubtfulMetrics(job, "test", values, absl::nullopt),
               ElementsAre(HasSubstr("large values of age")));
 }

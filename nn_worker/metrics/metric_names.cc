@@ -35,7 +35,8 @@ std::string MetricsText(const MetricValues& values) {
     parts.push_back(absl::StrFormat("GAUC by samples %.5f (%s)", values.gauc_by_samples(),
                                     Counted(values.gauc_groups(), "group")));
   }
-  if (parts.empty()) return "no metric of its loss; `satrap retrieve` judges what it retrieves";
+  if (parts.empty())
+    return "its loss has no metric here; judge the retrieved items with `satrap retrieve`";
   return absl::StrJoin(parts, ", ");
 }
 

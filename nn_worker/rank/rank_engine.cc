@@ -69,9 +69,9 @@ absl::Status RankEngine::CheckPosition() const {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(
-      absl::StrCat("the cut that training goes on from has ",
-                   Counted(static_cast<uint64_t>(position.lanes_size()), "lane"),
-                   ", of which lane ", position.lane_turn(), " is next, but the job has ",
+      absl::StrCat("the cut from which training continues has ",
+                   Counted(static_cast<uint64_t>(position.lanes_size()), "lane"), ", and lane ",
+                   position.lane_turn(), " is next, but the job has ",
                    Counted(static_cast<uint64_t>(options_.lanes), "lane")));
 }
 

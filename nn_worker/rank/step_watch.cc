@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kCheckUs = 5'000'000;
 
 constexpr char kBetweenCalls[] =
-    "waits for a part of an embedding worker, or for its answer to what was pushed";
+    "waits for a part of an embedding worker, or for its answer to a push";
 
 }  // namespace
 
@@ -129,7 +129,7 @@ void StepWatch::BeginCut(CutPlan plan, absl::AnyInvocable<void(absl::StatusOr<Cu
                          absl::AnyInvocable<void(absl::StatusOr<CutOutcome>)> ended) {
   inner_->BeginCut(
       std::move(plan),
-      Watched("begins a cut, which all embedding PSs and ranks have to know of", std::move(done)),
+      Watched("begins a cut, which needs all embedding PSs and ranks", std::move(done)),
       std::move(ended));
 }
 

@@ -108,7 +108,7 @@ TEST_F(StepWatchTest, BetweenStepsItWaitsForAnEmbeddingWorker) {
   Pass(60);
   EXPECT_THAT(told_,
               ElementsAre(Pair("waits for a part of an embedding worker, or for its answer to "
-                               "what was pushed",
+                               "a push",
                                60)));
 }
 

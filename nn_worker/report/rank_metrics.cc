@@ -64,9 +64,9 @@ RankMetrics::RankMetrics(MetricsRegistry* registry, const Executor* clock, RankO
       cut_copied_bytes_(
           registry->AddCounter("satrap_cut_copied_bytes_total",
                                "Bytes of rows that were copied before they were updated")),
-      cut_pause_seconds_(registry->AddHistogram("satrap_cut_pause_seconds",
-                                                "From the decision for a cut to training going on",
-                                                LatencyBounds())),
+      cut_pause_seconds_(registry->AddHistogram(
+          "satrap_cut_pause_seconds", "From the decision for a cut until training continues",
+          LatencyBounds())),
       cut_writing_seconds_(registry->AddHistogram(
           "satrap_cut_writing_seconds", "From the mark of a cut to its end", WritingBounds())),
       ledger_pieces_(registry->AddGauge("satrap_ledger_pieces",

@@ -27,11 +27,11 @@ absl::Status ReportWarmStart(const WarmStartResult& result, const std::string& r
     logger.Info("takes dense parameters", {{"names", absl::StrJoin(result.parameters(), " ")}});
   }
   if (result.fresh_size() > 0) {
-    logger.Info("the model has not all of the job, and the rest begins anew",
+    logger.Info("the model lacks parts of the job, which begin anew",
                 {{"names", absl::StrJoin(result.fresh(), " ")}});
   }
   if (result.ignored_size() > 0) {
-    logger.Info("ignores what the model has and the job has not",
+    logger.Info("ignores the parts of the model that the job does not have",
                 {{"names", absl::StrJoin(result.ignored(), " ")}});
   }
   for (const std::string& warning : result.warnings()) logger.Warning(warning);

@@ -69,8 +69,8 @@ absl::Status ReadTables(const PartLayout& layout, const PartInput& input, PartVi
     const TableRows& rows = input.header.tables(sent++);
     if (rows.table() != table.id || rows.row_values() != table.row_values) {
       return absl::InvalidArgumentError(
-          absl::StrCat("tables: table ", rows.table(), " with ", rows.row_values(),
-                       " values a row came instead of ", table.name, " with ", table.row_values));
+          absl::StrCat("tables: expected table ", table.name, " with ", table.row_values,
+                       " values a row, got table ", rows.table(), " with ", rows.row_values()));
     }
     view->tables[t].num_rows = rows.num_rows();
     ASSIGN_OR_RETURN(view->tables[t].values,

@@ -67,7 +67,7 @@ TEST_F(CutTest, ACutWithAFlippedBitIsRefusedWithItsFile) {
   const CommandEnd refused = Resume();
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, AllOf(HasSubstr(fs::path(damaged).filename().string()),
-                                 HasSubstr("--from CUT"), Not(HasSubstr("` goes on from"))));
+                                 HasSubstr("--from CUT"), Not(HasSubstr("` continues from"))));
   EXPECT_TRUE(NobodyIsLeft());
 }
 
@@ -90,7 +90,7 @@ TEST_F(CutTest, CutsOfAnotherRunAndOfAnotherJobAreRefused) {
     const CommandEnd refused = Resume({"--from", cut});
     EXPECT_EQ(refused.exit_code, 1);
     EXPECT_THAT(refused.err,
-                AllOf(HasSubstr(cut), HasSubstr("a run goes on from its own cuts only")));
+                AllOf(HasSubstr(cut), HasSubstr("a run continues only from its own cuts")));
   }
   EXPECT_EQ(Generations(), generations) << "nothing began from them";
   ExpectFinished(Resume(), kRecords);

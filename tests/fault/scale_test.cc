@@ -99,7 +99,7 @@ TEST_F(ScaleTest, ASizeThatCannotBeginIsNamedAndTheRunGoesOnAsItWas) {
   ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
   const CommandEnd scaled = Satrap({"scale", RunDir(), "nn_worker.device=CUDA"});
   EXPECT_EQ(scaled.exit_code, 1) << scaled.out;
-  EXPECT_THAT(scaled.err, testing::HasSubstr("goes on as before, because the change could not "
+  EXPECT_THAT(scaled.err, testing::HasSubstr("continues as before, because the change could not "
                                              "begin: nn_worker.device from CPU to CUDA"));
   const int cuts = Cuts();
   EXPECT_TRUE(WaitForCuts(cuts + 1)) << ReadFile(run.err_path);

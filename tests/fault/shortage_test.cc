@@ -98,7 +98,7 @@ TEST_F(ShortageTest, TooFewDescriptorsEndTheRunAtTheSecondTimeWithTheCure) {
   const CommandEnd end = WaitFor(run, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 1) << end.err;
   EXPECT_THAT(end.err, AllOf(HasSubstr("may open 16 files and sockets"),
-                             HasSubstr("\n  in 5 s generation 2 goes on"),
+                             HasSubstr("\n  in 5 s generation 2 continues"),
                              HasSubstr("so no restart cures it: raise the limit (`ulimit -n`)"),
                              Not(HasSubstr("max_restarts"))));
   EXPECT_TRUE(NobodyIsLeft());
@@ -139,7 +139,7 @@ TEST_F(ShortageTest, ThreadsThatCannotBeStartedEndTheRunAtTheSecondTimeWithTheCu
           HasSubstr(
               "this process can start only 0 of the 32 threads that it needs (Resource temporarily "
               "unavailable)"),
-          HasSubstr("\n  in 5 s generation 2 goes on"),
+          HasSubstr("\n  in 5 s generation 2 continues"),
           HasSubstr("so no restart cures it: raise the limit (`ulimit -u`, the "
                     "container's pids), or lower `threads` and `replicas`"),
           Not(HasSubstr("max_restarts"))));
@@ -160,7 +160,7 @@ TEST_F(ShortageTest, TooLittleMemoryForATableEndsTheRunAtTheSecondTimeWithTheCur
   EXPECT_THAT(end.err,
               AllOf(HasSubstr(", while it loads the rows of the cut: no memory for "),
                     HasSubstr(" more bytes of a table: Cannot allocate memory"),
-                    HasSubstr("\n  in 5 s generation 3 goes on"),
+                    HasSubstr("\n  in 5 s generation 3 continues"),
                     HasSubstr("so no restart cures it: give it more memory, or use fewer or "
                               "shorter rows, smaller batches or more machines"),
                     Not(HasSubstr("max_restarts"))));
@@ -175,10 +175,10 @@ TEST_F(ShortageTest, AStopReachesARunThatIsRestartedAgainAndAgain) {
   const std::string restarted = "\n  in 4 s generation ";
   for (int deaths = 0; CountOf(ReadFile(run.err_path), restarted) == 0; ++deaths) {
     ASSERT_LT(deaths, 12) << ReadFile(run.err_path);
-    const size_t before = CountOf(ReadFile(run.err_path), " goes on from ");
+    const size_t before = CountOf(ReadFile(run.err_path), " continues from ");
     Signal("embedding_ps", 0, SIGKILL);
     ASSERT_TRUE(
-        WaitUntil([&] { return CountOf(ReadFile(run.err_path), " goes on from ") > before; }, 60))
+        WaitUntil([&] { return CountOf(ReadFile(run.err_path), " continues from ") > before; }, 60))
         << ReadFile(run.err_path);
   }
   const int generations = Generations();

@@ -142,9 +142,10 @@ TEST_P(TerminatedRoleTest, StopsTheRunWithALastCut) {
                              HasSubstr("satrap: no work is lost; `satrap resume ")));
   EXPECT_TRUE(NobodyIsLeft());
   EXPECT_FALSE(fs::exists(Path("run/failure.txt")));
-  EXPECT_THAT(Satrap({"status", Path("run")}).out,
-              AllOf(HasSubstr(" was stopped: stopped on request"), HasSubstr("goes on from step "),
-                    HasSubstr("its logs are in " + Path("run/logs"))));
+  EXPECT_THAT(
+      Satrap({"status", Path("run")}).out,
+      AllOf(HasSubstr(" was stopped: stopped on request"), HasSubstr("continues from step "),
+            HasSubstr("its logs are in " + Path("run/logs"))));
 }
 
 TEST_F(FailureTest, TheStatusOfAFailedRunIsItsCause) {

@@ -83,7 +83,7 @@ TEST_F(HostDeviceTest, ACutOfEitherDeviceIsGoneOnFromOnTheOther) {
     ASSERT_TRUE(WaitUntilTraining(run));
     EXPECT_EQ(Satrap({"stop", run}).exit_code, 0);
     EXPECT_EQ(WaitFor(command, 30).exit_code, 0);
-    const int64_t step = NumberBehind(Satrap({"status", run}).out, "goes on from step ");
+    const int64_t step = NumberBehind(Satrap({"status", run}).out, "continues from step ");
     ASSERT_GT(step, 0);
     const CommandEnd small = Satrap({"resume", run, "--set", "nn_worker.device=HOST", "--set",
                                      "nn_worker.device_memory_bytes=1"});
@@ -133,10 +133,11 @@ TEST_F(HostDeviceTest, ADeviceThatIsTooSmallAsAWholeEndsTheRunForGood) {
               "nn_worker.replicas=1", "--set", "global_batch_size=1000000", "--set",
               "model.layers[2].mlp.units=16384", "--run_dir", Path("run")});
   EXPECT_EQ(end.exit_code, 1);
-  EXPECT_THAT(end.err, AllOf(HasSubstr("the host's device has 68719476736 bytes of memory in all, "
-                                       "but each NN worker needs "),
-                             HasSubstr(": use a device with more, a smaller global_batch_size"),
-                             Not(HasSubstr("restart"))));
+  EXPECT_THAT(end.err,
+              AllOf(HasSubstr("the host's device has 68719476736 bytes of memory in all, "
+                              "but each NN worker needs "),
+                    HasSubstr(": use a device with more memory, a smaller global_batch_size"),
+                    Not(HasSubstr("restart"))));
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ TEST_F(LargeMessageTest, ADeathAmongChunksLeavesTheModelOfAnUndisturbedRun) {
       Train(WriteFile("killed.textproto",
                       text + "kill_points { point: WORKER_AFTER_UPDATE replica: 1 visit: 5 }"),
             "killed", {"max_message_bytes=65536"});
-  EXPECT_THAT(err_, HasSubstr("generation 2 goes on from "));
+  EXPECT_THAT(err_, HasSubstr("generation 2 continues from "));
   EXPECT_EQ(JsonNumber(killed, "samples"), 2000);
   EXPECT_EQ(DigestIn(killed), DigestIn(undisturbed));
 }

@@ -404,7 +404,7 @@ TEST_F(TrainTest, StatusTellsOfARunThatRunsAndOfOneThatHasEnded) {
   EXPECT_TRUE(RoleProcesses(Path("run")).empty());
   const CommandEnd ended = Satrap({"status", Path("run")});
   EXPECT_THAT(ended.out, HasSubstr(" was stopped: stopped on request"));
-  EXPECT_THAT(ended.out, HasSubstr("`satrap resume " + Path("run") + "` goes on from step "));
+  EXPECT_THAT(ended.out, HasSubstr("`satrap resume " + Path("run") + "` continues from step "));
 }
 
 TEST_F(TrainTest, CutsOfARunAreTakenListedInspectedAndVerified) {

@@ -250,7 +250,7 @@ TEST_F(LoaderKafkaTest, BadRecordsAreInTheDeadLetterTopicWhenTheirPartComes) {
   EXPECT_EQ(batch.key(0), absl::string_view(absl::StrCat(topic, "/0/0/2")));
   EXPECT_EQ(batch.value(0), "bad");
   EXPECT_TRUE(absl::StrContains(batch.header(0, "reason").value_or(""),
-                                "holds 'bad' where a label belongs"));
+                                "holds 'bad', but a label is expected"));
   EXPECT_EQ(loader.streams().Progress().dead_letters(), 1u);
   batch.Clear();
 }

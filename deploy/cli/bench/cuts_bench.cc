@@ -81,7 +81,7 @@ absl::StatusOr<CutFigures> Measure(const std::string& install_dir, const CutsFla
   const ssize_t size = trained.ok() ? read(report[0], run_dir.data(), run_dir.size()) : 0;
   close(report[0]);
   RETURN_IF_ERROR(trained);
-  if (size <= 0) return absl::AbortedError(absl::StrCat(name, " has not said where it is"));
+  if (size <= 0) return absl::AbortedError(absl::StrCat(name, " ended without telling its folder"));
   run_dir.resize(static_cast<size_t>(size));
   std::ostringstream text;
   text << std::ifstream(run_dir + "/metrics.jsonl").rdbuf();

@@ -173,7 +173,7 @@ struct Disturbance {
 };
 
 constexpr char kRunWasTooShort[] =
-    "\n  the run ended before everything was done to it: give it more samples";
+    "\n  the run ended before all of its processes were disturbed as planned: give it more samples";
 
 absl::StatusOr<JobRun> RunWithPlannedEvents(const JobConfig& job, const ChaosFlags& flags,
                                             Disturbance* done) {

@@ -220,7 +220,7 @@ std::string DescribeCut(const std::string& folder, const CheckpointManifest& man
   absl::StrAppendFormat(
       &text, "position     step %s, epoch %d, %s; %s\n", CountText(manifest.step()),
       position.epoch() + 1, Counted(position.samples(), "sample"),
-      position.next() == RunPosition::FINISH ? "training is over" : "training goes on");
+      position.next() == RunPosition::FINISH ? "training is over" : "training continues");
   absl::StrAppendFormat(&text, "order        fingerprint %016x\n", manifest.order_fingerprint());
   for (const SavedTable& table : manifest.tables()) {
     absl::StrAppend(&text, TableText(table, manifest, job));
@@ -270,7 +270,7 @@ absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* fil
 absl::StatusOr<CutEntry> FindCutOfRun(const std::string& run_dir, const std::string& typed) {
   ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(run_dir, DiskFileSystem()));
   const std::string hint =
-      absl::StrCat("; `satrap checkpoint list ", run_dir, "` lists those to go on from");
+      absl::StrCat("; `satrap checkpoint list ", run_dir, "` lists those to continue from");
   const absl::StatusOr<std::string> name = NameOfCut(log, run_dir, typed);
   if (!name.ok()) {
     // If the user typed a path to another run's cut, this error explains more than "no such cut".

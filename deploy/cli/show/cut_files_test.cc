@@ -131,7 +131,7 @@ TEST_F(CutFilesTest, DescribesWhatACutHolds) {
   const std::string text = DescribeCut("FOLDER", manifest, nullptr);
   for (const char* line :
        {"of           job 'demo', generation 2, number 4; format version ",
-        "position     step 1,200, epoch 2, 307,200 samples; training goes on\n",
+        "position     step 1,200, epoch 2, 307,200 samples; training continues\n",
         "order        fingerprint 0000000000000007\n",
         "table        users: id 3, 12 rows, 28 B in 2 files, fingerprint 00000000000000ff\n",
         "dense        dense.bin, 5 B\n",
@@ -220,7 +220,7 @@ TEST_F(CutFilesTest, ARunGoesOnOnlyFromCutsThatItsLogCommits) {
     EXPECT_EQ(found->cut(), "cut_0001_000003");
     EXPECT_EQ(found->step(), 1200u);
   }
-  const std::string hint = "; `satrap checkpoint list " + dir_ + "` lists those to go on from";
+  const std::string hint = "; `satrap checkpoint list " + dir_ + "` lists those to continue from";
   EXPECT_EQ(FindCutOfRun(dir_, "foo").status().message(),
             "run " + dir_ + " has no cut 'foo'" + hint);
   EXPECT_EQ(FindCutOfRun(dir_, "cut_0002_000009").status().message(),
@@ -229,7 +229,7 @@ TEST_F(CutFilesTest, ARunGoesOnOnlyFromCutsThatItsLogCommits) {
   EXPECT_EQ(FindCutOfRun(dir_, "cut_0001_000004").status().message(),
             "cut cut_0001_000004 is missing: " + CutDir("cut_0001_000004") + hint);
   EXPECT_THAT(FindCutOfRun(dir_, dir_ + "/elsewhere").status().message(),
-              HasSubstr("a run goes on from its own cuts only"));
+              HasSubstr("a run continues only from its own cuts"));
 }
 
 TEST_F(CutFilesTest, ACutIsNamedByItsFolderOrItsRun) {

@@ -50,8 +50,9 @@ absl::StatusOr<std::string> ModelText(const ModelConfig& model, const GraphInput
     }
   }
   if (rows > 0) absl::StrAppend(&text, "all parameters   ", Grouped(all), "\n");
-  absl::StrAppend(&text, "FLOPs a sample   ", Grouped(ForwardFlops(graph)),
-                  " of products forward; training takes about three times as many\n\n");
+  absl::StrAppend(
+      &text, "FLOPs per sample ", Grouped(ForwardFlops(graph)),
+      " in the matrix products of the forward pass; training takes about three times as many\n\n");
   return text + DrawAsText(graph);
 }
 

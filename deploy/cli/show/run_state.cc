@@ -176,12 +176,11 @@ std::string RunningRunText(const std::string& run_dir, const StatusAnswer& statu
   }
   absl::StrAppend(&text, TopicsText(status), CutsText(status), RestartsText(status.restarts()));
   if (status.ending().has_text()) {
-    absl::StrAppend(
-        &text,
-        status.writes_end()
-            ? "the run ends, but its log has not taken its end yet, and is asked again: "
-            : "",
-        status.ending().text(), "\n");
+    absl::StrAppend(&text,
+                    status.writes_end() ? "the run is ending, but its end could not be written to "
+                                          "its log yet, and is tried again: "
+                                        : "",
+                    status.ending().text(), "\n");
   }
   for (const RoleStatus& role : status.roles()) absl::StrAppend(&text, RoleText(role));
   for (const WaitingProcess& waiting : status.waiting()) {
@@ -210,7 +209,8 @@ absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now
   absl::StrAppend(&text, history);
   if (has_failed &&
       AdviceOf(run_dir, progress, failure.value_or("")) == Ending::RESUME_FROM_ANOTHER_CUT) {
-    absl::StrAppend(&text, "`satrap checkpoint list ", run_dir, "` lists the cuts to go on from\n");
+    absl::StrAppend(&text, "`satrap checkpoint list ", run_dir,
+                    "` lists the cuts to continue from\n");
   } else if (is_training) {
     absl::StrAppend(&text, ResumeText(run_dir, progress, run_dir), "\n");
   }

@@ -54,7 +54,7 @@ TEST_F(RunStateTest, ARunWithoutProcessesIsToldFromItsLog) {
       "run " + dir_ +
           " is not running: it was stopped, interrupted or killed before its end, or it failed and "
           "failure.txt could not be written\n" +
-          kHistory + "`satrap resume " + dir_ + "` goes on from step 800 (cut_0001_000001)\n" +
+          kHistory + "`satrap resume " + dir_ + "` continues from step 800 (cut_0001_000001)\n" +
           "its logs are in " + dir_ + "/logs\n");
 }
 
@@ -73,14 +73,14 @@ TEST_F(RunStateTest, AFailedRunSaysWhy) {
   MakeRun();
   std::ofstream(dir_ + "/failure.txt") << "out of luck\n";
   EXPECT_THAT(Text(), AllOf(HasSubstr(" has failed: out of luck\n"), HasSubstr(kHistory),
-                            HasSubstr("` goes on from step 800")));
+                            HasSubstr("` continues from step 800")));
 }
 
 TEST_F(RunStateTest, TheEndInTheLogIsToldIfNoLauncherHasWrittenOne) {
   MakeRun();
   Append("end { state: STOPPED submission: 1 ending { why: ASKED text: 'stopped on request' } }");
   EXPECT_THAT(Text(), AllOf(HasSubstr(" was stopped: stopped on request\n"), HasSubstr(kHistory),
-                            HasSubstr("` goes on from step 800")));
+                            HasSubstr("` continues from step 800")));
   Append("generation { generation: 9 began: BEGAN_RESUME submission: 2 cut: 'cut_0001_000001' }");
   EXPECT_THAT(Text(), AllOf(HasSubstr(" is not running: "), Not(HasSubstr(" was stopped: "))))
       << "it was resumed since";
@@ -88,8 +88,8 @@ TEST_F(RunStateTest, TheEndInTheLogIsToldIfNoLauncherHasWrittenOne) {
       "end { state: FAILED submission: 2 ending { text: 'a.rows is damaged' advice: "
       "RESUME_FROM_ANOTHER_CUT } }");
   EXPECT_THAT(Text(), AllOf(HasSubstr(" has failed: a.rows is damaged\n"),
-                            HasSubstr("` lists the cuts to go on from\n"),
-                            Not(HasSubstr("` goes on from step"))));
+                            HasSubstr("` lists the cuts to continue from\n"),
+                            Not(HasSubstr("` continues from step"))));
 }
 
 TEST_F(RunStateTest, TheFailureOfAnEarlierSubmissionIsNotThatOfARunThatWasStopped) {
@@ -98,38 +98,38 @@ TEST_F(RunStateTest, TheFailureOfAnEarlierSubmissionIsNotThatOfARunThatWasStoppe
   std::ofstream(dir_ + "/ending.textproto") << "advice: RESUME_FROM_ANOTHER_CUT\n";
   Append("end { state: STOPPED submission: 2 ending { text: 'stopped on request' } }");
   EXPECT_THAT(Text(), AllOf(HasSubstr(" was stopped: stopped on request\n"),
-                            HasSubstr("` goes on from step 800"), Not(HasSubstr("damaged"))));
+                            HasSubstr("` continues from step 800"), Not(HasSubstr("damaged"))));
 }
 
 TEST_F(RunStateTest, ARunThatFailedOfItsCutIsNotSentIntoTheSameFailure) {
   MakeRun();
   std::ofstream(dir_ + "/failure.txt") << "a.rows is damaged\n";
   std::ofstream(dir_ + "/ending.textproto") << "advice: RESUME_FROM_ANOTHER_CUT\n";
-  EXPECT_THAT(Text(), AllOf(HasSubstr("` lists the cuts to go on from\n"),
-                            Not(HasSubstr("` goes on from step"))));
+  EXPECT_THAT(Text(), AllOf(HasSubstr("` lists the cuts to continue from\n"),
+                            Not(HasSubstr("` continues from step"))));
 }
 
 TEST_F(RunStateTest, WordsOfAFailureAreNoAdvice) {
   MakeRun();
   std::ofstream(dir_ + "/failure.txt")
-      << "a log says: go on from another cut with `satrap resume RUN --from CUT`\n";
+      << "a log says: continue from another cut with `satrap resume RUN --from CUT`\n";
   std::ofstream(dir_ + "/ending.textproto") << "why: MEMBER_FAILED\n";
-  EXPECT_THAT(Text(), HasSubstr("` goes on from step 800"));
+  EXPECT_THAT(Text(), HasSubstr("` continues from step 800"));
 }
 
 TEST_F(RunStateTest, AnOldRunThatFailedOfItsCutIsKnownByItsText) {
   MakeRun();
   std::ofstream(dir_ + "/failure.txt")
-      << "a.rows is damaged; go on from another cut with `satrap resume RUN --from CUT`\n";
-  EXPECT_THAT(Text(), AllOf(HasSubstr("` lists the cuts to go on from\n"),
-                            Not(HasSubstr("` goes on from step"))));
+      << "a.rows is damaged; continue from another cut with `satrap resume RUN --from CUT`\n";
+  EXPECT_THAT(Text(), AllOf(HasSubstr("` lists the cuts to continue from\n"),
+                            Not(HasSubstr("` continues from step"))));
 }
 
 TEST_F(RunStateTest, ADamagedNewestCutIsToldAndNoPlaceToGoOnFrom) {
   MakeRun();
   fs::remove_all(FolderOfCut(dir_, "cut_0001_000001"));
   EXPECT_THAT(Text(), AllOf(HasSubstr("the newest cut, cut_0001_000001, is missing: "),
-                            HasSubstr("--from CUT"), Not(HasSubstr("goes on from step"))));
+                            HasSubstr("--from CUT"), Not(HasSubstr("continues from step"))));
 }
 
 TEST_F(RunStateTest, AFinishedRunShowsItsReportOrElseTheResultOfTheLog) {
@@ -187,10 +187,10 @@ TEST(RunningRunTextTest, TellsAnEndThatTheLogHasNotTakenYet) {
   status.set_state(RUNNING);
   status.set_writes_end(true);
   status.mutable_ending()->set_text("nn_worker 0: it is wrong");
-  EXPECT_THAT(
-      RunningRunText("RUN", status),
-      HasSubstr("\nthe run ends, but its log has not taken its end yet, and is asked again: "
-                "nn_worker 0: it is wrong\n"));
+  EXPECT_THAT(RunningRunText("RUN", status),
+              HasSubstr("\nthe run is ending, but its end could not be written to its log yet, and "
+                        "is tried again: "
+                        "nn_worker 0: it is wrong\n"));
 }
 
 TEST(RunningRunTextTest, NamesWhoWaitsForAPlaceAndWhy) {
@@ -214,8 +214,8 @@ TEST(RunningRunTextTest, TellsTheWarningsOfARunThatTrains) {
   status.mutable_train()->mutable_moving_label_rate()->set_highest(.5);
   status.mutable_train()->set_metrics_file_hangs_seconds(9);
   EXPECT_THAT(RunningRunText("RUN", status),
-              AllOf(HasSubstr("\nwarning: the label rate moves"),
-                    HasSubstr("\nwarning: the disk of the run has not taken")));
+              AllOf(HasSubstr("\nwarning: the label rate drifts"),
+                    HasSubstr("\nwarning: no line of metrics.jsonl could be written")));
 }
 
 }  // namespace

@@ -147,8 +147,8 @@ absl::StatusOr<Offsets> EndsOf(const JobConfig& job, const Found& found, TopicSo
 absl::Status FitStart(const Found& found, size_t i, int64_t* start,
                       std::vector<std::string>* warnings) {
   const KafkaOffsetRange& range = found.ranges[i];
-  const std::string wanted =
-      absl::StrCat("offset ", *start, " of ", found.partitions[i].ToString(), " was wanted, but ");
+  const std::string wanted = absl::StrCat("offset ", *start, " of ", found.partitions[i].ToString(),
+                                          " was to be read next, but ");
   if (*start > range.latest) {
     return absl::OutOfRangeError(
         absl::StrCat(wanted, "the partition ends at ", range.latest,

@@ -155,7 +155,7 @@ std::string RestartText(const Cause& cause, bool is_scaled, int64_t pause_ms,
   std::string text = is_scaled ? "the run is scaled" : cause.full;
   absl::StrAppend(&text, "\n  ");
   if (pause_ms >= 1000) absl::StrAppend(&text, "in ", pause_ms / 1000, " s ");
-  absl::StrAppend(&text, "generation ", progress.generation + 1, " goes on from ",
+  absl::StrAppend(&text, "generation ", progress.generation + 1, " continues from ",
                   BeginningText(progress), "; ");
   // Before a change of size, the ranks save a cut after their last step.
   if (is_scaled || LosesNoWork(progress, status)) return text + kNoWorkIsLost;

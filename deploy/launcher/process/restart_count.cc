@@ -22,8 +22,8 @@ absl::StatusOr<int64_t> RestartCount::AddFailure(const Ending& end, int max_rest
   repeated_ = IsRepeated(end, before) && NoRestartCures(end, before);
   if (repeated_) {
     return absl::FailedPreconditionError(
-        absl::StrCat("\n  the previous generation ended from the same cause, also before all roles "
-                     "were ready, so no restart cures it: ",
+        absl::StrCat("\n  the previous generation ended for the same cause and also before all "
+                     "roles were ready, so no restart cures it: ",
                      RuleOf(end).cure));
   }
   if (since_cut_ >= max_restarts) {

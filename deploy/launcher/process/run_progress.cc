@@ -126,12 +126,13 @@ std::string ResumeText(const std::string& run_dir, const RunProgress& progress,
                        const std::string& shown_dir) {
   const std::string problem = StartProblem(run_dir, progress);
   if (problem.empty()) {
-    return absl::StrCat("`satrap resume ", shown_dir, "` goes on from ", BeginningText(progress));
+    return absl::StrCat("`satrap resume ", shown_dir, "` continues from ", BeginningText(progress));
   }
   // Do not suggest continuing from this cut, because that would lead to the same error again.
   return absl::StrCat("the newest cut, ", progress.cut->cut(), ", is ", problem,
-                      "\n  restore it, or go on from another cut with `satrap resume ", shown_dir,
-                      " --from CUT`; `satrap checkpoint list ", shown_dir, "` lists them");
+                      "\n  restore it, or continue from another cut with `satrap resume ",
+                      shown_dir, " --from CUT`; `satrap checkpoint list ", shown_dir,
+                      "` lists them");
 }
 
 bool LosesNoWork(const RunProgress& progress, const StatusAnswer& status) {

@@ -59,8 +59,8 @@ std::string BeginningText(const RunProgress& progress);
 // found, or if there is no cut.
 std::string StartProblem(const std::string& run_dir, const RunProgress& progress);
 
-// How to continue the run, which the text calls `shown_dir`: "`satrap resume RUN` goes on from step
-// 1,200 (cut_0001_000004)". If that cut is damaged or missing: what is wrong and what to do
+// How to continue the run, which the text calls `shown_dir`: "`satrap resume RUN` continues from
+// step 1,200 (cut_0001_000004)". If that cut is damaged or missing: what is wrong and what to do
 // instead.
 std::string ResumeText(const std::string& run_dir, const RunProgress& progress,
                        const std::string& shown_dir);

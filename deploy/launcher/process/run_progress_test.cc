@@ -87,7 +87,7 @@ TEST_F(RunProgressTest, ADamagedNewestCutIsNotThePlaceToGoOnFrom) {
   WriteCut(dir_, 1, 1, 800, 5000);
   Append("cut { generation: 1 cut: 'cut_0001_000001' step: 800 }");
   EXPECT_EQ(ResumeText(dir_, Read(), "RUN"),
-            "`satrap resume RUN` goes on from step 800 (cut_0001_000001)");
+            "`satrap resume RUN` continues from step 800 (cut_0001_000001)");
   WriteCut(dir_, 1, 1, 900, 5000);
   const std::string text = ResumeText(dir_, Read(), "RUN");
   EXPECT_THAT(text, AllOf(HasSubstr("the newest cut, cut_0001_000001, is damaged: "),

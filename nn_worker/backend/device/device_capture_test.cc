@@ -39,7 +39,7 @@ TEST_F(DeviceCaptureDeathTest, ScratchMemoryDoesNotGrow) {
   backend_->Sync();
   Capture([&] { backend_->ColumnSum(small, sums.Columns(0, 4)); });
   EXPECT_DEATH(Capture([&] { backend_->ColumnSum(large, sums); }),
-               "scratch memory of [0-9]+ bytes cannot be taken in a capture");
+               "cannot allocate [0-9]+ bytes of scratch memory during a capture");
 }
 
 TEST_F(DeviceCaptureDeathTest, ListsAreThereAlready) {

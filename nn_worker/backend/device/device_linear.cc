@@ -107,10 +107,10 @@ absl::optional<ProductEpilogue> WholeEpilogue(const LinearSpec& spec) {
 void CheckIsPrepared(const char* name, const Tensor& got, const Tensor& prepared) {
   CHECK(got.data == prepared.data && got.dtype == prepared.dtype && got.cols == prepared.cols &&
         got.rows <= prepared.rows && (got.stride == prepared.stride || got.rows <= 1))
-      << "a linear layer got another " << name << " than it was prepared for: " << got.rows << " x "
-      << got.cols << " at " << got.data << ", stride " << got.stride << "; prepared "
-      << prepared.rows << " x " << prepared.cols << " at " << prepared.data << ", stride "
-      << prepared.stride;
+      << "a linear layer was called with a different " << name
+      << " from the one it was prepared for: " << got.rows << " x " << got.cols << " at "
+      << got.data << ", stride " << got.stride << "; prepared " << prepared.rows << " x "
+      << prepared.cols << " at " << prepared.data << ", stride " << prepared.stride;
 }
 
 ConstValues BiasOf(const Tensor& bias) {

@@ -453,7 +453,7 @@ TEST(DeviceLinearDeathTest, APlanIsForTheTensorsItWasPreparedWith) {
   const LinearGradArgs& args = tower.first.args;
   const Tensor other = New(backend.get(), DType::kF32, kMost, kIn);
   EXPECT_DEATH(backend->LinearForward(tower.before.get(), other, args.w, tower.first.bias, args.y),
-               "a linear layer got another x than it was prepared for");
+               "a linear layer was called with a different x from the one it was prepared for");
 }
 
 }  // namespace

@@ -14,11 +14,11 @@ absl::Status CheckDeviceRoom(const DeviceNeed& need, const DeviceRoom& room) {
     return absl::FailedPreconditionError(
         absl::StrCat(room.device, " has ", room.total_bytes,
                      " bytes of memory in all, but each NN worker needs ", need.text,
-                     ": use a device with more, ", kSmaller));
+                     ": use a device with more memory, ", kSmaller));
   }
   if (need.bytes > room.free_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat(
-        "of the ", room.total_bytes, " bytes of ", room.device, " only ", room.free_bytes,
+        "only ", room.free_bytes, " of the ", room.total_bytes, " bytes of ", room.device,
         " are free, but each NN worker needs ", need.text, ": end other programs on it, or use ",
         kSmaller, "; the driver and CUDA's libraries take some hundred MB of a card"));
   }

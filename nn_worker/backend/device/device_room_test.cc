@@ -25,7 +25,7 @@ TEST(DeviceRoomTest, ADeviceThatIsTooSmallEndsTheRunForGood) {
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(status.message(),
             "card 1 (NVIDIA H100) has 999 bytes of memory in all, but each NN worker needs 1000 "
-            "bytes of device memory (network 900, ...): use a device with more, a smaller "
+            "bytes of device memory (network 900, ...): use a device with more memory, a smaller "
             "global_batch_size, more NN workers or a smaller model");
 }
 
@@ -35,7 +35,7 @@ TEST(DeviceRoomTest, WhatIsTakenByOthersMayBecomeFree) {
   const absl::Status status = CheckDeviceRoom(OneThousand(), {kCard, 2000, 999});
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(status.message(),
-            "of the 2000 bytes of card 1 (NVIDIA H100) only 999 are free, but each NN worker needs "
+            "only 999 of the 2000 bytes of card 1 (NVIDIA H100) are free, but each NN worker needs "
             "1000 bytes of device memory (network 900, ...): end other programs on it, or use a "
             "smaller global_batch_size, more NN workers or a smaller model; the driver and CUDA's "
             "libraries take some hundred MB of a card");

@@ -32,7 +32,7 @@ absl::Status DeviceTables::Grow(int64_t bytes) {
 }
 
 absl::Status DeviceTables::Reserve(int64_t bytes) {
-  CHECK(tables_.empty()) << "tables lie in what would be replaced";
+  CHECK(tables_.empty()) << "the memory to be replaced already holds tables";
   return bytes > bytes_ ? Grow(bytes) : absl::OkStatus();
 }
 

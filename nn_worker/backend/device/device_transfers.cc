@@ -259,7 +259,7 @@ void* DeviceTransfers::ScratchBytes(int64_t bytes) {
   if (capturing_) {
     MutexLock lock(&scratch_mutex_);
     CHECK(bytes <= scratch_bytes_ && scratch_ != nullptr)
-        << "scratch memory of " << bytes << " bytes cannot be taken in a capture: there are "
+        << "cannot allocate " << bytes << " bytes of scratch memory during a capture: there are "
         << scratch_bytes_;
     return scratch_;
   }
@@ -315,7 +315,7 @@ absl::StatusOr<std::unique_ptr<OperationGraph>> DeviceTransfers::Capture(
 
 void DeviceTransfers::Enqueue(OperationGraph* graph) {
   auto* const made = static_cast<DeviceGraph*>(graph);
-  CHECK(made->epoch() == tables_.epoch()) << "the lists that the graph reads were written over";
+  CHECK(made->epoch() == tables_.epoch()) << "the lists that the graph reads were overwritten";
   made->get()->Launch(stream());
   meter_->CountGraphLaunch();
 }

@@ -321,7 +321,7 @@ class CudaDevice final : public Device {
     card_.Choose();
     int least = 0, greatest = 0;
     RETURN_IF_ERROR(AsStatus(cudaDeviceGetStreamPriorityRange(&least, &greatest),
-                             "asking for the priorities of streams"));
+                             "reading the range of stream priorities"));
     return MakeStream(greatest);
   }
 

@@ -298,7 +298,7 @@ void HostDevice::CheckNotCaptured(const Queue* queue, const char* call) const {
 // The capturing thread must not make these calls; other threads may.
 void HostDevice::CheckNotCapturing(const char* call) const {
   CHECK(capturing_ == nullptr || capturing_thread_ != std::this_thread::get_id())
-      << call << " while the same thread captures a stream: a card refuses it";
+      << call << " while the same thread captures a stream: a card would refuse this call";
 }
 
 void HostDevice::CloseStream(Queue* queue) {
@@ -314,14 +314,15 @@ void HostDevice::CheckPinned(const void* p, int64_t bytes) const {
   const bool within_pinned_memory =
       next != pinned_.begin() && begin + bytes <= std::prev(next)->first + std::prev(next)->second;
   CHECK(within_pinned_memory) << "a copy of " << bytes
-                              << " bytes has its host side outside of pinned memory";
+                              << " bytes uses host memory that is not pinned";
 }
 
 void HostDevice::CheckDevice(const void* p, int64_t bytes) const {
   const bool within_device_memory = memory_.Holds(p, bytes);
-  CHECK(within_device_memory) << "a copy of " << bytes << " bytes has its device side at "
+  CHECK(within_device_memory) << "a copy of " << bytes << " bytes uses "
                               << (memory_.Reserves(p) ? memory_.Describe(p)
-                                                      : "an address of the host");
+                                                      : "an address of the host")
+                              << " as its device address";
 }
 
 void HostDevice::CopyIn(Queue* queue, const void* pinned, void* device, int64_t bytes) {

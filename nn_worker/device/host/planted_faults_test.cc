@@ -140,14 +140,14 @@ TEST(PlantedFaultDeathTest, CopiesOutsideOfAnAllocation) {
         TestDevice device;
         device.stream()->CopyIn(device.Pinned<float>(17), device.Room<float>(16), 68);
       },
-      "a copy of 68 bytes has its device side at byte 0 of an allocation of 64 bytes");
+      "a copy of 68 bytes uses byte 0 of an allocation of 64 bytes as its device address");
   EXPECT_DEATH(
       {
         TestDevice device;
         const float value = 1;
         device.stream()->CopyIn(&value, device.Room<float>(16), 4);
       },
-      "host side outside of pinned memory");
+      "uses host memory that is not pinned");
 }
 
 TEST(PlantedFaultDeathTest, MemoryFreedWhileOperationsAreEnqueued) {

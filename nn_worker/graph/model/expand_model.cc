@@ -154,7 +154,7 @@ absl::Status ExpandInputs(const GraphInputs& inputs, LayerConfig* layer) {
     if (names.size() == before) {
       return absl::InvalidArgumentError(absl::StrCat("model: layer \"", layer->name(),
                                                      "\": input \"", input,
-                                                     "\": no feature has that segment"));
+                                                     "\": no feature has a segment of this name"));
     }
   }
   layer->clear_inputs();

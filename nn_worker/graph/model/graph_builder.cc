@@ -191,10 +191,11 @@ class GraphBuilder {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const bool of_part = graph_.tensors[node.inputs[i]].of_part;
       if (node.layer->reads_part(static_cast<int>(i)) == of_part) continue;
-      return Error(node, of_part ? absl::StrCat("reads the candidates of the part as input ", i,
-                                                ", which must be a value of each sample")
-                                 : absl::StrCat("reads a value of each sample as input ", i,
-                                                ", which must be \"candidates.SEGMENT\""));
+      return Error(node, of_part
+                             ? absl::StrCat("reads the candidates of the part as input ", i,
+                                            ", but that input must have a value for each sample")
+                             : absl::StrCat("reads a value of each sample as input ", i,
+                                            ", but that input must be \"candidates.SEGMENT\""));
     }
     return absl::OkStatus();
   }

@@ -165,12 +165,12 @@ TEST(GraphBuilderTest, OnlyAHeadReadsCandidatesAndOnlyItsLossReadsAHead) {
   };
   EXPECT_EQ(error(R"(layers { name: "logit" inputs: "candidates.embedding" sum {} })"),
             "model: layer \"logit\" (sum of candidates.embedding [8, 4]): reads the candidates of "
-            "the part as input 0, which must be a value of each sample");
+            "the part as input 0, but that input must have a value for each sample");
   EXPECT_EQ(error(R"(layers { name: "logit" inputs: "user.embedding" inputs: "item.embedding"
                               inputs: "item.embedding" candidate_logits {} }
                      tasks { loss: NCE })"),
             "model: layer \"logit\" (candidate_logits of user.embedding [4], item.embedding [4], "
-            "item.embedding [4]): reads a value of each sample as input 2, which must be "
+            "item.embedding [4]): reads a value of each sample as input 2, but that input must be "
             "\"candidates.SEGMENT\"");
   EXPECT_EQ(error(R"(layers { name: "logit" inputs: "user.embedding" inputs: "item.embedding"
                               in_batch_logits {} }
@@ -291,7 +291,7 @@ TEST(GraphBuilderTest, AnOutputHasTheShapeOfItsLoss) {
 
 TEST(GraphBuilderTest, AStarThatFitsNothingIsAnError) {
   EXPECT_EQ(ErrorOf(R"(layers { name: "logit" inputs: "*.wide" sum {} })"),
-            "model: layer \"logit\": input \"*.wide\": no feature has that segment");
+            "model: layer \"logit\": input \"*.wide\": no feature has a segment of this name");
 }
 
 TEST(GraphBuilderTest, EveryOutputOfALayerHasAName) {
