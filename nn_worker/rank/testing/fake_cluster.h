@@ -1,7 +1,7 @@
 // A cluster around RankEngines for tests, in one thread on one ManualExecutor. It is made of fakes
 // of a rank's peers, which check the protocol while it runs (part_custody.h,
-// fake_embedding_worker.h, fake_allreduce.h, fake_cuts.h), and of a network whose delays follow
-// from a seed (fake_network.h). The base classes hold what a test asks for and what it can check
+// fake_embedding_worker.h, fake_allreduce.h, fake_cuts.h), and of a network that delays
+// messages (fake_network.h). The base classes hold what a test asks for and what it can check
 // (fake_record.h).
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_CLUSTER_H_
@@ -28,8 +28,9 @@ namespace satrap {
 
 class FakeCluster : public FakeOrders, public FakeRecord {
  public:
-  // `options` are the options of rank 0. The other ranks have the same, except for `rank`.
-  FakeCluster(RankOptions options, int num_workers, FakeNetwork network = FakeNetwork(),
+  // `options` are the options of rank 0. The other ranks have the same, except for `rank`. Each
+  // message takes `delay_us`.
+  FakeCluster(RankOptions options, int num_workers, int64_t delay_us = 0,
               KillPoints* kill_points = nullptr);
   ~FakeCluster();
 
@@ -44,6 +45,7 @@ class FakeCluster : public FakeOrders, public FakeRecord {
   // Queues an epoch of an unordered stream and its end: `count` parts of one sample, dealt to the
   // workers in turn.
   void PutEpoch(Stream stream, uint32_t epoch, int count);
+
   // Queues the parts that `first` was given but had not released by `cut`. Loaders that know the
   // cut's ledger send the same parts.
   void PutRest(const FakeCluster& first, const FakeCut& cut);
@@ -73,7 +75,7 @@ class FakeCluster : public FakeOrders, public FakeRecord {
   std::unique_ptr<Rank> MakeRank(int r, KillPoints* kill_points);
 
   const RankOptions options_;
-  FakeChance chance_;
+  const int64_t delay_us_;
   PartCustody custody_;
   FakeAllreduce allreduce_;
   FakeCuts fake_cuts_;
