@@ -311,6 +311,21 @@ std::vector<Fault> RankFaults() {
              // other steps than those promised.
              if (site.role != EMBEDDING_PS) position->set_next(RunPosition::RESUME);
            }},
+      {.says = "ranks ask a lane that has left the epoch",
+       .worlds = Fault::kSync,
+       .with_deaths = true,
+       .position =
+           [](const Site& site, RunPosition* position) {
+             if (site.role != NN_WORKER) return;
+             for (LanePosition& lane : *position->mutable_lanes()) lane.set_left(false);
+           }},
+      {.says = "ranks forget whose turn it is among the lanes",
+       .worlds = Fault::kSync,
+       .with_deaths = true,
+       .position =
+           [](const Site& site, RunPosition* position) {
+             if (site.role == NN_WORKER) position->clear_lane_turn();
+           }},
   };
 }
 
