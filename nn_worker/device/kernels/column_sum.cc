@@ -62,8 +62,9 @@ SATRAP_DEVICE void SumAhead(const ConstValues& x, const ColumnsOfThread<Access>&
   }
 }
 
-// One row at a time where an octet is not whole: this path is rare, and if it had as many rows under
-// way as the other, the kernel would need more registers, and fewer threads would run at a time.
+// One row at a time where an octet is not whole: this path is rare, and if it had as many rows
+// under way as the other, the kernel would need more registers, and fewer threads would run at a
+// time.
 template <typename Access, typename Summed, bool kWhole>
 SATRAP_DEVICE void SumRows(const ColumnSumArgs& args, const ColumnsOfThread<Access>& mine,
                            float* sums) {
@@ -135,8 +136,8 @@ SATRAP_KERNEL void AddPartialsKernel(const float* partials, int64_t parts, int64
   float* const target = TargetOf(targets, c);
   const int64_t end = target == nullptr ? 0 : parts;
   float sum = 0;
-  // Without a branch around the loads, all of them are under way before the first is added. Adding 0
-  // for pieces that do not exist changes no sum.
+  // Without a branch around the loads, all of them are under way before the first is added. Adding
+  // 0 for pieces that do not exist changes no sum.
   for (int64_t first = ty; first < end; first += kAddAtOnce * lanes) {
     float values[kAddAtOnce];
     for (int k = 0; k < kAddAtOnce; ++k) {

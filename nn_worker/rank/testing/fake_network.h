@@ -1,5 +1,5 @@
-// A network for tests of RankEngines that delays each message by the same time. A network that draws
-// delays, and also loses and repeats messages, is in tests/simulation.
+// A network for tests of RankEngines that delays each message by the same time. A network that
+// draws delays, and also loses and repeats messages, is in tests/simulation.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_NETWORK_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_NETWORK_H_
