@@ -44,7 +44,7 @@ std::vector<std::string> ZooModels(const std::string& folder) {
 absl::Status ExpandZooModel(const std::string& install_dir, JobConfig* job) {
   if (!job->model().has_zoo() || job->model().layers_size() > 0) return absl::OkStatus();
   const std::string& zoo = job->model().zoo();
-  const std::string folder = install_dir + "/nn_worker/models";
+  const std::string folder = install_dir + "/nn_worker/zoo";
   const std::vector<std::string> names = ZooModels(folder);
   if (std::find(names.begin(), names.end(), zoo) == names.end()) {
     return absl::NotFoundError(

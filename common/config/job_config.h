@@ -19,7 +19,7 @@
 namespace satrap {
 
 // Reads `path`, applies `sets` in order (field_path.h), and replaces an empty model.layers by the
-// zoo graph INSTALL_DIR/nn_worker/models/ZOO.textproto. A job that does not set the rules by which
+// zoo graph INSTALL_DIR/nn_worker/zoo/ZOO.textproto. A job that does not set the rules by which
 // text is read (data.csv.trim_lists, data.record_rules) gets the newest rules. Then fills in the
 // defaults and validates (validate_job.h). Overrides of model.layers act on the zoo graph's layers.
 // An override that gives a stream files removes the stream's topics; an override that gives it

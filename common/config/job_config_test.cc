@@ -83,8 +83,8 @@ TEST_F(JobConfigTest, ReportsAllProblemsAtOnceEachWithItsPath) {
 }
 
 TEST_F(JobConfigTest, TakesAnEmptyModelFromTheZooBeforeOverridingItsLayers) {
-  ASSERT_EQ(std::system(("mkdir -p " + folder_ + "/nn_worker/models").c_str()), 0);
-  WriteFile("nn_worker/models/tiny.textproto",
+  ASSERT_EQ(std::system(("mkdir -p " + folder_ + "/nn_worker/zoo").c_str()), 0);
+  WriteFile("nn_worker/zoo/tiny.textproto",
             "layers { name: 'deep' inputs: '*.embedding' mlp { units: [8, 8] output_units: 1 } } "
             "output: 'deep'");
   std::string text = kJob;

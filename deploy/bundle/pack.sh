@@ -47,9 +47,9 @@ awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' <<<"$libraries" | sort -u |
     [[ "$name" =~ $glibc ]] || strip -o "$bundle/lib/$name" "$path"
   done
 
-mkdir -p "$bundle/deploy/jobs" "$bundle/nn_worker/models"
+mkdir -p "$bundle/deploy/jobs" "$bundle/nn_worker/zoo"
 cp -L "$checkout"/deploy/jobs/*.textproto "$bundle/deploy/jobs/"
-cp -L "$checkout"/nn_worker/models/*.textproto "$bundle/nn_worker/models/"
+cp -L "$checkout"/nn_worker/zoo/*.textproto "$bundle/nn_worker/zoo/"
 cp -L "$checkout/deploy/bundle/satrap.sh" "$bundle/satrap"
 cp -L "$checkout/LICENSE" "$bundle/"
 chmod 755 "$bundle/satrap"

@@ -16,8 +16,8 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/cli/show/model_text.h"
-#include "nn_worker/models/zoo.h"
 #include "nn_worker/trainer/memory_plan/part_layout.h"
+#include "nn_worker/zoo/zoo.h"
 
 namespace satrap {
 namespace {

@@ -113,13 +113,10 @@ struct Tensor {
   }
 };
 
-// Views of consecutive rows without gaps. (The functions have long names because the name F32
+// A view of consecutive rows without gaps. (The function has a long name because the name F32
 // already belongs to a WireDtype in proto/job.proto.)
 inline Tensor TensorF32(void* data, int64_t rows, int64_t cols) {
   return {DType::kF32, data, rows, cols, cols};
-}
-inline Tensor TensorF64(void* data, int64_t rows, int64_t cols) {
-  return {DType::kF64, data, rows, cols, cols};
 }
 
 // The tensor to which a gradient is written or added. It is empty if the gradient is not wanted.

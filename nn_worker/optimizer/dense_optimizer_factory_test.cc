@@ -204,8 +204,34 @@ class Range {
   std::vector<Tensor> states_;
 };
 
-TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
+// Makes a hundred steps with gradients in [-largest / 2, largest / 2), and expects the weights of a
+// ScalarReference. Step s has `weight_of(s)` samples and the factor `factor_of(s)` of its rate.
+void ExpectHundredSteps(const std::string& text, double largest, float (*weight_of)(int64_t),
+                        double (*factor_of)(int64_t)) {
   constexpr int64_t kCount = 37;
+  const DenseOptimizerConfig config = Parse(text);
+  std::vector<float> w(kCount), gradient(kCount);
+  std::vector<ScalarReference> references;
+  for (int64_t i = 0; i < kCount; ++i) {
+    w[i] = static_cast<float>(UniformDouble(RandomBits(1, i)) - 0.5);
+    references.emplace_back(config, w[i]);
+  }
+  Range range(config, w);
+  for (int64_t step = 0; step < 100; ++step) {
+    const double factor = factor_of(step);
+    const float weight = weight_of(step);
+    for (int64_t i = 0; i < kCount; ++i) {
+      gradient[i] = static_cast<float>(largest * (UniformDouble(RandomBits(2, step, i)) - 0.5));
+    }
+    w = range.Step({step, 1, factor}, gradient, weight);
+    for (int64_t i = 0; i < kCount; ++i) {
+      const double want = references[i].Step(step, gradient[i], weight, factor);
+      ASSERT_NEAR(w[i], want, 2e-6) << text << " step " << step;
+    }
+  }
+}
+
+TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
   for (const char* text :
        {"learning_rate: 0.02 sgd {}",
         "learning_rate: 0.01 sgd {} l2: 0.01 learning_rate_schedule { warmup_steps: 30 }",
@@ -229,54 +255,20 @@ TEST(DenseOptimizerFactoryTest, HundredRandomStepsAreThoseOfAScalarReference) {
         "learning_rate: 0.01 adamw { weight_decay: 0.5 }",
         "learning_rate: 0.01 ftml {}",
         "learning_rate: 0.01 ftml { beta1: 0.9 } l2: 0.01"}) {
-    const DenseOptimizerConfig config = Parse(text);
-    std::vector<float> w(kCount), gradient(kCount);
-    std::vector<ScalarReference> references;
-    for (int64_t i = 0; i < kCount; ++i) {
-      w[i] = static_cast<float>(UniformDouble(RandomBits(1, i)) - 0.5);
-      references.emplace_back(config, w[i]);
-    }
-    Range range(config, w);
-    for (int64_t step = 0; step < 100; ++step) {
-      const double factor = step % 2 == 0 ? 1.0 : 0.25;
-      const float weight = 64.0f + static_cast<float>(step);
-      for (int64_t i = 0; i < kCount; ++i) {
-        gradient[i] = static_cast<float>(100 * (UniformDouble(RandomBits(2, step, i)) - 0.5));
-      }
-      w = range.Step({step, 1, factor}, gradient, weight);
-      for (int64_t i = 0; i < kCount; ++i) {
-        const double want = references[i].Step(step, gradient[i], weight, factor);
-        ASSERT_NEAR(w[i], want, 2e-6) << text << " step " << step;
-      }
-    }
+    ASSERT_NO_FATAL_FAILURE(ExpectHundredSteps(
+        text, 100, [](int64_t step) { return 64.0f + static_cast<float>(step); },
+        [](int64_t step) { return step % 2 == 0 ? 1.0 : 0.25; }));
   }
 }
 
 // The rate is constant here: when a rate changes, the weights of the published algorithm jump, but
 // those of this rule do not (embedding_ps/optimizer/ftrl.h).
 TEST(DenseOptimizerFactoryTest, HundredRandomStepsOfFtrlAreThoseOfItsAlgorithm) {
-  constexpr int64_t kCount = 37;
   for (const char* text :
        {"learning_rate: 0.05 ftrl {}", "learning_rate: 0.05 ftrl { initial_accumulator: 0.1 }",
         "learning_rate: 0.1 ftrl { beta: 0.5 lambda1: 0.3 lambda2: 0.2 }"}) {
-    const DenseOptimizerConfig config = Parse(text);
-    std::vector<float> w(kCount), gradient(kCount);
-    std::vector<ScalarReference> references;
-    for (int64_t i = 0; i < kCount; ++i) {
-      w[i] = static_cast<float>(UniformDouble(RandomBits(1, i)) - 0.5);
-      references.emplace_back(config, w[i]);
-    }
-    Range range(config, w);
-    for (int64_t step = 0; step < 100; ++step) {
-      for (int64_t i = 0; i < kCount; ++i) {
-        gradient[i] = static_cast<float>(UniformDouble(RandomBits(2, step, i)) - 0.5);
-      }
-      w = range.Step({step, 1, 1}, gradient, 1);
-      for (int64_t i = 0; i < kCount; ++i) {
-        ASSERT_NEAR(w[i], references[i].Step(step, gradient[i], 1, 1), 2e-6)
-            << text << " step " << step;
-      }
-    }
+    ASSERT_NO_FATAL_FAILURE(ExpectHundredSteps(
+        text, 1, [](int64_t) { return 1.0f; }, [](int64_t) { return 1.0; }));
   }
 }
 

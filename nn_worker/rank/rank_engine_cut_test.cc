@@ -2,7 +2,6 @@
 // that nothing is outstanding, that all ranks make the same plan, and which parts they have
 // released.
 
-#include <set>
 #include <string>
 #include <vector>
 
@@ -33,9 +32,7 @@ TEST(RankEngineCutTest, TrainingGoesOnWhileOneIsWrittenAndNoOtherBeginsMeanwhile
   RankOptions options = Sync(2, 1);
   options.has_valid = false;
   options.checkpoint.set_every_steps(1);
-  FakeNetwork network;
-  network.max_delay_us = 10000;
-  FakeCluster cluster(options, 1, network);
+  FakeCluster cluster(options, 1, /*delay_us=*/5000);
   cluster.cut_writing_ms = 100;
   cluster.PutOrderedEpoch(0, {40});
   cluster.End(TEST_STREAM, 0);
@@ -50,9 +47,7 @@ TEST(RankEngineCutTest, AreTakenByTheClockButNoSoonerThanFourTimesTheLastWriting
   RankOptions options = Sync(1, 1);
   options.has_valid = false;
   options.checkpoint.set_every_seconds(1);
-  FakeNetwork network;
-  network.max_delay_us = 20000;
-  FakeCluster cluster(options, 1, network);
+  FakeCluster cluster(options, 1, /*delay_us=*/10000);
   cluster.cut_writing_ms = 500;
   cluster.PutOrderedEpoch(0, {1000});
   cluster.End(TEST_STREAM, 0);
@@ -315,9 +310,7 @@ TEST(RankEngineCutTest, TheWarmUpOfStalenessIsOverForGood) {
 TEST(RankEngineCutTest, TheTimeOfTrainingIsThatOfAllGenerations) {
   RankOptions options = Hybrid(1);
   options.position.set_train_seconds(100);
-  FakeNetwork network;
-  network.max_delay_us = 20000;
-  FakeCluster cluster(options, 1, network);
+  FakeCluster cluster(options, 1, /*delay_us=*/10000);
   cluster.PutEpoch(TRAIN_STREAM, 0, 20);
   cluster.PutEpoch(TEST_STREAM, 0, 20);
   ASSERT_TRUE(cluster.StartAndRun());
@@ -329,9 +322,7 @@ TEST(RankEngineCutTest, TheTimeOfTrainingIsThatOfAllGenerations) {
 TEST(RankEngineCutTest, ThePauseBeginsWithTheDecision) {
   RankOptions options = Hybrid(1, 3);
   options.checkpoint.set_every_steps(5);
-  FakeNetwork network;
-  network.max_delay_us = 20000;
-  FakeCluster cluster(options, 1, network);
+  FakeCluster cluster(options, 1, /*delay_us=*/10000);
   cluster.cut_writing_ms = 0;
   cluster.PutEpoch(TRAIN_STREAM, 0, 20);
   cluster.End(TEST_STREAM, 0);
@@ -400,62 +391,6 @@ TEST(RankEngineCutTest, ARecordThatIsTrainedTwiceEndsTheRunForGood) {
       << cluster.failures[0];
 }
 
-// One run takes a cut after every step, and another run continues from each of these cuts. Together
-// the two train every part once, and in sync mode in exactly the same steps.
-class RankEngineHalvesTest : public testing::TestWithParam<bool> {};
-
-TEST_P(RankEngineHalvesTest, AnyCutIsWhereAnotherGenerationGoesOn) {
-  const bool ordered = GetParam();
-  for (uint64_t seed = 1; seed <= 20; ++seed) {
-    SCOPED_TRACE(absl::StrCat("seed ", seed));
-    DrawnJob job(seed, ordered);
-    job.options.checkpoint.set_every_steps(1);
-    job.network.max_delay_us = 1000;
-    FakeCluster first(job.options, job.num_workers, job.network);
-    first.cut_writing_ms = 0;
-    const size_t parts = job.PutParts(&first);
-    ASSERT_TRUE(first.StartAndRun());
-    ASSERT_TRUE(first.failures.empty()) << first.failures[0];
-    if (ordered) {
-      std::set<uint64_t> steps;
-      for (const FakeCut& cut : first.cuts) steps.insert(cut.plan.position.step());
-      EXPECT_EQ(steps.size(), first.results[0].steps()) << "not cut at every step";
-    }
-    for (const FakeCut& cut : first.cuts) {
-      SCOPED_TRACE(cut.plan.position.ShortDebugString());
-      RankOptions rest = job.options;
-      rest.envelope.set_generation(2);
-      rest.position = cut.plan.position;
-      rest.checkpoint.set_every_steps(0);
-      FakeCluster second(rest, job.num_workers, job.network);
-      second.PutRest(first, cut);
-      ASSERT_TRUE(second.StartAndRun());
-      ASSERT_TRUE(second.failures.empty()) << second.failures[0];
-      EXPECT_EQ(cut.released.size() + second.pushes.size(), parts);
-      std::set<std::string> all = cut.released;
-      for (const std::string& part : second.PushedParts()) all.insert(part);
-      EXPECT_EQ(all.size(), parts);
-      EXPECT_EQ(second.results[0].samples(), parts);
-      EXPECT_EQ(second.results[0].test().samples(), 5u);
-      if (!ordered) continue;
-      EXPECT_EQ(second.results[0].steps(), first.results[0].steps());
-      std::vector<std::vector<std::string>> steps_of_first, steps_of_second;
-      for (const auto& step : first.steps) {
-        if (step.weight > 0 && step.number >= cut.plan.position.step()) {
-          steps_of_first.push_back(step.parts);
-        }
-      }
-      for (const auto& step : second.steps) {
-        if (step.weight > 0) steps_of_second.push_back(step.parts);
-      }
-      EXPECT_EQ(steps_of_first, steps_of_second);
-    }
-  }
-}
-
-INSTANTIATE_TEST_SUITE_P(Modes, RankEngineHalvesTest, testing::Bool(),
-                         [](const auto& param) { return param.param ? "Sync" : "Hybrid"; });
-
 TEST(RankEngineCutTest, TheTestPassReachesItsKillPointOnce) {
   RankOptions options = Hybrid(1);
   options.evaluation.set_at_epoch_end(true);
@@ -464,7 +399,7 @@ TEST(RankEngineCutTest, TheTestPassReachesItsKillPointOnce) {
   std::vector<size_t> cuts_by_then;
   FakeCluster* running = nullptr;
   KillPoints kill_points(job, 0, 1, [&] { cuts_by_then.push_back(running->cuts.size()); });
-  FakeCluster cluster(options, 1, FakeNetwork(), &kill_points);
+  FakeCluster cluster(options, 1, /*delay_us=*/0, &kill_points);
   running = &cluster;
   cluster.PutEpoch(TRAIN_STREAM, 0, 5);
   cluster.PutEpoch(VALID_STREAM, 0, 1);
@@ -481,7 +416,7 @@ TEST(RankEngineCutTest, AClippedStepReachesItsKillPointBeforeTheNetworksHalf) {
   std::vector<size_t> ended_by_then;
   FakeCluster* running = nullptr;
   KillPoints kill_points(job, 0, 1, [&] { ended_by_then.push_back(running->ended_steps.size()); });
-  FakeCluster cluster(Sync(1, 1), 1, FakeNetwork(), &kill_points);
+  FakeCluster cluster(Sync(1, 1), 1, /*delay_us=*/0, &kill_points);
   running = &cluster;
   cluster.dense_squares = 8;
   cluster.PutOrderedEpoch(0, {4});

@@ -1,8 +1,6 @@
 // Tests training in 16 bits: how results change, and that a step which overflows changes nothing on
 // any rank.
 
-#include <algorithm>
-#include <cmath>
 #include <limits>
 #include <string>
 #include <vector>
@@ -30,13 +28,6 @@ JobConfig F16Job(bool dynamic, double initial, int64_t growth_steps = 2000) {
   scale->set_initial(initial);
   scale->set_growth_steps(growth_steps);
   return job;
-}
-
-float LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  float largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
-  return largest;
 }
 
 // Everything that a step may change, on any rank and in the tables.

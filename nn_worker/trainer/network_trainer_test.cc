@@ -1,6 +1,5 @@
 #include "nn_worker/trainer/network_trainer.h"
 
-#include <cmath>
 #include <future>
 #include <limits>
 #include <memory>
@@ -15,13 +14,6 @@
 
 namespace satrap {
 namespace {
-
-float LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  float largest = 0;
-  for (size_t i = 0; i < a.size(); ++i) largest = std::max(largest, std::abs(a[i] - b[i]));
-  return largest;
-}
 
 constexpr HostDeviceOptions kReversed = {{host::ExecutionOrder::kReverse}};
 

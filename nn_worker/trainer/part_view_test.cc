@@ -119,7 +119,7 @@ TEST_F(PartViewTest, ARowIndexOutOfRangeIsRefused) {
 }
 
 // Candidates are rows of a table that is also read by a feature with one id per sample.
-class CandidatePartViewTest : public testing::Test {
+class CandidatePartViewTest : public PartViewTest {
  protected:
   CandidatePartViewTest() {
     JobConfig job;
@@ -133,15 +133,6 @@ class CandidatePartViewTest : public testing::Test {
     FakeSample second{{.25f}, {{2}, {3, 4}}, 0, 1, true, 1777627800500};
     part_ = tables.MakePart({first, second}, 10, F32);
   }
-
-  std::string ErrorAfter(std::function<void(NextBatchAnswerHeader*)> change) {
-    PartInput changed = part_;
-    change(&changed.header);
-    return std::string(ReadPart(layout_, 2, changed).status().message());
-  }
-
-  PartLayout layout_;
-  PartInput part_;
 };
 
 TEST_F(CandidatePartViewTest, AreReadWithThePositives) {

@@ -105,7 +105,7 @@ compile_peers() {
 run_tests() {
   local test
   for test in device/cuda/cuda_device device/cuda/cublaslt_plan backend/testing/cuda_conformance \
-    models/cuda_training layer/cuda_layer collective/nccl_collective; do
+    trainer/testing/cuda_training layer/cuda_layer collective/nccl_collective; do
     part "${test##*/}_test" 120 ./satrap exec "nn_worker/${test}_test" &
   done
   ! is_chosen steps || compile_peers 131072 BF16 &
@@ -124,7 +124,7 @@ measure_steps() {
       fi
       flags=("--model=$model" "--batch=$batch" "--precision=$precision" "--seconds=$seconds")
       part "step_${model}_${batch}_$precision" 60 \
-        ./satrap exec nn_worker/models/step_benchmark_cuda "${flags[@]}"
+        ./satrap exec nn_worker/backend/benchmark/step_benchmark_cuda "${flags[@]}"
       part "peer_${model}_${batch}_$precision" 90 \
         "$python" tests/benchmark/pytorch_step.py "${flags[@]}"
     done
@@ -160,11 +160,12 @@ profile_steps() {
     for model in deepfm dlrm; do
       flags=("--model=$model" "--batch=$batch" --precision=BF16)
       part "profile_${model}_$batch" 30 \
-        ./satrap exec nn_worker/models/step_benchmark_cuda "${flags[@]}" --profile
+        ./satrap exec nn_worker/backend/benchmark/step_benchmark_cuda "${flags[@]}" --profile
       command -v ncu >/dev/null || continue
       part "ncu_${model}_$batch" 40 ncu --metrics gpu__time_duration.sum --clock-control none \
         --print-summary per-kernel --target-processes all --launch-skip 300 --launch-count 200 \
-        ./satrap exec nn_worker/models/step_benchmark_cuda "${flags[@]}" --capture=false --seconds=0
+        ./satrap exec nn_worker/backend/benchmark/step_benchmark_cuda "${flags[@]}" \
+        --capture=false --seconds=0
     done
   done
 }

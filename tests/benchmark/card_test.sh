@@ -14,7 +14,7 @@ fake() {
   chmod 755 "$bundle/$1"
 }
 tests=(nn_worker/device/cuda/cuda_device_test nn_worker/device/cuda/cublaslt_plan_test
-  nn_worker/backend/testing/cuda_conformance_test nn_worker/models/cuda_training_test
+  nn_worker/backend/testing/cuda_conformance_test nn_worker/trainer/testing/cuda_training_test
   nn_worker/layer/cuda_layer_test nn_worker/collective/nccl_collective_test)
 for program in "${tests[@]}"; do
   fake "$program" <<<'echo "[  PASSED  ] 3 tests."; echo "[  SKIPPED ] 2 tests, listed below:"'
@@ -27,7 +27,7 @@ echo '{"benchmark": "step", "model": "'"$model"'", "batch": '"$batch"', "precisi
   "$figures}"
 EOS
 # Each configuration has 50,000,000 samples a second at the first time, and 90,000,000 after that.
-fake nn_worker/models/step_benchmark_cuda <<'EOS'
+fake nn_worker/backend/benchmark/step_benchmark_cuda <<'EOS'
 [[ " $* " != *" --profile "* ]] || { echo "  1.0 us StepKernel"; exit; }
 [[ " $* " != *" --capture=false "* ]] || exit 0
 seen="$COUNT$(printf '%s' "$@")"

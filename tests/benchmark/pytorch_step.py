@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The peer of step_benchmark (nn_worker/models/step_benchmark.cc): the same step in PyTorch.
+"""The peer of nn_worker/backend/benchmark/step_benchmark.cc: the same step in PyTorch.
 
     pytorch_step.py [--model=deepfm|dlrm] [--batch=N] [--precision=F32|TF32|BF16|F16] [--seconds=3]
                     [--capture=true|false] [--card=0] [--device=cuda|cpu]

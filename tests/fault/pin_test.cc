@@ -80,6 +80,16 @@ class PinTest : public FaultFixture {
   static bool IsThere(const std::string& cut) { return fs::exists(cut + "/manifest"); }
   // Waits until the run has committed `count` further cuts.
   bool WaitForMoreCuts(int count) { return WaitForCuts(Cuts() + count); }
+  // Pins the newest cut and names it.
+  absl::StatusOr<std::unique_ptr<FileLock>> PinNewestCut(std::string* cut) {
+    absl::StatusOr<std::unique_ptr<FileLock>> pin;
+    // The newest cut may be replaced between these two lines.
+    for (int attempt = 0; attempt < kReadsOfVanishingCuts && !pin.ok(); ++attempt) {
+      *cut = NewestCut();
+      pin = PinCut(*cut);
+    }
+    return pin;
+  }
 
   std::string job_;
   Command run_;
@@ -108,12 +118,7 @@ TEST_F(PinTest, ARunThatReplacesItsCutsIsPredictedEvaluatedVerifiedAndBegunFrom)
 
 TEST_F(PinTest, APinnedCutStaysAndIsRemovedOnceItIsReadAndWhoReadsItForLongIsTold) {
   std::string cut;
-  absl::StatusOr<std::unique_ptr<FileLock>> pin;
-  // The newest cut may be replaced between these two lines.
-  for (int attempt = 0; attempt < kReadsOfVanishingCuts && !pin.ok(); ++attempt) {
-    cut = NewestCut();
-    pin = PinCut(cut);
-  }
+  absl::StatusOr<std::unique_ptr<FileLock>> pin = PinNewestCut(&cut);
   ASSERT_TRUE(pin.ok()) << pin.status();
   ASSERT_TRUE(WaitForMoreCuts(13));
   EXPECT_TRUE(IsThere(cut));
@@ -141,11 +146,7 @@ TEST_F(PinTest, APinnedCutStaysAndIsRemovedOnceItIsReadAndWhoReadsItForLongIsTol
 // it starts any role. It holds the pin until the new run no longer needs the cut.
 TEST_F(PinTest, ACutThatIsNamedByItselfIsBegunFromAlthoughItsRunGoesOn) {
   std::string cut;
-  absl::StatusOr<std::unique_ptr<FileLock>> pin;
-  for (int attempt = 0; attempt < kReadsOfVanishingCuts && !pin.ok(); ++attempt) {
-    cut = NewestCut();
-    pin = PinCut(cut);
-  }
+  absl::StatusOr<std::unique_ptr<FileLock>> pin = PinNewestCut(&cut);
   ASSERT_TRUE(pin.ok()) << pin.status();
   // The new run takes its first cut when it is asked to stop.
   const Command begun = StartSatrap({"train", job_, "--init_from", cut, "--set",
@@ -168,11 +169,7 @@ TEST_F(PinTest, ACutThatIsNamedByItselfIsBegunFromAlthoughItsRunGoesOn) {
 
 TEST_F(PinTest, ARunThatHasACutOfItsOwnNeedsTheNamedCutNoMore) {
   std::string cut;
-  absl::StatusOr<std::unique_ptr<FileLock>> pin;
-  for (int attempt = 0; attempt < kReadsOfVanishingCuts && !pin.ok(); ++attempt) {
-    cut = NewestCut();
-    pin = PinCut(cut);
-  }
+  absl::StatusOr<std::unique_ptr<FileLock>> pin = PinNewestCut(&cut);
   ASSERT_TRUE(pin.ok()) << pin.status();
   const std::string model = Path("model");
   fs::copy(cut, model, fs::copy_options::recursive);

@@ -4,13 +4,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "tests/fault/fault_fixture.h"
 
@@ -38,13 +36,6 @@ const std::vector<std::string> kManyShards = {"--set", "embedding_ps.shards=128"
 constexpr rlim_t kMemoryOfHalfTheShards = rlim_t{4} << 30;
 constexpr char kStackIsLimited[] = "this machine has a hard limit for the size of stacks";
 
-pid_t ParentOf(pid_t pid) {
-  const std::string status = ReadFile("/proc/" + std::to_string(pid) + "/status");
-  const std::string name = "\nPPid:";
-  const size_t at = status.find(name);
-  return at == std::string::npos ? 0 : atoi(status.c_str() + at + name.size());
-}
-
 class ShortageTest : public FaultFixture {
  protected:
   std::vector<std::string> TrainWith(const std::vector<std::string>& wrapper,
@@ -54,15 +45,28 @@ class ShortageTest : public FaultFixture {
                            "--run_dir", RunDir()});
     return all;
   }
-  // Limits a resource of the processes that the run's launcher starts from now on. False if this
-  // machine does not allow such a limit.
-  bool LimitLaterProcesses(__rlimit_resource resource, rlimit limit) {
+  // Trains, and kills a PS after the first cut. Processes that are started after that have the
+  // limit, which no restart changes, so the run must fail. Its end is in `end_`.
+  void TrainUntilLimited(__rlimit_resource resource, rlimit limit,
+                         const std::vector<std::string>& more_sets = {}) {
+    std::vector<std::string> sets = kFewCuts;
+    sets.insert(sets.end(), more_sets.begin(), more_sets.end());
+    const Command run = StartRun(WriteCountingJob(kRecords), sets);
+    ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
     const pid_t starter = ParentOf(RoleProcess(RunDir(), "embedding_ps", 0));
-    return starter > 0 && prlimit(starter, resource, &limit, nullptr) == 0;
+    ASSERT_GT(starter, 0);
+    ASSERT_EQ(prlimit(starter, resource, &limit, nullptr), 0);
+    Signal("embedding_ps", 0, SIGKILL);
+    end_ = WaitFor(run, kSecondsToEnd);
+    EXPECT_EQ(end_.exit_code, 1) << end_.err;
   }
-  static size_t CountOf(const std::string& text, const std::string& part) {
-    return std::vector<std::string>(absl::StrSplit(text, part)).size() - 1;
+  // Resumes the run by processes without the limit.
+  void ExpectThatAResumeFinishes() {
+    EXPECT_TRUE(NobodyIsLeft());
+    ExpectFinished(Resume(), kRecords);
   }
+
+  CommandEnd end_;
 };
 
 TEST_F(ShortageTest, TooFewDescriptorsAreToldBeforeAnythingStarts) {
@@ -88,21 +92,13 @@ TEST_F(ShortageTest, ALoopbackThatIsDownIsToldBeforeAnythingStarts) {
                              Not(HasSubstr("generation"))));
 }
 
-// The processes of the first generation have all their descriptors. Processes that are started
-// later lack descriptors, and no restart changes that.
 TEST_F(ShortageTest, TooFewDescriptorsEndTheRunAtTheSecondTimeWithTheCure) {
-  const Command run = StartRun(WriteCountingJob(kRecords), kFewCuts);
-  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  ASSERT_TRUE(LimitLaterProcesses(RLIMIT_NOFILE, {16, 16}));
-  Signal("embedding_ps", 0, SIGKILL);
-  const CommandEnd end = WaitFor(run, kSecondsToEnd);
-  EXPECT_EQ(end.exit_code, 1) << end.err;
-  EXPECT_THAT(end.err, AllOf(HasSubstr("may open 16 files and sockets"),
-                             HasSubstr("\n  in 5 s generation 2 continues"),
-                             HasSubstr("so no restart cures it: raise the limit (`ulimit -n`)"),
-                             Not(HasSubstr("max_restarts"))));
-  EXPECT_TRUE(NobodyIsLeft());
-  ExpectFinished(Resume(), kRecords);
+  ASSERT_NO_FATAL_FAILURE(TrainUntilLimited(RLIMIT_NOFILE, {16, 16}));
+  EXPECT_THAT(end_.err, AllOf(HasSubstr("may open 16 files and sockets"),
+                              HasSubstr("\n  in 5 s generation 2 continues"),
+                              HasSubstr("so no restart cures it: raise the limit (`ulimit -n`)"),
+                              Not(HasSubstr("max_restarts"))));
+  ExpectThatAResumeFinishes();
 }
 
 TEST_F(ShortageTest, ThreadsThatCannotBeStartedAreToldBeforeAnythingStarts) {
@@ -127,14 +123,9 @@ TEST_F(ShortageTest, ThreadsThatCannotBeStartedEndTheRunAtTheSecondTimeWithTheCu
   rlimit stack;
   ASSERT_EQ(getrlimit(RLIMIT_STACK, &stack), 0);
   if (stack.rlim_max < kStackOfNoThread) GTEST_SKIP() << kStackIsLimited;
-  const Command run = StartRun(WriteCountingJob(kRecords), kFewCuts);
-  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  ASSERT_TRUE(LimitLaterProcesses(RLIMIT_STACK, {kStackOfNoThread, stack.rlim_max}));
-  Signal("embedding_ps", 0, SIGKILL);
-  const CommandEnd end = WaitFor(run, kSecondsToEnd);
-  EXPECT_EQ(end.exit_code, 1) << end.err;
+  ASSERT_NO_FATAL_FAILURE(TrainUntilLimited(RLIMIT_STACK, {kStackOfNoThread, stack.rlim_max}));
   EXPECT_THAT(
-      end.err,
+      end_.err,
       AllOf(
           HasSubstr(
               "this process can start only 0 of the 32 threads that it needs (Resource temporarily "
@@ -144,20 +135,13 @@ TEST_F(ShortageTest, ThreadsThatCannotBeStartedEndTheRunAtTheSecondTimeWithTheCu
                     "container's pids), or lower `threads` and `replicas`"),
           Not(HasSubstr("max_restarts"))));
   EXPECT_EQ(Generations(), 1) << "not even the coordinator could start";
-  EXPECT_TRUE(NobodyIsLeft());
-  ExpectFinished(Resume(), kRecords);
+  ExpectThatAResumeFinishes();
 }
 
 TEST_F(ShortageTest, TooLittleMemoryForATableEndsTheRunAtTheSecondTimeWithTheCure) {
-  std::vector<std::string> sets = kFewCuts;
-  sets.insert(sets.end(), kManyShards.begin(), kManyShards.end());
-  const Command run = StartRun(WriteCountingJob(kRecords), sets);
-  ASSERT_TRUE(WaitForCuts(1)) << ReadFile(run.err_path);
-  ASSERT_TRUE(LimitLaterProcesses(RLIMIT_DATA, {kMemoryOfHalfTheShards, kMemoryOfHalfTheShards}));
-  Signal("embedding_ps", 0, SIGKILL);
-  const CommandEnd end = WaitFor(run, kSecondsToEnd);
-  EXPECT_EQ(end.exit_code, 1) << end.err;
-  EXPECT_THAT(end.err,
+  ASSERT_NO_FATAL_FAILURE(TrainUntilLimited(
+      RLIMIT_DATA, {kMemoryOfHalfTheShards, kMemoryOfHalfTheShards}, kManyShards));
+  EXPECT_THAT(end_.err,
               AllOf(HasSubstr(", while it loads the rows of the cut: no memory for "),
                     HasSubstr(" more bytes of a table: Cannot allocate memory"),
                     HasSubstr("\n  in 5 s generation 3 continues"),
@@ -165,8 +149,7 @@ TEST_F(ShortageTest, TooLittleMemoryForATableEndsTheRunAtTheSecondTimeWithTheCur
                               "shorter rows, smaller batches or more machines"),
                     Not(HasSubstr("max_restarts"))));
   EXPECT_EQ(Generations(), 3);
-  EXPECT_TRUE(NobodyIsLeft());
-  ExpectFinished(Resume(), kRecords);
+  ExpectThatAResumeFinishes();
 }
 
 TEST_F(ShortageTest, AStopReachesARunThatIsRestartedAgainAndAgain) {
@@ -189,8 +172,7 @@ TEST_F(ShortageTest, AStopReachesARunThatIsRestartedAgainAndAgain) {
   const CommandEnd end = WaitFor(run, kSecondsToEnd);
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_EQ(Generations(), generations) << "no other one was begun for the stop";
-  EXPECT_TRUE(NobodyIsLeft());
-  ExpectFinished(Resume(), kRecords);
+  ExpectThatAResumeFinishes();
 }
 
 }  // namespace

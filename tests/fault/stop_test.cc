@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "tests/fault/fault_fixture.h"
 
@@ -26,13 +25,6 @@ using ::testing::Not;
 
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
-
-pid_t ParentOf(pid_t pid) {
-  const std::string status = ReadFile(absl::StrCat("/proc/", pid, "/status"));
-  const std::string name = "\nPPid:";
-  const size_t at = status.find(name);
-  return at == std::string::npos ? 0 : atoi(status.c_str() + at + name.size());
-}
 
 // A terminal that only the test uses.
 class Terminal {

@@ -38,11 +38,8 @@ class CoordinatorExitTest : public RunFixture {
   // of files. The next file that it opens there is `list_`, a pipe that nobody writes to, so
   // opening this file hangs.
   void StartWithAFileThatHangs() {
-    const std::string address = absl::StrCat("unix:", Path("coordinator"));
-    coordinator_ =
-        Start("deploy/coordinator/coordinator",
-              {absl::StrCat("--config=", WriteSmallJob()), absl::StrCat("--listen=", address)});
-    auto channel = rpc::GrpcChannel::Create(address, rpc::EndpointOptions());
+    coordinator_ = StartCoordinator(WriteSmallJob());
+    auto channel = rpc::GrpcChannel::Create(Address(), rpc::EndpointOptions());
     ASSERT_TRUE(channel.ok()) << channel.status();
     channel_ = *std::move(channel);
     RegisterRequest loader;
@@ -71,21 +68,35 @@ class CoordinatorExitTest : public RunFixture {
   }
 
   // Writes a resolved job whose run is in Path("run"). Returns the file's path.
-  std::string WriteSmallJob() {
+  std::string WriteSmallJob() { return WriteJobWithRunIn(Path("run")); }
+  std::string WriteJobWithRunIn(const std::string& run_dir) {
     JobConfig job = SmallJob();
-    job.set_run_dir(Path("run"));
+    job.set_run_dir(run_dir);
     ResolveJob(&job);
     return WriteFile("job.textproto", ResolvedJobText(job));
+  }
+  std::string Address(const std::string& socket = "coordinator") const {
+    return absl::StrCat("unix:", Path(socket));
+  }
+  Command StartCoordinator(const std::string& config, const std::vector<std::string>& more = {},
+                           const std::string& socket = "coordinator") {
+    std::vector<std::string> args = {absl::StrCat("--config=", config),
+                                     absl::StrCat("--listen=", Address(socket))};
+    args.insert(args.end(), more.begin(), more.end());
+    return Start("deploy/coordinator/coordinator", args);
+  }
+  // Sends the signal to the coordinator, which must then exit with `exit_code` (-1: by the signal).
+  void EndBySignal(const Command& coordinator, int signal, int exit_code) {
+    SendSignal(coordinator.pid, signal);
+    EXPECT_EQ(WaitFor(coordinator, 30).exit_code, exit_code) << ReadFile(coordinator.err_path);
   }
   // Starts a coordinator with the job in the file `config` and a pipe for signs of life.
   void StartWithAPipe(const std::string& config, const std::vector<std::string>& more = {}) {
     int ends[2];
     ASSERT_EQ(pipe(ends), 0);
-    std::vector<std::string> args = {absl::StrCat("--config=", config),
-                                     absl::StrCat("--alive=", ends[1]),
-                                     absl::StrCat("--listen=unix:", Path("coordinator"))};
+    std::vector<std::string> args = {absl::StrCat("--alive=", ends[1])};
     args.insert(args.end(), more.begin(), more.end());
-    coordinator_ = Start("deploy/coordinator/coordinator", args);
+    coordinator_ = StartCoordinator(config, args);
     close(ends[1]);
     signs_ = ends[0];
   }
@@ -109,14 +120,11 @@ class CoordinatorExitTest : public RunFixture {
   }
   // Starts the coordinator of a submission, and waits for its first status.
   StatusAnswer StartSubmission(const std::string& config, int submission) {
-    const std::string address = absl::StrCat("unix:", Path("coordinator"));
-    coordinator_ = Start("deploy/coordinator/coordinator",
-                         {absl::StrCat("--config=", config), absl::StrCat("--listen=", address),
-                          absl::StrCat("--submission=", submission)});
+    coordinator_ = StartCoordinator(config, {absl::StrCat("--submission=", submission)});
     absl::StatusOr<StatusAnswer> status = absl::UnknownError("not asked");
     WaitUntil(
         [&] {
-          auto channel = rpc::GrpcChannel::Create(address, rpc::EndpointOptions());
+          auto channel = rpc::GrpcChannel::Create(Address(), rpc::EndpointOptions());
           if (!channel.ok()) return false;
           channel_ = *std::move(channel);
           status = CoordinatorClient(channel_.get(), Envelope(), /*timeout_ms=*/1000).Status();
@@ -125,10 +133,6 @@ class CoordinatorExitTest : public RunFixture {
         30);
     EXPECT_TRUE(status.ok()) << status.status() << ReadFile(coordinator_.err_path);
     return status.ok() ? *status : StatusAnswer();
-  }
-  void EndSubmission() {
-    SendSignal(coordinator_.pid, SIGTERM);
-    EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 0);
   }
   void TearDown() override {
     if (signs_ >= 0) close(signs_);
@@ -168,8 +172,7 @@ TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItClaimsAGeneration) {
   ASSERT_EQ(mkfifo(Path("job.textproto").c_str(), 0600), 0);
   ASSERT_NO_FATAL_FAILURE(StartWithAPipe(Path("job.textproto")));
   EXPECT_TRUE(TakeSigns(3)) << ReadFile(coordinator_.err_path);
-  SendSignal(coordinator_.pid, SIGKILL);
-  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, -1) << "nothing else has ended it";
+  EndBySignal(coordinator_, SIGKILL, -1);
 }
 
 TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItServes) {
@@ -177,37 +180,27 @@ TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItServes) {
   ASSERT_TRUE(WaitForWords(coordinator_, "waiting for members"));
   TakeOldSigns();
   EXPECT_TRUE(TakeSigns(3));
-  SendSignal(coordinator_.pid, SIGINT);
-  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 0);
+  EndBySignal(coordinator_, SIGINT, 0);
 }
 
 TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileALaterSubmissionHasTheRun) {
   const std::string config = WriteSmallJob();
-  const Command later =
-      Start("deploy/coordinator/coordinator", {absl::StrCat("--config=", config), "--submission=2",
-                                               absl::StrCat("--listen=unix:", Path("later"))});
+  const Command later = StartCoordinator(config, {"--submission=2"}, "later");
   ASSERT_TRUE(WaitForWords(later, "waiting for members"));
-  SendSignal(later.pid, SIGKILL);
-  EXPECT_EQ(WaitFor(later, 30).exit_code, -1);
+  EndBySignal(later, SIGKILL, -1);
   ASSERT_NO_FATAL_FAILURE(StartWithAPipe(config, {"--submission=1"}));
   ASSERT_TRUE(WaitForWords(coordinator_, "submission 2 has the run"));
   TakeOldSigns();
   EXPECT_TRUE(TakeSigns(3));
-  SendSignal(coordinator_.pid, SIGTERM);
-  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 0);
+  EndBySignal(coordinator_, SIGTERM, 0);
 }
 
 TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItServesItsRefusal) {
-  JobConfig job = SmallJob();
-  job.set_run_dir("/proc/run");
-  ResolveJob(&job);
-  ASSERT_NO_FATAL_FAILURE(
-      StartWithAPipe(WriteFile("job.textproto", ResolvedJobText(job)), {"--submission=1"}));
+  ASSERT_NO_FATAL_FAILURE(StartWithAPipe(WriteJobWithRunIn("/proc/run"), {"--submission=1"}));
   ASSERT_TRUE(WaitForWords(coordinator_, "claims nothing"));
   TakeOldSigns();
   EXPECT_TRUE(TakeSigns(3));
-  SendSignal(coordinator_.pid, SIGTERM);
-  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 1);
+  EndBySignal(coordinator_, SIGTERM, 1);
 }
 
 TEST_F(CoordinatorExitTest, AStoppedSubmissionStaysStoppedUntilTheNextOneBegins) {
@@ -221,35 +214,31 @@ TEST_F(CoordinatorExitTest, AStoppedSubmissionStaysStoppedUntilTheNextOneBegins)
   const auto wished = CoordinatorClient(channel_.get(), Envelope(), 30000).Wish(stop);
   ASSERT_TRUE(wished.ok()) << wished.status();
   ASSERT_TRUE(WaitForWords(coordinator_, "STOPPED"));
-  EndSubmission();
+  EndBySignal(coordinator_, SIGTERM, 0);
   // Kubernetes starts the same submission again in this way.
   const StatusAnswer again = StartSubmission(config, 1);
   EXPECT_EQ(again.state(), STOPPED);
   EXPECT_EQ(again.generation(), 1u) << "it claims nothing";
-  EndSubmission();
+  EndBySignal(coordinator_, SIGTERM, 0);
   const StatusAnswer next = StartSubmission(config, 2);
   EXPECT_EQ(next.state(), STARTING);
   EXPECT_EQ(next.generation(), 2u);
   EXPECT_EQ(next.run_id(), first.run_id());
-  SendSignal(coordinator_.pid, SIGKILL);
-  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, -1);
+  EndBySignal(coordinator_, SIGKILL, -1);
 }
 
 // The Jobs of the run may begin to wait for the coordinator after it has already refused.
 TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
   const std::string config = WriteSmallJob();
   ASSERT_EQ(mkdir(Path("run").c_str(), 0755), 0);
-  coordinator_ = Start("deploy/coordinator/coordinator",
-                       {absl::StrCat("--config=", config), "--submission=2", "--from=no_such_cut",
-                        absl::StrCat("--listen=unix:", Path("coordinator"))});
+  coordinator_ = StartCoordinator(config, {"--submission=2", "--from=no_such_cut"});
   ASSERT_TRUE(WaitForWords(coordinator_, "claims nothing")) << ReadFile(coordinator_.err_path);
   for (int waiter = 0; waiter < 2; ++waiter) {
     const RefusalWatch watch(Path("run"), 2);
     ASSERT_TRUE(WaitUntil([&] { return watch.New().has_value(); }, 30));
     EXPECT_THAT(watch.New()->text(), HasSubstr("no_such_cut"));
   }
-  SendSignal(coordinator_.pid, SIGTERM);
-  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 1);
+  EndBySignal(coordinator_, SIGTERM, 1);
 }
 
 // A storage system may return wrong bytes, for good or for a moment.
@@ -257,39 +246,27 @@ TEST_F(CoordinatorExitTest, ItRefusesALogThatStaysDamagedAndNotOneThatIsMended) 
   const std::string config = WriteSmallJob();
   const StatusAnswer first = StartSubmission(config, 1);
   EXPECT_EQ(first.generation(), 1u);
-  SendSignal(coordinator_.pid, SIGKILL);
-  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, -1);
+  EndBySignal(coordinator_, SIGKILL, -1);
   const std::string entry = Path("run/log/00000001");
   const std::string bytes = ReadFile(entry);
   const auto damage = [&] { std::ofstream(entry, std::ios::trunc) << "damaged"; };
-  const std::vector<std::string> args = {absl::StrCat("--config=", config), "--submission=1",
-                                         absl::StrCat("--listen=unix:", Path("coordinator"))};
   damage();
-  coordinator_ = Start("deploy/coordinator/coordinator", args);
+  coordinator_ = StartCoordinator(config, {"--submission=1"});
   ASSERT_TRUE(WaitForWords(coordinator_, "claims once more")) << ReadFile(coordinator_.err_path);
   std::ofstream(entry, std::ios::trunc) << bytes;
   ASSERT_TRUE(WaitForWords(coordinator_, "waiting for members"));
-  SendSignal(coordinator_.pid, SIGKILL);
-  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, -1);
+  EndBySignal(coordinator_, SIGKILL, -1);
 
   damage();
   const RefusalWatch watch(Path("run"), 1);
-  coordinator_ = Start("deploy/coordinator/coordinator", args);
+  coordinator_ = StartCoordinator(config, {"--submission=1"});
   ASSERT_TRUE(WaitUntil([&] { return watch.New().has_value(); }, 30));
   EXPECT_THAT(watch.New()->text(), HasSubstr("00000001"));
-  SendSignal(coordinator_.pid, SIGTERM);
-  EXPECT_EQ(WaitFor(coordinator_, 30).exit_code, 1);
+  EndBySignal(coordinator_, SIGTERM, 1);
 }
 
 TEST_F(CoordinatorExitTest, AFileSystemThatCannotHoldARunIsNamedInOneLineBeforeAnythingBegins) {
-  JobConfig job = SmallJob();
-  job.set_run_dir("/proc/run");
-  ResolveJob(&job);
-  const CommandEnd end =
-      WaitFor(Start("deploy/coordinator/coordinator",
-                    {absl::StrCat("--config=", WriteFile("job.textproto", ResolvedJobText(job))),
-                     absl::StrCat("--listen=unix:", Path("coordinator"))}),
-              30);
+  const CommandEnd end = WaitFor(StartCoordinator(WriteJobWithRunIn("/proc/run")), 30);
   EXPECT_EQ(end.exit_code, 1);
   EXPECT_THAT(end.err, AllOf(HasSubstr("error: run_dir /proc/run cannot be used"),
                              HasSubstr("(proc) mkdir does not work"), HasSubstr("NFS 4")));

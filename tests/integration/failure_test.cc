@@ -42,14 +42,6 @@ constexpr char kCsvJob[] = R"(
   model { layers { name: "logit" inputs: "*.linear" sum {} } }
 )";
 
-size_t CountOf(const std::string& text, const std::string& words) {
-  size_t count = 0;
-  for (size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
-    ++count;
-  }
-  return count;
-}
-
 // While an object of this class exists, newly started processes cannot write more than `max_bytes`
 // into a file. Writes then fail as on a full disk, without the test having to fill one.
 class SmallDisk {

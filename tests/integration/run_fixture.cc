@@ -330,4 +330,19 @@ std::string ReadFile(const std::string& path) {
   return std::string((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
 }
 
+size_t CountOf(const std::string& text, const std::string& words) {
+  size_t count = 0;
+  for (size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+pid_t ParentOf(pid_t pid) {
+  const std::string status = ReadFile("/proc/" + std::to_string(pid) + "/status");
+  const std::string name = "\nPPid:";
+  const size_t at = status.find(name);
+  return at == std::string::npos ? 0 : atoi(status.c_str() + at + name.size());
+}
+
 }  // namespace satrap

@@ -88,6 +88,10 @@ class RunFixture : public ::testing::Test {
 // not lead through arrays. NaN if there is none.
 double JsonNumber(const std::string& json, const std::string& key);
 std::string ReadFile(const std::string& path);
+// How often `words` are in `text`. REQUIRES: words is not empty
+size_t CountOf(const std::string& text, const std::string& words);
+// The process that has started this one or adopted it; 0 if there is no process `pid`.
+pid_t ParentOf(pid_t pid);
 
 }  // namespace satrap
 

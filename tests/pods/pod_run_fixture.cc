@@ -82,13 +82,6 @@ kubernetes {
 }
 )";
 
-int CountOf(const std::string& words, const std::string& text) {
-  int count = 0;
-  for (size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1))
-    ++count;
-  return count;
-}
-
 // The first word of the process's command line.
 std::string ProgramOf(pid_t pid) {
   const std::string line = ReadFile(absl::StrCat("/proc/", pid, "/cmdline"));
@@ -223,7 +216,8 @@ void PodRunFixture::ExpectFinishedInPods(int64_t records) {
 
 int PodRunFixture::FirstSteps() const {
   const std::string words = "has made the first step";
-  return std::min(CountOf(words, LogOf(NN_WORKER, 0)), CountOf(words, LogOf(NN_WORKER, 1)));
+  return static_cast<int>(
+      std::min(CountOf(LogOf(NN_WORKER, 0), words), CountOf(LogOf(NN_WORKER, 1), words)));
 }
 
 bool PodRunFixture::WaitForFirstSteps(int count) {

@@ -29,7 +29,7 @@ def dlrm_golden(lab, _):
 
 @check("parameters of the zoo, against published counts", FAST, FULL)
 def parameters(lab, _):
-    lab.bazel_test("zoo_test passes", "//nn_worker/models:zoo_test", "*")
+    lab.bazel_test("zoo_test passes", "//nn_worker/zoo:zoo_test", "*")
 
 
 # The demo: a synthetic log whose Bayes AUC is known.

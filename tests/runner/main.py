@@ -268,9 +268,9 @@ def cuda_tests():
         "//nn_worker/backend/testing:cuda_conformance_test",
         "//nn_worker/backend/benchmark:algorithm_table_cuda_test",
         "//nn_worker/backend/benchmark:kernel_benchmark_cuda_test",
+        "//nn_worker/backend/benchmark:step_benchmark_cuda_test",
         "//nn_worker/layer:cuda_layer_test",
-        "//nn_worker/models:cuda_training_test",
-        "//nn_worker/models:step_benchmark_cuda_test",
+        "//nn_worker/trainer/testing:cuda_training_test",
     ]
 
 

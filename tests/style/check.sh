@@ -35,7 +35,7 @@ data_loader: source transform engine parser check synthetic batch candidates kaf
 embedding_worker: candidates .
 embedding_ps: initializer optimizer table checkpoint . testing
 nn_worker: operation device device/cuda device/host device/kernels device/testing rank/schedule rank rank/testing collective products
-nn_worker: metrics metrics/testing backend backend/cpu backend/device backend/testing backend/benchmark optimizer layer report graph/model graph/saved graph/step graph checkpoint models trainer/memory_plan trainer
+nn_worker: metrics metrics/testing backend backend/cpu backend/device backend/testing optimizer layer report graph/model graph/saved graph/step graph checkpoint zoo backend/benchmark trainer/memory_plan trainer
 nn_worker: trainer/testing .
 deploy: report kafka coordinator/topics coordinator/splits coordinator/claim coordinator coordinator/testing launcher/process pod launcher launcher/testing
 deploy: retrieve submit story cli/show cli cli/chaos cli/bench cli/kafka_demo cli/tools

@@ -5,7 +5,7 @@
 #include "common/base/status_macros.h"
 #include "nn_worker/graph/model/graph_builder.h"
 #include "nn_worker/graph/model/model_description.h"
-#include "nn_worker/models/zoo.h"
+#include "nn_worker/zoo/zoo.h"
 
 namespace satrap {
 namespace {

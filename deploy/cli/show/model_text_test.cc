@@ -1,7 +1,7 @@
 #include "deploy/cli/show/model_text.h"
 
 #include "gmock/gmock.h"
-#include "nn_worker/models/zoo.h"
+#include "nn_worker/zoo/zoo.h"
 
 namespace satrap {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/rpc/header.h"
 #include "deploy/coordinator/testing/coordinator_fixture.h"
-#include "deploy/coordinator/topics/fake_topic_source.h"
+#include "deploy/coordinator/topics/testing/fake_topic_source.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

@@ -1,7 +1,7 @@
 #include "deploy/coordinator/topics/topic_resolution.h"
 
 #include "common/config/validation_check.h"
-#include "deploy/coordinator/topics/fake_topic_source.h"
+#include "deploy/coordinator/topics/testing/fake_topic_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -1,6 +1,6 @@
 // DeviceBackend on HostDevice with the plans that otherwise only a vendor's library makes. Here a
-// kernel planner (nn_worker/products/kernel_planner.h) makes them. So tests on the CPU run the same
-// code as a network on a card.
+// kernel planner (nn_worker/products/testing/kernel_planner.h) makes them. So tests on the CPU run
+// the same code as a network on a card.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TESTING_PLANNED_HOST_BACKEND_H_
 #define SATRAP_NN_WORKER_BACKEND_TESTING_PLANNED_HOST_BACKEND_H_
@@ -9,7 +9,7 @@
 
 #include "nn_worker/backend/backend.h"
 #include "nn_worker/device/host/host_device.h"
-#include "nn_worker/products/kernel_planner.h"
+#include "nn_worker/products/testing/kernel_planner.h"
 
 namespace satrap {
 

@@ -46,6 +46,7 @@ SATRAP_DEVICE void SumAhead(const ConstValues& x, const ColumnsOfThread<Access>&
   const auto load = [&](int64_t first) {
     for (int k = 0; k < kRows; ++k) {
       const int64_t row = first + k * mine.lanes;
+      // Beyond the last row, a row that exists is loaded and not used, which needs no branch.
       ahead[k] = mine.template Load<true>(x, row < mine.end_row ? row : first);
     }
   };
@@ -62,6 +63,9 @@ SATRAP_DEVICE void SumAhead(const ConstValues& x, const ColumnsOfThread<Access>&
   }
 }
 
+// One row at a time where an octet is not whole: this path is rare, and if it had as many rows
+// under way as the other, the kernel would need more registers, and fewer threads would run at a
+// time.
 template <typename Access, typename Summed, bool kWhole>
 SATRAP_DEVICE void SumRows(const ColumnSumArgs& args, const ColumnsOfThread<Access>& mine,
                            float* sums) {
@@ -83,6 +87,7 @@ SATRAP_DEVICE void SumRows(const ColumnSumArgs& args, const ColumnsOfThread<Acce
         values[i] = dy[k].At(i);
         if constexpr (Summed::kGradients) {
           values[i] = ActivationGradient(Summed::Of(args.activation), y[k].At(i), values[i]);
+          // The sum is that of what dx will hold, as if dx were read again.
           values[i] = Access::Rounded(args.dx, values[i]);
         }
         sums[i] += values[i];
@@ -107,7 +112,9 @@ SATRAP_KERNEL void ColumnSumKernel(ColumnSumArgs args) {
   mine.WriteSums(sums, shared, args.partials + mine.piece * args.tiles.cols);
 }
 
-// The address for the sum of column `c` of the partials; null if it is not stored.
+// The address for the sum of column `c` of the partials; null if it is not stored. This is not a
+// loop: an index that is not known when the kernel is compiled would put the targets into local
+// memory.
 SATRAP_DEVICE float* TargetOf(const SumTargets& targets, int64_t c) {
   SumTarget target = targets.of[0];
   if (c >= target.cols) {
@@ -131,6 +138,8 @@ SATRAP_KERNEL void AddPartialsKernel(const float* partials, int64_t parts, int64
   float* const target = TargetOf(targets, c);
   const int64_t end = target == nullptr ? 0 : parts;
   float sum = 0;
+  // Without a branch around the loads, all of them are under way before the first is added. Adding
+  // 0 for pieces that do not exist changes no sum.
   for (int64_t first = ty; first < end; first += kAddAtOnce * lanes) {
     float values[kAddAtOnce];
     for (int k = 0; k < kAddAtOnce; ++k) {
@@ -198,10 +207,12 @@ void ActivateGradColumnSum(DeviceStream* stream, Activation activation, ConstVal
                            ConstValues dy, Values dx, float* partials, float* sums) {
   if (dy.cols == 0) return;
   const bool relu = activation == Activation::kRelu;
+  // The caller's y may then be empty, but the kernel loads y whatever the activation is.
   if (activation == Activation::kLinear) y = dy;
   const ColumnSumArgs args = {y, dy, dx, ColumnTiles(dy.cols), activation, 0, partials};
   if (dy.rows > 0) {
     const bool one_type = y.type == dy.type && dy.type == dx.type;
+    // Only ReLU, which nearly all networks use, has kernels of its own for each type.
     WithAccess(dy.type, one_type && relu, [&](auto access) {
       if (relu) return LaunchTiles<decltype(access), SumOfReluGradients>(stream, args);
       LaunchTiles<AnyTypes, SumOfGradients>(stream, args);

@@ -4,32 +4,19 @@
 
 #include "gtest/gtest.h"
 #include "nn_worker/device/testing/device_testing.h"
+#include "nn_worker/device/testing/typed_values.h"
 
 namespace satrap {
 namespace {
 
 constexpr int64_t kRows = 11, kCols = 22;
 
-struct Inputs {
-  std::vector<std::vector<float>> host;
-  std::vector<ConstValues> views;
-};
-
-Inputs RandomInputs(TestDevice* device, int count, int64_t cols) {
-  Inputs inputs;
-  for (int f = 0; f < count; ++f) {
-    inputs.host.push_back(RandomValues(kRows * cols, f));
-    inputs.views.emplace_back(device->Put(inputs.host[f]), kRows, cols, cols);
-  }
-  return inputs;
-}
-
 // Tests vectors of 5, 8 and 9 values in rows of 22 and 20 values. Some vectors begin at multiples
 // of 4 values, others anywhere.
 TEST_P(KernelTest, DotProductsAreThoseOfALoop) {
   for (const int64_t dim : {5, 8, 9}) {
     for (const int64_t cols : {kCols, int64_t{20}}) {
-      const Inputs inputs = RandomInputs(&device_, 3, cols);
+      const RandomMatrices inputs(&device_, 3, kRows, cols);
       const std::vector<DotTerm> terms = {{0, 0, 1, 8}, {1, 4, 1, 3}, {2, 8, 0, 11}, {2, 0, 2, 4}};
       const auto count = static_cast<int64_t>(terms.size());
       float* const y = device_.Room<float>(kRows * count);
@@ -53,7 +40,7 @@ TEST_P(KernelTest, DotProductsAreThoseOfALoop) {
 // There are four pieces: one that is assigned, one that is added to, one without factors, and a
 // narrow one. Columns that are in no piece must not change.
 TEST_P(KernelTest, GradientsOfPiecesAreThoseOfALoop) {
-  const Inputs inputs = RandomInputs(&device_, 2, kCols);
+  const RandomMatrices inputs(&device_, 2, kRows, kCols);
   const auto before = RandomValues(kRows * kCols, 7), slopes = RandomValues(kRows * 3, 8);
   float* const dx = device_.Put(before);
   const Values target = {dx, kRows, kCols, kCols};

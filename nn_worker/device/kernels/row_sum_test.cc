@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "nn_worker/device/float16.h"
 #include "nn_worker/device/testing/device_testing.h"
+#include "nn_worker/device/testing/typed_values.h"
 
 namespace satrap {
 namespace {
@@ -15,25 +16,11 @@ namespace {
 constexpr int64_t kRows = 37, kCols = 21;
 constexpr int kInputs = 3;
 
-struct Inputs {
-  std::vector<std::vector<float>> host;
-  std::vector<ConstValues> views;
-};
-
-Inputs RandomInputs(TestDevice* device) {
-  Inputs inputs;
-  for (int f = 0; f < kInputs; ++f) {
-    inputs.host.push_back(RandomValues(kRows * kCols, f));
-    inputs.views.emplace_back(device->Put(inputs.host[f]), kRows, kCols, kCols);
-  }
-  return inputs;
-}
-
 // The sums s and s^2 - sum x^2 of each column.
 struct Sums {
   std::vector<double> s, pairs;
 };
-Sums SumsOf(const Inputs& inputs) {
+Sums SumsOf(const RandomMatrices& inputs) {
   Sums sums;
   for (int64_t i = 0; i < kRows * kCols; ++i) {
     double sum = 0, squares = 0;
@@ -48,7 +35,7 @@ Sums SumsOf(const Inputs& inputs) {
 }
 
 TEST_P(KernelTest, SumsOfRowsAreThoseOfALoop) {
-  const Inputs inputs = RandomInputs(&device_);
+  const RandomMatrices inputs(&device_, kInputs, kRows, kCols);
   float* const y = device_.Room<float>(kRows);
   RowSum(device_.stream(), device_.Put(inputs.views), kInputs, MatrixOf(y, kRows, 1));
   const auto got = device_.Get(y, kRows);
@@ -61,7 +48,7 @@ TEST_P(KernelTest, SumsOfRowsAreThoseOfALoop) {
 }
 
 TEST_P(KernelTest, FmAndBiInteractionAreThoseOfALoop) {
-  const Inputs inputs = RandomInputs(&device_);
+  const RandomMatrices inputs(&device_, kInputs, kRows, kCols);
   const ConstValues* const list = device_.Put(inputs.views);
   float* const s = device_.Room<float>(kRows * kCols);
   float* const fm = device_.Room<float>(kRows);
@@ -87,7 +74,7 @@ TEST_P(KernelTest, FmAndBiInteractionAreThoseOfALoop) {
 // Two inputs share the second target, and their gradient is added to its old values. In the first
 // run dy has one value per row; in the second, one for each value of the row.
 TEST_P(KernelTest, GradientsThatInputsShareAreSummed) {
-  const Inputs inputs = RandomInputs(&device_);
+  const RandomMatrices inputs(&device_, kInputs, kRows, kCols);
   const auto s = RandomValues(kRows * kCols, 10), before = RandomValues(kRows * kCols, 11);
   for (const int64_t slopes : {int64_t{1}, kCols}) {
     const auto dy = RandomValues(kRows * slopes, 12);

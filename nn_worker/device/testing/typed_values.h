@@ -64,6 +64,19 @@ inline std::vector<float> GetValues(TestDevice* device, const Values& y) {
   return internal::GetAs<Bf16>(device, y);
 }
 
+// Some F32 matrices without gaps, with other values each.
+struct RandomMatrices {
+  RandomMatrices(TestDevice* device, int count, int64_t rows, int64_t cols) {
+    for (int f = 0; f < count; ++f) {
+      host.push_back(RandomValues(rows * cols, f));
+      views.emplace_back(device->Put(host[f]), rows, cols, cols);
+    }
+  }
+
+  std::vector<std::vector<float>> host;
+  std::vector<ConstValues> views;
+};
+
 }  // namespace satrap
 
 #endif  // SATRAP_NN_WORKER_DEVICE_TESTING_TYPED_VALUES_H_

@@ -11,10 +11,10 @@
 
 namespace satrap {
 
-FakeAllreduce::FakeAllreduce(int num_ranks, ManualExecutor* executor, FakeChance* chance,
+FakeAllreduce::FakeAllreduce(int num_ranks, ManualExecutor* executor, int64_t delay_us,
                              const FakeOrders* orders, FakeRecord* record)
     : executor_(executor),
-      chance_(chance),
+      delay_us_(delay_us),
       orders_(orders),
       record_(record),
       joiners_(num_ranks),
@@ -74,7 +74,7 @@ void FakeAllreduce::FinishStep() {
       result.gradients.header.add_tables();
     }
     auto done = std::make_shared<Joiner>(*std::exchange(joiner, absl::nullopt));
-    executor_->PostAfter(chance_->DelayUs(), [done, result] { done->done(result); });
+    executor_->PostAfter(delay_us_, [done, result] { done->done(result); });
   }
 }
 

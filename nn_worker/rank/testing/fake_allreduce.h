@@ -14,7 +14,6 @@
 #include "absl/types/optional.h"
 #include "common/testing/manual_executor.h"
 #include "nn_worker/rank/step_trainer.h"
-#include "nn_worker/rank/testing/fake_network.h"
 #include "nn_worker/rank/testing/fake_record.h"
 
 namespace satrap {
@@ -29,9 +28,9 @@ class FakeAllreduce {
     absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done;
   };
 
-  // Nothing is owned.
-  FakeAllreduce(int num_ranks, ManualExecutor* executor, FakeChance* chance,
-                const FakeOrders* orders, FakeRecord* record);
+  // Each rank hears of a step's result `delay_us` after the last one has joined. Nothing is owned.
+  FakeAllreduce(int num_ranks, ManualExecutor* executor, int64_t delay_us, const FakeOrders* orders,
+                FakeRecord* record);
 
   void JoinStep(int rank, Joiner joiner);
   // Rank `rank` enters its next barrier, of kind `what`. When the last rank has entered that
@@ -44,7 +43,7 @@ class FakeAllreduce {
   void FinishStep();
 
   ManualExecutor* const executor_;
-  FakeChance* const chance_;
+  const int64_t delay_us_;
   const FakeOrders* const orders_;
   FakeRecord* const record_;
   std::vector<absl::optional<Joiner>> joiners_;  // by rank

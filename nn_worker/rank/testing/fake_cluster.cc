@@ -40,12 +40,12 @@ class FakeCluster::Observer final : public RankObserver {
   FakeRecord* const record_;
 };
 
-FakeCluster::FakeCluster(RankOptions options, int num_workers, FakeNetwork network,
+FakeCluster::FakeCluster(RankOptions options, int num_workers, int64_t delay_us,
                          KillPoints* kill_points)
     : options_(std::move(options)),
-      chance_(network),
+      delay_us_(delay_us),
       custody_(options_, this, this),
-      allreduce_(options_.num_ranks, &executor, &chance_, this, this),
+      allreduce_(options_.num_ranks, &executor, delay_us_, this, this),
       fake_cuts_(options_, &executor, this, this, &custody_) {
   // The pushes of a step go to several workers. When the last push arrives, all workers try to
   // answer the pushes that they have.
@@ -66,12 +66,13 @@ std::unique_ptr<FakeCluster::Rank> FakeCluster::MakeRank(int r, KillPoints* kill
   auto rank = std::make_unique<Rank>();
   std::vector<rpc::Channel*> channels;
   for (auto& worker : workers_) {
-    rank->links.push_back(std::make_unique<FakeLink>(&executor, &chance_, worker.get()));
+    rank->links.push_back(std::make_unique<FakeLink>(&executor, delay_us_, worker.get()));
     channels.push_back(rank->links.back().get());
   }
-  rank->trainer = std::make_unique<FakeTrainer>(
-      FakeTrainer::Cluster{&executor, &chance_, this, this, &allreduce_, &fake_cuts_, &evaluation_},
-      r);
+  rank->trainer =
+      std::make_unique<FakeTrainer>(FakeTrainer::Cluster{&executor, delay_us_, this, this,
+                                                         &allreduce_, &fake_cuts_, &evaluation_},
+                                    r);
   rank->observer = std::make_unique<Observer>(options, this);
   rank->engine = std::make_unique<RankEngine>(
       options, &executor, channels, rank->trainer.get(), rank->observer.get(),

@@ -1,8 +1,8 @@
 // A cluster around RankEngines for tests, in one thread on one ManualExecutor. It consists of fakes
 // of a rank's peers, which check the protocol while it runs (part_custody.h,
-// fake_embedding_worker.h, fake_allreduce.h, fake_cuts.h), and of a network whose delays follow
-// from a seed (fake_network.h). The base classes hold the settings of a test and the events that it
-// can check (fake_record.h).
+// fake_embedding_worker.h, fake_allreduce.h, fake_cuts.h), and of a network that delays messages
+// (fake_network.h). The base classes hold the settings of a test and the events that it can check
+// (fake_record.h).
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_CLUSTER_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_CLUSTER_H_
@@ -28,8 +28,9 @@ namespace satrap {
 
 class FakeCluster : public FakeOrders, public FakeRecord {
  public:
-  // `options` are the options of rank 0. The other ranks have the same, except for `rank`.
-  FakeCluster(RankOptions options, int num_workers, FakeNetwork network = FakeNetwork(),
+  // `options` are the options of rank 0. The other ranks have the same, except for `rank`. Each
+  // message takes `delay_us`.
+  FakeCluster(RankOptions options, int num_workers, int64_t delay_us = 0,
               KillPoints* kill_points = nullptr);
   ~FakeCluster();
 
@@ -73,7 +74,7 @@ class FakeCluster : public FakeOrders, public FakeRecord {
   std::unique_ptr<Rank> MakeRank(int r, KillPoints* kill_points);
 
   const RankOptions options_;
-  FakeChance chance_;
+  const int64_t delay_us_;
   PartCustody custody_;
   FakeAllreduce allreduce_;
   FakeCuts fake_cuts_;

@@ -1,5 +1,5 @@
-// A network for tests of RankEngines that delays messages by times drawn from a seed. A network
-// that also loses and repeats messages is in tests/simulation.
+// A network for tests of RankEngines that delays each message by the same time. A network that
+// draws delays, and also loses and repeats messages, is in tests/simulation.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_NETWORK_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_NETWORK_H_
@@ -8,37 +8,16 @@
 #include <memory>
 #include <utility>
 
-#include "common/numeric/random.h"
 #include "common/rpc/rpc.h"
 #include "common/testing/manual_executor.h"
 
 namespace satrap {
 
-struct FakeNetwork {
-  uint64_t seed = 1;
-  int64_t max_delay_us = 0;
-};
-
-// Draws the delays of one cluster's messages.
-class FakeChance {
- public:
-  explicit FakeChance(const FakeNetwork& network) : network_(network), random_(network.seed) {}
-
-  int64_t DelayUs() {
-    if (network_.max_delay_us == 0) return 0;
-    return static_cast<int64_t>(random_.Below(network_.max_delay_us));
-  }
-
- private:
-  const FakeNetwork network_;
-  SplitMix64 random_;
-};
-
 // The connection of one rank to one peer. Nothing is owned.
 class FakeLink final : public rpc::Channel {
  public:
-  FakeLink(ManualExecutor* executor, FakeChance* chance, rpc::Handler* peer)
-      : executor_(executor), chance_(chance), peer_(peer) {}
+  FakeLink(ManualExecutor* executor, int64_t delay_us, rpc::Handler* peer)
+      : executor_(executor), delay_us_(delay_us), peer_(peer) {}
 
   void Call(const rpc::Method& method, rpc::Message request, int64_t timeout_ms,
             rpc::Callback done) override {
@@ -48,16 +27,16 @@ class FakeLink final : public rpc::Channel {
     };
     executor_->PostAfter(timeout_ms * 1000,
                          [finish] { finish(absl::DeadlineExceededError("late")); });
-    executor_->PostAfter(chance_->DelayUs(), [this, method, request, finish] {
+    executor_->PostAfter(delay_us_, [this, method, request, finish] {
       peer_->Handle(method, request, [this, finish](absl::StatusOr<rpc::Message> answer) {
-        executor_->PostAfter(chance_->DelayUs(), [finish, answer] { finish(answer); });
+        executor_->PostAfter(delay_us_, [finish, answer] { finish(answer); });
       });
     });
   }
 
  private:
   ManualExecutor* const executor_;
-  FakeChance* const chance_;
+  const int64_t delay_us_;
   rpc::Handler* const peer_;
 };
 

@@ -42,7 +42,7 @@ void FakeTrainer::JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, St
       done(std::move(result));
     };
   }
-  cluster_.executor->PostAfter(cluster_.chance->DelayUs(), [this, joiner] {
+  cluster_.executor->PostAfter(cluster_.delay_us, [this, joiner] {
     cluster_.allreduce->JoinStep(rank_, std::move(*joiner));
   });
 }

@@ -14,7 +14,6 @@
 #include "nn_worker/rank/step_trainer.h"
 #include "nn_worker/rank/testing/fake_allreduce.h"
 #include "nn_worker/rank/testing/fake_cuts.h"
-#include "nn_worker/rank/testing/fake_network.h"
 #include "nn_worker/rank/testing/fake_record.h"
 
 namespace satrap {
@@ -30,7 +29,7 @@ class FakeTrainer final : public StepTrainer {
  public:
   struct Cluster {  // nothing is owned
     ManualExecutor* executor = nullptr;
-    FakeChance* chance = nullptr;
+    int64_t delay_us = 0;  // until a rank joins a step
     const FakeOrders* orders = nullptr;
     FakeRecord* record = nullptr;
     FakeAllreduce* allreduce = nullptr;

@@ -1,5 +1,7 @@
 #include "nn_worker/trainer/testing/trainer_ranks.h"
 
+#include <algorithm>
+#include <cmath>
 #include <future>
 
 #include "common/numeric/clip_factor.h"
@@ -74,6 +76,15 @@ MetricValues TrainerRanks::Score(const std::vector<FakeSample>& batch,
     EXPECT_EQ(results[r].get().value().SerializeAsString(), first.SerializeAsString());
   }
   return first;
+}
+
+float LargestDifference(const std::vector<float>& a, const std::vector<float>& b) {
+  EXPECT_EQ(a.size(), b.size());
+  float largest = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    largest = std::max(largest, std::abs(a[i] - b[i]));
+  }
+  return largest;
 }
 
 }  // namespace satrap

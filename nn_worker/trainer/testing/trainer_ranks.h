@@ -115,6 +115,9 @@ class TrainerRanks {
   std::vector<std::unique_ptr<NetworkTrainer>> trainers_;
 };
 
+// The largest difference of two values in the same place. Expects as many values in both.
+float LargestDifference(const std::vector<float>& a, const std::vector<float>& b);
+
 }  // namespace satrap
 
 #endif  // SATRAP_NN_WORKER_TRAINER_TESTING_TRAINER_RANKS_H_

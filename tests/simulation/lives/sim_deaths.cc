@@ -9,9 +9,11 @@
 namespace satrap::simulation {
 namespace {
 
-constexpr uint64_t kPlanStream = 83;  // of RandomBits; sim_data.cc has its own
+// Streams of RandomBits, other than those of sim_data.cc. What is added to the plan draws from a
+// stream of its own: more draws from an old one would change every world that a seed stands for,
+// and with them the seeds that the README gives for planted faults.
+constexpr uint64_t kPlanStream = 83;
 constexpr uint64_t kEndStream = 85;
-constexpr int kMaxEnds = 3;
 constexpr uint64_t kClaimStream = 87;
 constexpr uint64_t kResumeStream = 89;
 constexpr uint64_t kPodStream = 91;
@@ -20,6 +22,10 @@ constexpr uint64_t kStaleStream = 95;
 constexpr uint64_t kTwinStream = 97;
 constexpr uint64_t kCoordinatorPodStream = 99;
 constexpr uint64_t kAbsenceStream = 101;
+
+constexpr int kMaxEnds = 3;
+// So small that most lives reach the operation that is to fail. Few operations are in the log's
+// folder, and a claim is short.
 constexpr uint64_t kMostOperations = 40;
 constexpr uint64_t kMostLogOperations = 12;
 constexpr uint64_t kMostClaimOperations = 24;
@@ -32,7 +38,8 @@ constexpr int64_t kNextLifeMaxUs = 50000;
 constexpr int64_t kZombieMaxUs = 5000000;
 constexpr int64_t kTwinStartsMaxUs = 1000000;
 
-// Draws a time below `limit_us`, with all orders of magnitude equally likely.
+// Draws a time below `limit_us`, with all orders of magnitude equally likely: a message takes
+// microseconds and a missed heartbeat seconds, and faults hide in races with either.
 int64_t DrawUs(SplitMix64* random, int64_t limit_us) {
   int64_t bits = 0;
   while ((int64_t{1} << bits) < limit_us) ++bits;
@@ -80,10 +87,12 @@ LifeEnd DeathPlan::DrawEnd(uint64_t seed, uint64_t life) {
   constexpr LifeEnd::How kHows[] = {
       LifeEnd::kPower,     LifeEnd::kOtherLauncher, LifeEnd::kFailedWrite, LifeEnd::kStopWish,
       LifeEnd::kScaleWish, LifeEnd::kFailedRead,    LifeEnd::kFailure};
+  // Half of the ends stay plain deaths, which can happen at the most different moments.
   const uint64_t how = random.Below(2 * std::size(kHows));
   if (how < std::size(kHows)) end.how = kHows[how];
   const uint64_t bits = kFewestEventBits + random.Below(kMostEventBits - kFewestEventBits + 1);
   end.after_events = static_cast<int64_t>(random.Below(uint64_t{1} << bits));
+  // Any number: how many processes the life will have is not known yet.
   end.victim = random.Next();
   end.at_act = random.Below(2) == 0 ? 0 : 1 + static_cast<int64_t>(random.Below(kMostActs));
   end.in_log = random.Below(2) == 0;
@@ -115,6 +124,7 @@ DeathPlan DeathPlan::Draw(uint64_t seed) {
     point.set_visit(1 + static_cast<int64_t>(random.Below(3)));
     point.set_generation(1 + static_cast<int64_t>(random.Below(3)));
   }
+  // Few worlds only, because each such world has as many lives as `max_restarts` allows.
   if (random.Below(12) == 0) {
     plan.poison_after_events = 1 + static_cast<int64_t>(random.Below(uint64_t{1} << 10));
     plan.max_restarts = 1 + static_cast<int>(random.Below(4));
@@ -123,6 +133,7 @@ DeathPlan DeathPlan::Draw(uint64_t seed) {
   plan.in_pods = pods.Below(2) == 0;
   plan.dies_after_stop_cut = pods.Below(3) == 0;
   for (uint64_t moves = plan.in_pods ? pods.Below(3) : 0; moves > 0; --moves) {
+    // One bit more than for the end of a life: moves count the events of the world, not of a life.
     const uint64_t bits = kFewestEventBits + pods.Below(kMostEventBits - kFewestEventBits + 2);
     const auto after_events = static_cast<int64_t>(pods.Below(uint64_t{1} << bits));
     plan.moves.emplace_back(after_events, pods.Next());
@@ -178,6 +189,7 @@ bool DeathPlan::MovesCoordinator(int life) const {
 }
 
 bool DeathPlan::HasTwinCoordinator(int life) const {
+  // The large number keeps this draw apart from those of MovesCoordinator for later lives.
   return MovesCoordinator(life) &&
          SplitMix64(RandomBits(seed, static_cast<uint64_t>(life) + 1000000, kCoordinatorPodStream))
                  .Below(2) == 0;

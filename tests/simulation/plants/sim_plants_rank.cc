@@ -223,6 +223,19 @@ class UndisguisedObserver final : public RankObserver {
   RankObserver* const observer_;
 };
 
+// The cut says that training is over. A generation that goes on training would make other steps
+// than those promised.
+void ForgetFinish(const Site& site, RunPosition* position) {
+  if (site.role != EMBEDDING_PS) position->set_next(RunPosition::RESUME);
+}
+void AskLanesThatHaveLeft(const Site& site, RunPosition* position) {
+  if (site.role != NN_WORKER) return;
+  for (LanePosition& lane : *position->mutable_lanes()) lane.set_left(false);
+}
+void ForgetTheTurn(const Site& site, RunPosition* position) {
+  if (site.role == NN_WORKER) position->clear_lane_turn();
+}
+
 }  // namespace
 
 std::unique_ptr<StepTrainer> NewDisguisedTrainer(
@@ -305,12 +318,15 @@ std::vector<Fault> RankFaults() {
       {.says = "the last cut is skipped", .trainer = Train<LastCutSkipped>()},
       {.says = "FINISH is not honoured at the start",
        .with_deaths = true,
-       .position =
-           [](const Site& site, RunPosition* position) {
-             // The cut says that training is over. A generation that continued to train would make
-             // other steps than those promised.
-             if (site.role != EMBEDDING_PS) position->set_next(RunPosition::RESUME);
-           }},
+       .position = ForgetFinish},
+      {.says = "ranks ask a lane that has left the epoch",
+       .worlds = Fault::kSync,
+       .with_deaths = true,
+       .position = AskLanesThatHaveLeft},
+      {.says = "ranks forget whose turn it is among the lanes",
+       .worlds = Fault::kSync,
+       .with_deaths = true,
+       .position = ForgetTheTurn},
   };
 }
 

@@ -1,4 +1,4 @@
-#include "nn_worker/models/model_step.h"
+#include "nn_worker/backend/benchmark/model_step.h"
 
 #include <limits>
 #include <utility>

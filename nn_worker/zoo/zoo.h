@@ -1,8 +1,8 @@
 // The zoo: ready models by name, the .textproto files of this folder compiled into the program.
 // `zoo: "deepfm"` in a job means the layers of deepfm.textproto.
 
-#ifndef SATRAP_NN_WORKER_MODELS_ZOO_H_
-#define SATRAP_NN_WORKER_MODELS_ZOO_H_
+#ifndef SATRAP_NN_WORKER_ZOO_ZOO_H_
+#define SATRAP_NN_WORKER_ZOO_ZOO_H_
 
 #include <cstdint>
 #include <string>
@@ -44,4 +44,4 @@ GraphInputs ExampleInputs(const ModelConfig& model, const ExampleData& data);
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_MODELS_ZOO_H_
+#endif  // SATRAP_NN_WORKER_ZOO_ZOO_H_

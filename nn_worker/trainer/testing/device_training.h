@@ -8,8 +8,8 @@
 // If a factory makes no backend, for example without a card, the tests are skipped with its
 // message.
 
-#ifndef SATRAP_NN_WORKER_MODELS_DEVICE_TRAINING_H_
-#define SATRAP_NN_WORKER_MODELS_DEVICE_TRAINING_H_
+#ifndef SATRAP_NN_WORKER_TRAINER_TESTING_DEVICE_TRAINING_H_
+#define SATRAP_NN_WORKER_TRAINER_TESTING_DEVICE_TRAINING_H_
 
 #include <cstdint>
 #include <functional>
@@ -59,4 +59,4 @@ class DeviceTraining : public testing::TestWithParam<DeviceFactory> {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_MODELS_DEVICE_TRAINING_H_
+#endif  // SATRAP_NN_WORKER_TRAINER_TESTING_DEVICE_TRAINING_H_

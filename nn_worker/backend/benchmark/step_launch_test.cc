@@ -7,12 +7,12 @@
 #include "common/base/check.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/backend.h"
+#include "nn_worker/backend/benchmark/model_step.h"
 #include "nn_worker/backend/device/device_backend.h"
 #include "nn_worker/device/testing/counting_device.h"
-#include "nn_worker/models/model_step.h"
-#include "nn_worker/models/zoo.h"
-#include "nn_worker/products/kernel_planner.h"
 #include "nn_worker/products/library_products.h"
+#include "nn_worker/products/testing/kernel_planner.h"
+#include "nn_worker/zoo/zoo.h"
 #include "proto/job.pb.h"
 
 namespace satrap {

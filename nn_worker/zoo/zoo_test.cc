@@ -1,4 +1,4 @@
-#include "nn_worker/models/zoo.h"
+#include "nn_worker/zoo/zoo.h"
 
 #include <algorithm>
 #include <memory>

@@ -3,7 +3,7 @@
 
 #include "gtest/gtest.h"
 #include "nn_worker/backend/testing/cuda_test_backend.h"
-#include "nn_worker/models/device_training.h"
+#include "nn_worker/trainer/testing/device_training.h"
 
 namespace satrap {
 namespace {

@@ -1,7 +1,7 @@
 // The text of the zoo's files; the source is generated from them (BUILD, "zoo_data_source").
 
-#ifndef SATRAP_NN_WORKER_MODELS_ZOO_DATA_H_
-#define SATRAP_NN_WORKER_MODELS_ZOO_DATA_H_
+#ifndef SATRAP_NN_WORKER_ZOO_ZOO_DATA_H_
+#define SATRAP_NN_WORKER_ZOO_ZOO_DATA_H_
 
 #include "absl/types/span.h"
 
@@ -17,4 +17,4 @@ absl::Span<const ZooFile> ZooFiles();
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_MODELS_ZOO_DATA_H_
+#endif  // SATRAP_NN_WORKER_ZOO_ZOO_DATA_H_

@@ -1,4 +1,4 @@
-#include "nn_worker/products/kernel_planner.h"
+#include "nn_worker/products/testing/kernel_planner.h"
 
 #include <algorithm>
 #include <utility>

@@ -21,8 +21,8 @@
 //
 // Thread-compatible.
 
-#ifndef SATRAP_NN_WORKER_MODELS_MODEL_STEP_H_
-#define SATRAP_NN_WORKER_MODELS_MODEL_STEP_H_
+#ifndef SATRAP_NN_WORKER_BACKEND_BENCHMARK_MODEL_STEP_H_
+#define SATRAP_NN_WORKER_BACKEND_BENCHMARK_MODEL_STEP_H_
 
 #include <cstdint>
 #include <functional>
@@ -35,7 +35,7 @@
 #include "nn_worker/backend/row_exchange_args.h"
 #include "nn_worker/collective/collective.h"
 #include "nn_worker/graph/network.h"
-#include "nn_worker/models/zoo.h"
+#include "nn_worker/zoo/zoo.h"
 #include "proto/job.pb.h"
 #include "proto/model.pb.h"
 
@@ -89,4 +89,4 @@ class ModelStep {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_MODELS_MODEL_STEP_H_
+#endif  // SATRAP_NN_WORKER_BACKEND_BENCHMARK_MODEL_STEP_H_

@@ -1,7 +1,7 @@
 // Trains PERSIA's model of Adult in 32 bits, and a model with interactions of many kinds in 32 and
 // in 16 bits.
 
-#include "nn_worker/models/device_training.h"
+#include "nn_worker/trainer/testing/device_training.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,7 +18,7 @@
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
-#include "nn_worker/models/zoo.h"
+#include "nn_worker/zoo/zoo.h"
 
 namespace satrap {
 namespace {

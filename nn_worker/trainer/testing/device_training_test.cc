@@ -1,7 +1,7 @@
 // Runs the training of device_training.h on the kernels of a device, which the host executes, both
 // with and without a library's plans.
 
-#include "nn_worker/models/device_training.h"
+#include "nn_worker/trainer/testing/device_training.h"
 
 #include <memory>
 #include <string>
@@ -16,8 +16,8 @@
 #include "nn_worker/device/delegating_device.h"
 #include "nn_worker/device/host/host_device.h"
 #include "nn_worker/device/metered_device.h"
-#include "nn_worker/models/zoo.h"
 #include "nn_worker/products/kernel_products.h"
+#include "nn_worker/zoo/zoo.h"
 
 namespace satrap {
 namespace {

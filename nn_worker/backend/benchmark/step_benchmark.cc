@@ -48,12 +48,12 @@
 #include "common/json/json.h"
 #include "common/testing/measure.h"
 #include "common/thread/clock.h"
+#include "nn_worker/backend/benchmark/model_step.h"
 #include "nn_worker/backend/device/device_backend.h"
 #include "nn_worker/backend/device/device_factory.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/device/metered_device.h"
-#include "nn_worker/models/model_step.h"
-#include "nn_worker/models/zoo.h"
+#include "nn_worker/zoo/zoo.h"
 #include "proto/benchmark.pb.h"
 
 namespace satrap {

@@ -1,7 +1,7 @@
 // Tests that the step learns, that the host's device and the CPU compute the same gradients of the
 // rows, and that the step runs as a graph.
 
-#include "nn_worker/models/model_step.h"
+#include "nn_worker/backend/benchmark/model_step.h"
 
 #include <algorithm>
 #include <cmath>

@@ -8,8 +8,8 @@
 //
 // Thread-compatible.
 
-#ifndef SATRAP_NN_WORKER_PRODUCTS_KERNEL_PLANNER_H_
-#define SATRAP_NN_WORKER_PRODUCTS_KERNEL_PLANNER_H_
+#ifndef SATRAP_NN_WORKER_PRODUCTS_TESTING_KERNEL_PLANNER_H_
+#define SATRAP_NN_WORKER_PRODUCTS_TESTING_KERNEL_PLANNER_H_
 
 #include <functional>
 #include <memory>
@@ -34,4 +34,4 @@ std::unique_ptr<ProductPlanner> NewKernelPlanner(Refusal refusal = {}, PlannerLo
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_PRODUCTS_KERNEL_PLANNER_H_
+#endif  // SATRAP_NN_WORKER_PRODUCTS_TESTING_KERNEL_PLANNER_H_

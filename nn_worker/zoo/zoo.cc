@@ -1,4 +1,4 @@
-#include "nn_worker/models/zoo.h"
+#include "nn_worker/zoo/zoo.h"
 
 #include <algorithm>
 #include <utility>
@@ -11,7 +11,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "google/protobuf/text_format.h"
-#include "nn_worker/models/zoo_data.h"
+#include "nn_worker/zoo/zoo_data.h"
 
 namespace satrap {
 
