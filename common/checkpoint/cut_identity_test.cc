@@ -175,9 +175,9 @@ TEST_F(NameOfCutTest, ACutOfAnotherRunIsRefusedAndTheWayForItIsNamed) {
                                    std::string(".."), std::string("."), std::string("")}) {
     EXPECT_EQ(NameOf(typed).status().code(), absl::StatusCode::kFailedPrecondition) << typed;
   }
-  EXPECT_THAT(
-      NameOf(other).status().message(),
-      AllOf(HasSubstr("its own cuts only"), HasSubstr("satrap train JOB --init_from " + other)));
+  EXPECT_THAT(NameOf(other).status().message(),
+              AllOf(HasSubstr("only from its own cuts"),
+                    HasSubstr("satrap train JOB --init_from " + other)));
 }
 
 TEST_F(NameOfCutTest, WhatTheLogDoesNotNameIsRefused) {

@@ -180,7 +180,7 @@ TEST(JobChange, TakesAnotherWayToTheTopicsButNotOtherTopics) {
            {"data.kafka.topics=views", "data.kafka.topics: cannot change from [\"clicks\"] to"},
            {"data.kafka.topic_pattern=v*", "the topics of a run are fixed when it begins"},
            {"data.kafka.start.at=LATEST", "data.kafka.start.at: cannot change from EARLIEST to"},
-           {"data.kafka.end.at=AT_START", "it was resolved to offsets when the run began"},
+           {"data.kafka.end.at=AT_START", "it became offsets when the run began"},
            {"data.kafka.format=LINES", "it fixes which samples there are, or their order"},
            {"data.test_kafka.topics=views", "the topics of a run are fixed when it begins"}}) {
     EXPECT_THAT(RefusalOf({set}, TopicJob()), HasSubstr(why)) << set;

@@ -136,8 +136,7 @@ TEST_F(RoleRuntimeTest, ARoleSaysHowTheProcessBeforeItEnded) {
   EXPECT_EXIT(RunCase(
                   [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                     const Ending before = coordinator.registration().before();
-                    if (before.text() != "was killed") abort();
-                    if (before.origin().pid() != 7) abort();
+                    if (before.text() != "was killed" || before.origin().pid() != 7) abort();
                     RETURN_IF_ERROR(runtime.Join());
                     return FinishRole(runtime);
                   },

@@ -82,7 +82,7 @@ TEST_F(MessageParserTest, LinesAreNumberedWithTheBadAndTheEmptyOnes) {
   ASSERT_EQ(found_.bad.size(), 1u);
   EXPECT_EQ(found_.bad[0].line, 2u);
   EXPECT_EQ(found_.bad[0].text, "bad");
-  EXPECT_THAT(found_.bad[0].reason, testing::StartsWith("column 'y' holds 'bad' where a label"));
+  EXPECT_THAT(found_.bad[0].reason, testing::StartsWith("column 'y' holds 'bad', but a label"));
 }
 
 TEST_F(MessageParserTest, ALineThatTheLossDoesNotTakeIsBadAndTheOthersKeepTheirPlaces) {

@@ -65,8 +65,8 @@ other files has a user and an item. Fields are separated by tabs, or in a line w
 blanks; further ones are ignored. Names are text, compared byte by byte.)"},
     {"status", 0, 1, "[RUN]", TableOf<PlaceFlags>,
      R"(Says what a run is doing; or how it ended, its last cut, its restarts with their causes, and
-how to continue. By default the newest training under ./runs, of those without --run_dir. Of a run in
-the cluster it also shows the pods.)"},
+how to continue. By default it takes the newest training under ./runs, of those without --run_dir.
+Of a run in the cluster it also shows the pods.)"},
     {"resume", 1, 1, "RUN", TableOf<ResumeFlags>,
      R"(Continues a run that was stopped, interrupted or has failed, from its newest cut, and
 reports as `train` does. RUN is a folder, or with --namespace a run in the cluster. --from takes an

@@ -61,7 +61,7 @@ expect "the sanitizer's configuration is used" \
 expect "it says so" grep -q "^satrap: no test in .* is tagged host_device" "$TEST_TMPDIR/said"
 ! grep -qE '^(test|build)' "$CALLS" || { echo "tests everything in place of nothing"; failures=1; }
 
-for folder in backend/device device/host device/kernels graph layer models; do
+for folder in backend/benchmark backend/device device/host device/kernels graph layer trainer; do
   grep -q '^ *tags = \["host_device"\],\|^ *"host_device",' "$root/nn_worker/$folder/BUILD" ||
     { echo "no test of nn_worker/$folder is tagged host_device"; failures=1; }
 done

@@ -120,7 +120,7 @@ TEST_F(RunStateTest, WordsOfAFailureAreNoAdvice) {
 TEST_F(RunStateTest, AnOldRunThatFailedOfItsCutIsKnownByItsText) {
   MakeRun();
   std::ofstream(dir_ + "/failure.txt")
-      << "a.rows is damaged; continue from another cut with `satrap resume RUN --from CUT`\n";
+      << "a.rows is damaged; go on from another cut with `satrap resume RUN --from CUT`\n";
   EXPECT_THAT(Text(), AllOf(HasSubstr("` lists the cuts to continue from\n"),
                             Not(HasSubstr("` continues from step"))));
 }
