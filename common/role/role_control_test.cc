@@ -32,10 +32,10 @@ void ServeInsteadOf(FakeCoordinator* dead) {
   auto server = rpc::GrpcServer::Start("unix:next", rpc::EndpointOptions(),
                                        {rpc::GrpcServer::Service{methods, &next}});
   if (!server.ok() || rename("next", "coordinator") != 0) abort();
-  server->release();  // it serves until the process ends
+  static_cast<void>(server->release());  // it serves until the process ends
 }
 
-// As after the coordinator's node is lost: the connection stands, and nobody answers.
+// The connection stands but nobody answers, as after the loss of the coordinator's node.
 TEST_F(RoleRuntimeTest, ARoleThatGetsNoAnswerAsksOverANewConnection) {
   EXPECT_EXIT(RunCase(
                   [](RoleRuntime& runtime, FakeCoordinator&) {

@@ -116,8 +116,8 @@ TEST_F(CriteoTsvParserTest, AReasonNamesTheColumnShowsItsTextAndSaysWhatWouldDo)
       reason_with(14, std::string("a\0b", 3)),
       testing::AllOf(testing::HasSubstr("a NUL byte at byte "),
                      testing::HasSubstr(" in column C1: "), testing::HasSubstr(R"(a\x00\x62)")));
-  EXPECT_EQ(std::string(parser_->Parse("1\t2", &block_).reason),
-            R"('1\t2' has 2 columns between tabs instead of 40 (label, I1 .. I13, C1 .. C26))");
+  EXPECT_STREQ(parser_->Parse("1\t2", &block_).reason,
+               R"('1\t2' has 2 columns between tabs instead of 40 (label, I1 .. I13, C1 .. C26))");
 }
 
 TEST_F(CriteoTsvParserTest, AnEmptyLineIsNoRecordAndABadOneLeavesNothing) {
