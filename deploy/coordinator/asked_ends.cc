@@ -19,6 +19,7 @@ void AskedEnds::AfterStopSeconds(void (AskedEnds::*act)()) {
 }
 
 absl::StatusOr<uint64_t> AskedEnds::Wish(const WishRequest& request) {
+  state_->AssertHeld();
   if (state_->end.has_ended()) return state_->end.EndedError();
   // How it ends is decided, and is told once the log says so.
   if (state_->end.is_linking() &&
@@ -72,6 +73,7 @@ void AskedEnds::StopInTime() {
 }
 
 void AskedEnds::Move(const Ending& how) {
+  state_->AssertHeld();
   if (state_->end.has_ended() || state_->end.is_linking()) return;
   if (state_->end.state() == STARTING || !takes_cuts()) {
     // This generation has trained nothing that is not in a cut.

@@ -2,7 +2,7 @@
 // that go elsewhere. While the run trains, they wait for a last cut, but only for stop_seconds;
 // before and after that they end the generation at once.
 //
-// The state's mutex guards it.
+// The state's mutex guards it; callers of Wish and Move hold it.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_ASKED_ENDS_H_
 #define SATRAP_DEPLOY_COORDINATOR_ASKED_ENDS_H_
@@ -38,9 +38,9 @@ class AskedEnds {
   void SetOwner(std::weak_ptr<void> owner) { owner_ = std::move(owner); }
 
   // Returns the wish's number. Errors are those of the method Wish (coordinator_engine.h).
-  absl::StatusOr<uint64_t> Wish(const WishRequest& request) REQUIRES(state_->mutex);
+  absl::StatusOr<uint64_t> Wish(const WishRequest& request);
   // A process goes elsewhere; `how` is the end of the generation.
-  void Move(const Ending& how) REQUIRES(state_->mutex);
+  void Move(const Ending& how);
 
  private:
   bool takes_cuts() const REQUIRES(state_->mutex) {

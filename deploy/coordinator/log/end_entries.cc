@@ -159,12 +159,14 @@ void EndEntries::RunFinish(const RunResult& result) {
 // In pods everybody waits for the log, because a process that is started again asks the log.
 // Locally the launcher ends all processes, and nobody else begins anything.
 void EndEntries::EndWithoutLogInTime(int64_t now_us) {
+  state_->AssertHeld();
   if (options_.in_pods || !state_->end.is_linking()) return;
   if (now_us - decided_us_ < options_.end_limit_ms * 1000) return;
   state_->end.EndWithoutLog();
 }
 
 void EndEntries::Hold(rpc::Callback respond) {
+  state_->AssertHeld();
   if (failed_.size() >= kMostFailed) return respond(rpc::MessageOf(state_->end.Told()));
   failed_.push_back(std::move(respond));
 }

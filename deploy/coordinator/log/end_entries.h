@@ -62,12 +62,13 @@ class EndEntries final : public GenerationEnd::Host {
   // decided.
   void Finish(const RunResult& result, rpc::Callback respond) EXCLUDES(state_->mutex);
   // A member has failed, and is answered once the run's end is in the log. REQUIRES:
-  // state->end.is_linking()
-  void Hold(rpc::Callback respond) REQUIRES(state_->mutex);
+  // state->end.is_linking(), and the caller holds the state's mutex
+  void Hold(rpc::Callback respond);
   // Answers those that wait, if the end is in the log. Call it after the end may have changed.
   void AnswerHeld() EXCLUDES(state_->mutex);
-  // Tells a launcher the end if the log has not taken it in time. Call it now and then.
-  void EndWithoutLogInTime(int64_t now_us) REQUIRES(state_->mutex);
+  // Tells a launcher the end if the log has not taken it in time. Call it now and then. REQUIRES:
+  // the caller holds the state's mutex
+  void EndWithoutLogInTime(int64_t now_us);
 
  private:
   void RunAppendEnd(RunState state, const Ending& how) EXCLUDES(state_->mutex);

@@ -42,13 +42,14 @@ void GenerationLog::Warn(const char* what, const absl::Status& status) const {
 }
 
 bool GenerationLog::HasCommitted() const {
+  state_->AssertHeld();
   return state_->last_cut.has_value() && state_->last_cut->generation() == options_.generation;
 }
 
 absl::Status GenerationLog::EndedStatus() const {
   MutexLock lock(&state_->mutex);
-  const GenerationEnd& end = state_->end;
-  return end.has_ended() || end.is_linking() ? end.EndedError() : absl::OkStatus();
+  if (!state_->end.has_ended() && !state_->end.is_linking()) return absl::OkStatus();
+  return state_->end.EndedError();
 }
 
 absl::Status GenerationLog::AppendTopics(const TopicsEntry& added) {

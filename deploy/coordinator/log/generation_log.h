@@ -59,8 +59,8 @@ class GenerationLog final : public CutCommits::Host {
   // Ends the generation if another coordinator has begun a later one.
   void LookForOtherCoordinators() EXCLUDES(state_->mutex);
 
-  // Whether a cut of this generation is committed.
-  bool HasCommitted() const REQUIRES(state_->mutex);
+  // Whether a cut of this generation is committed. REQUIRES: the caller holds the state's mutex
+  bool HasCommitted() const;
   absl::Status EndedStatus() const EXCLUDES(state_->mutex);  // OK as long as it has not ended
 
  private:

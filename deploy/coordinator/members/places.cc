@@ -33,6 +33,7 @@ std::string Places::WhyWait(const RegisterRequest& request) const {
 }
 
 absl::StatusOr<std::string> Places::Register(const RegisterRequest& request, int64_t now_us) {
+  state_->AssertHeld();
   std::string why_wait = WhyWait(request);
   if (!why_wait.empty() && request.holder().empty()) return absl::InvalidArgumentError(why_wait);
   // A role that was just replaced must not train in a generation whose end is decided.
@@ -47,6 +48,7 @@ absl::StatusOr<std::string> Places::Register(const RegisterRequest& request, int
 }
 
 absl::StatusOr<Heard> Places::Heartbeat(const HeartbeatRequest& request, int64_t now_us) {
+  state_->AssertHeld();
   ASSIGN_OR_RETURN(Standing standing, members_.Heartbeat(request, AwakeUs(now_us), MayReplace()));
   Heard heard;
   if (standing.spare.has_value()) {
@@ -88,6 +90,7 @@ Heard Places::Leave(const HeartbeatRequest& request, int64_t now_us) {
 }
 
 FailAnswer Places::Fail(const FailRequest& request, int64_t now_us, std::string* stranger) {
+  state_->AssertHeld();
   const int index = static_cast<int>(request.index());
   Ending failure =
       EndingOf(Ending::MEMBER_FAILED, request.role(), index,
@@ -117,12 +120,14 @@ int64_t Places::StallUs(int64_t now_us) const {
 }
 
 int64_t Places::OnTick(int64_t now_us) {
+  state_->AssertHeld();
   const int64_t stall_us = StallUs(now_us);
   last_tick_us_ = now_us;
   return stall_us;
 }
 
 void Places::Check(int64_t now_us, int64_t stall_us) {
+  state_->AssertHeld();
   const int64_t timeout_us = options_.heartbeat_timeout_ms * 1000;
   NoteAttendance(now_us);
   absl::optional<Ending> lost = members_.FindSilent(now_us, stall_us, timeout_us);
@@ -143,6 +148,7 @@ void Places::Check(int64_t now_us, int64_t stall_us) {
 }
 
 void Places::AddTo(StatusAnswer* answer, int64_t now_us) const {
+  state_->AssertHeld();
   members_.AddTo(answer, now_us);
   waiting_.AddTo(answer, now_us);
 }

@@ -2,7 +2,7 @@
 // long one has been empty. A place that becomes free before training begins may be taken by another
 // process, without ending the generation.
 //
-// The state's mutex guards it.
+// The state's mutex guards it; callers of all public methods hold it.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_MEMBERS_PLACES_H_
 #define SATRAP_DEPLOY_COORDINATOR_MEMBERS_PLACES_H_
@@ -41,33 +41,37 @@ class Places {
   Places(CoordinatorState* state, const JobConfig& job, PlacesOptions options, int64_t start_us,
          int64_t lacked_us);
 
-  const Members& members() const REQUIRES(state_->mutex) { return members_; }
+  const Members& members() const {
+    state_->AssertHeld();
+    return members_;
+  }
 
   // Why the process has to wait; empty if it has been registered. Errors as the method Register
   // (coordinator_engine.h).
-  absl::StatusOr<std::string> Register(const RegisterRequest& request, int64_t now_us)
-      REQUIRES(state_->mutex);
+  absl::StatusOr<std::string> Register(const RegisterRequest& request, int64_t now_us);
   // Errors are those of Members::Heartbeat. Ends the generation if the sender is a second process.
-  absl::StatusOr<Heard> Heartbeat(const HeartbeatRequest& request, int64_t now_us)
-      REQUIRES(state_->mutex);
+  absl::StatusOr<Heard> Heartbeat(const HeartbeatRequest& request, int64_t now_us);
   // Ends the generation if the failure is a member's. Otherwise `*stranger` becomes a text for the
   // log.
-  FailAnswer Fail(const FailRequest& request, int64_t now_us, std::string* stranger)
-      REQUIRES(state_->mutex);
+  FailAnswer Fail(const FailRequest& request, int64_t now_us, std::string* stranger);
   // A member has been told how the run continues.
-  void SetTold(Role role, uint32_t index) REQUIRES(state_->mutex) { members_.SetTold(role, index); }
+  void SetTold(Role role, uint32_t index) {
+    state_->AssertHeld();
+    members_.SetTold(role, index);
+  }
 
   // Call regularly. Returns for how long the process has stood still since the last call.
-  int64_t OnTick(int64_t now_us) REQUIRES(state_->mutex);
+  int64_t OnTick(int64_t now_us);
   // Ends the generation if a member is silent, or has been missing for too long. Frees places
   // instead, where that is possible. Call it with every tick; `stall_us` is what OnTick said.
-  void Check(int64_t now_us, int64_t stall_us) REQUIRES(state_->mutex);
+  void Check(int64_t now_us, int64_t stall_us);
   // Whether all members have been there for a while.
-  bool IsComplete(int64_t now_us) const REQUIRES(state_->mutex) {
+  bool IsComplete(int64_t now_us) const {
+    state_->AssertHeld();
     return attendance_.IsComplete(now_us);
   }
 
-  void AddTo(StatusAnswer* answer, int64_t now_us) const REQUIRES(state_->mutex);
+  void AddTo(StatusAnswer* answer, int64_t now_us) const;
 
  private:
   std::string WhyWait(const RegisterRequest& request) const;
