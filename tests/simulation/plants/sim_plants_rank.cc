@@ -175,8 +175,9 @@ class AbandonedLedgerLost final : public PlantedTrainer {
   using PlantedTrainer::PlantedTrainer;
   void BeginCut(CutPlan plan, CutMarkedCallback done, CutEndedCallback ended) override {
     site_.ledger->HandOver(plan);
+    const auto cut = plan.number;
     next_->BeginCut(std::move(plan), std::move(done),
-                    [this, cut = plan.number, ended = std::move(ended)](auto outcome) mutable {
+                    [this, cut, ended = std::move(ended)](auto outcome) mutable {
                       if (outcome.ok() && !outcome->committed) site_.ledger->Abandon(cut);
                       ended(std::move(outcome));
                     });
