@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # `./satrap test host-device` in a checkout of its own, with a stand-in for bazel: it runs the tests that
 # are tagged, with a sanitizer too, and refuses to run none. And the checkout from which this test was
-# built, to which the link WORKSPACE leads, has tagged tests of every kind.
+# built, to which the link WORKSPACE leads, has tagged tests of every kind, and the folders from which a
+# bundle takes its tests.
 set -euo pipefail
 satrap="$(readlink -f satrap)"
 root="$(dirname "$(readlink -f WORKSPACE)")"
@@ -64,5 +65,13 @@ expect "it says so" grep -q "^satrap: no test in .* is tagged host_device" "$TES
 for folder in backend/benchmark backend/device device/host device/kernels graph layer trainer; do
   grep -q '^ *tags = \["host_device"\],\|^ *"host_device",' "$root/nn_worker/$folder/BUILD" ||
     { echo "no test of nn_worker/$folder is tagged host_device"; failures=1; }
+done
+
+# A bundle with tests takes them from folders that bundled_tests lists, and must find each.
+bundled="$(sed -n '/^bundled_tests()/,/^}/s/^  for folder in \(.*\); do$/\1/p' "$satrap")"
+[[ -n "$bundled" ]] || { echo "satrap lists no folders of a bundle's tests"; failures=1; }
+for folder in $bundled; do
+  [[ -f "$root/nn_worker/$folder/BUILD" ]] ||
+    { echo "a bundle takes tests from nn_worker/$folder, which has no BUILD file"; failures=1; }
 done
 exit "$failures"
