@@ -1,6 +1,6 @@
-// For how long a run in pods has lacked members, as far as its log says. A generation that has all
-// its members for a while appends COMPLETE; if it trained, RUNNING or a cut may say so, too. A
-// cluster that is torn begins one generation after another, of which none has all its members.
+// Finds in the log since when a run in pods has lacked members. A generation that has had all its
+// members for a while appends COMPLETE; an entry RUNNING or a cut shows the same. If a cluster is
+// divided, its parts begin one generation after another, but none of these has all its members.
 // After a job that could not begin was dropped, the time begins anew.
 //
 // Thread-safe: a function of its argument.
@@ -15,8 +15,9 @@
 
 namespace satrap {
 
-// When the first generation of the newest submission began since one that had all its members, in
-// ms since 1970; nothing if there is none. `entries` are those of a run's log (RunLog::entries).
+// Returns when the first generation after the last complete one began, in ms since 1970. Only
+// generations of the newest submission count; nullopt if there is none. `entries` are those of a
+// run's log (RunLog::entries).
 absl::optional<int64_t> IncompleteSinceMs(const std::vector<RunLogEntry>& entries);
 
 }  // namespace satrap

@@ -1,9 +1,11 @@
-// For how long a run has lacked members: over the generations of a run in pods, whose log knows
-// when the first of them began (common/checkpoint/entries/incomplete_since.h).
+// Measures how long a run has lacked members. In pods the time continues over generations: the log
+// shows when the first generation without all members began
+// (common/checkpoint/entries/incomplete_since.h).
 //
-// A generation that lacks members is overdue once the run has lacked them for the limit, but not
-// before the processes that are there have had kComeUs to come: each asks every second. A
-// generation that has had all its members for kComeUs is complete, which its log has to say.
+// A generation is overdue once the run has lacked members for longer than the limit. But each
+// generation first waits kComeUs, so that the processes that are running can register; each asks
+// every second. A generation that has had all its members for kComeUs is complete, and its
+// coordinator records this in the log.
 //
 // Not thread-safe: the lock of the coordinator's engine guards it.
 
@@ -18,14 +20,15 @@ class Attendance {
  public:
   static constexpr int64_t kComeUs = 5000000;
 
-  // The generation begins at `start_us`. `lacked_us`: for how long the run has lacked members then.
+  // The generation begins at `start_us`. Until then the run has lacked members for `lacked_us`. The
+  // run may lack members for `limit_us`.
   Attendance(int64_t start_us, int64_t lacked_us, int64_t limit_us)
       : start_us_(start_us),
         limit_us_(limit_us),
         complete_us_(start_us - lacked_us),
         lacking_us_(start_us) {}
 
-  // Call now and then, and before a place becomes free. `complete`: all members are there.
+  // Call regularly, and before a place becomes free. `complete`: all members are there.
   void Note(bool complete, int64_t now_us) { (complete ? complete_us_ : lacking_us_) = now_us; }
   // REQUIRES: Note was called with this time
   bool IsOverdue(int64_t now_us) const;

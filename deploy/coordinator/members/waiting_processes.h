@@ -1,8 +1,9 @@
-// The processes that ask for a place in a generation and that there is none for, with the reason:
-// twins of members, processes of another build or of an index beyond the job, and all after the
-// generation's end. They ask every second. One that has not asked for a while is gone.
+// The processes that ask for a place in a generation but have to wait, each with the reason: twins
+// of members, processes of another build, processes whose index the job does not have, and every
+// process that asks after the generation's end. Waiting processes ask every second, so a process
+// that has not asked for kGoneUs counts as gone.
 //
-// At most kMost are kept: those that have asked last.
+// At most kMost processes are kept: those that have asked most recently.
 //
 // Not thread-safe: the lock of the coordinator's engine guards it.
 
@@ -23,7 +24,7 @@ class WaitingProcesses {
   static constexpr size_t kMost = 4096;
   static constexpr int64_t kGoneUs = 5000000;
 
-  // The process was told to wait because of `why`, or was not (`why` is empty).
+  // The process has asked for a place. `why`: why it has to wait; empty if it got the place.
   void OnAsked(const RegisterRequest& request, const std::string& why, int64_t now_us);
   void AddTo(StatusAnswer* answer, int64_t now_us) const;
 

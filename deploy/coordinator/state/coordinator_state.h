@@ -24,8 +24,9 @@ inline constexpr int64_t kTickUs = 500 * 1000;
 struct CoordinatorState {
   explicit CoordinatorState(GenerationEnd end) : end(std::move(end)) {}
 
-  // The parts reach this object by a pointer, and clang's analysis cannot know that it leads to the
-  // mutex that their callers hold. Checks nothing.
+  // Tells clang's analysis that the caller holds `mutex`. The parts reach this object by a pointer,
+  // so the analysis cannot know that their callers hold the same mutex. Nothing is checked when the
+  // program runs.
   void AssertHeld() const SATRAP_THREAD_ANNOTATION(assert_capability(mutex)) {}
 
   Mutex mutex;
