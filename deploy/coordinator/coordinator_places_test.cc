@@ -191,6 +191,32 @@ TEST_F(CoordinatorPlacesTest, BeforeTrainingATwinTakesThePlaceWithoutEndingTheGe
   EXPECT_EQ(state(), RUNNING);
 }
 
+TEST_F(CoordinatorPlacesTest, PodsBeyondTheJobAreNamedAsLongAsTheyAsk) {
+  StartMembers();
+  EXPECT_NE(Ask(kPod, EMBEDDING_PS, 3, kFirst), "");
+  EXPECT_NE(Ask(kPod, EMBEDDING_PS, 2, kFirst), "");
+  EXPECT_NE(Ask(kPod, EMBEDDING_PS, 2, kSecond), "") << "each process is named once";
+  EXPECT_NE(Ask(kTwin, EMBEDDING_PS, 1, kSecond), "") << "a twin is not beyond the job";
+  ASSERT_EQ(engine_->Status().waiting_size(), 2);
+  EXPECT_EQ(engine_->Status().waiting(0).ShortDebugString(), "role: EMBEDDING_PS index: 3");
+  EXPECT_EQ(engine_->Status().waiting(1).ShortDebugString(), "role: EMBEDDING_PS index: 2");
+  Beat(4, COORDINATOR);
+  EXPECT_NE(Ask(kPod, EMBEDDING_PS, 2, kSecond), "");
+  Beat(2, COORDINATOR);
+  ASSERT_EQ(engine_->Status().waiting_size(), 1);
+  EXPECT_EQ(engine_->Status().waiting(0).index(), 2u);
+}
+
+TEST_F(CoordinatorPlacesTest, TheStatusTellsTheMemoryThatAMemberUses) {
+  StartMembers();
+  EXPECT_FALSE(engine_->Status().roles(0).has_memory_bytes());
+  const Member member = engine_->Status().roles(0).member();
+  HeartbeatRequest heartbeat = HeartbeatOf(member.role(), static_cast<int>(member.index()));
+  heartbeat.set_memory_bytes(12345);
+  EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, heartbeat).ok());
+  EXPECT_EQ(engine_->Status().roles(0).memory_bytes(), 12345u);
+}
+
 TEST_F(CoordinatorPlacesTest, TheCoordinatorsOwnStandstillIsNoSilence) {
   StartMembers();
   executor_.JumpBy(36 * 1000 * 1000);

@@ -15,6 +15,10 @@ constexpr Role kMemberRoles[] = {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN
 // heartbeat. More of them come only from a program that is started again and again, so the oldest
 // are dead and can be forgotten.
 constexpr size_t kMaxRegistered = 64;
+// How many indices beyond the job are kept, and how long ago they may have asked to count as
+// waiting: they ask every second.
+constexpr size_t kMaxAskers = 4096;
+constexpr int64_t kAskerUs = 5000000;
 
 }  // namespace
 
@@ -89,6 +93,7 @@ absl::Status Members::Register(const RegisterRequest& request, int64_t now_us,
     const std::string missing = absl::StrCat("job '", job_name_, "' has no ", name);
     if (request.holder().empty()) return absl::FailedPreconditionError(missing);
     *why_wait = missing;
+    NoteAsker(member, now_us);
     return absl::OkStatus();
   }
   const Process* registered = entry->FindRegistered(request.incarnation());
@@ -104,6 +109,19 @@ absl::Status Members::Register(const RegisterRequest& request, int64_t now_us,
     entry->told = false;
   }
   return absl::OkStatus();
+}
+
+void Members::NoteAsker(const Member& member, int64_t now_us) {
+  const auto is_same = [&member](const Asker& asker) {
+    return asker.member.role() == member.role() && asker.member.index() == member.index();
+  };
+  askers_.erase(std::remove_if(askers_.begin(), askers_.end(), is_same), askers_.end());
+  Asker asker;
+  asker.member.set_role(member.role());
+  asker.member.set_index(member.index());
+  asker.asked_us = now_us;
+  askers_.push_back(std::move(asker));
+  if (askers_.size() > kMaxAskers) askers_.pop_front();
 }
 
 // `sender` is not the member.
@@ -161,6 +179,7 @@ absl::StatusOr<Standing> Members::Heartbeat(const HeartbeatRequest& request, int
   entry->last_heard_us = now_us;
   // Never reset `ready`: a process stays ready, and an older heartbeat may arrive late.
   if (request.ready()) entry->ready = true;
+  if (request.has_memory_bytes()) entry->memory_bytes = request.memory_bytes();
   if (request.has_loader()) {
     entry->loader = request.loader();
     entry->has_loader = true;
@@ -255,6 +274,10 @@ void Members::AddTo(StatusAnswer* answer, int64_t now_us) const {
       *role->mutable_member() = entry.registered.back().member;
     }
     if (entry.has_loader) *role->mutable_loader() = entry.loader;
+    if (entry.memory_bytes != 0) role->set_memory_bytes(entry.memory_bytes);
+  }
+  for (const Asker& asker : askers_) {
+    if (now_us - asker.asked_us <= kAskerUs) *answer->add_waiting() = asker.member;
   }
 }
 

@@ -126,11 +126,20 @@ class Members {
     int64_t last_heard_us = 0;  // by a heartbeat, or by Register before the first one
     LoaderProgress loader;
     bool has_loader = false;
+    uint64_t memory_bytes = 0;  // 0: not known
   };
   Entry* Find(Role role, uint32_t index);
 
+  // A process in a pod, of an index beyond the job, that was told to wait.
+  struct Asker {
+    Member member;  // only role and index
+    int64_t asked_us = 0;
+  };
+  void NoteAsker(const Member& member, int64_t now_us);
+
   const std::string job_name_;
   std::vector<Entry> entries_;
+  std::deque<Asker> askers_;  // one of each index; who asked last is last
 };
 
 }  // namespace satrap

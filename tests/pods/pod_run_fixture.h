@@ -60,6 +60,11 @@ class PodRunFixture : public FaultFixture {
   void UseUpMemory(Role role, int index);
   // Deletes the pod as a drain does: with the time that it asks for.
   void DeletePod(Role role, int index);
+  // Makes a bare pod with the containers, flags and labels of another one.
+  void MakeTwin(Role role, int index);
+  static std::string TwinOf(Role role, int index);
+  // How many pods the StatefulSet of the role is to have.
+  std::string ReplicasOfSet(Role role) const;
   // The pod is gone without a word to the run: all its processes stand still until they are killed.
   void LosePod(Role role, int index);
   // How often the kubelet has started a container of the run again.
