@@ -1,7 +1,8 @@
-// The memory of a process: how much it uses, and settings of malloc for a role's process. Roles allocate and free messages of a few MiB all the
-// time. By default malloc returns such blocks to the kernel and gets them back as zeroed pages.
-// That costs more than filling the blocks: a quarter of the processor time at both ends of a call
-// with an answer of 1 MiB (tests/benchmark/rpc_benchmark.cc).
+// The memory of a process: how much it uses, and settings of malloc for a role's process. Roles
+// allocate and free messages of a few MiB all the time. By default malloc returns such blocks to
+// the kernel and gets them back as zeroed pages. That costs more than filling the blocks: a quarter
+// of the processor time at both ends of a call with an answer of 1 MiB
+// (tests/benchmark/rpc_benchmark.cc).
 
 #ifndef SATRAP_COMMON_BASE_PROCESS_MEMORY_H_
 #define SATRAP_COMMON_BASE_PROCESS_MEMORY_H_

@@ -27,7 +27,7 @@
 #include "deploy/story/run_story.h"
 #include "deploy/submit/cluster_flags.h"
 #include "deploy/submit/cluster_runs.h"
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 #include "deploy/submit/manifests.h"
 #include "deploy/submit/pod_resources.h"
 #include "deploy/submit/run_objects.h"
@@ -180,8 +180,8 @@ absl::StatusOr<int> Resume(const std::string& name, const ResumeFlags& flags) {
   return MakeAndWatch(std::move(run), flags.detach, &kubectl);
 }
 
-// The log of a process whose pod is gone, from the run's folder. Becomes kubectl if the run goes on,
-// unless that fails.
+// The log of a process whose pod is gone, from the run's folder. Becomes kubectl if the run goes
+// on, unless that fails.
 absl::Status ShowKeptLog(const std::string& run, const LogChoice& choice, Kubectl* kubectl) {
   const std::vector<std::string> process = {RoleName(*choice.role), absl::StrCat(choice.index)};
   absl::StatusOr<std::vector<std::string>> args = ArgumentsInPod(run, {"logs"}, kubectl, process);

@@ -18,7 +18,7 @@
 #include "deploy/cli/show/cut_files.h"
 #include "deploy/launcher/process/run_folder.h"
 #include "deploy/submit/cluster_flags.h"
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 #include "deploy/submit/run_reader.h"
 
 namespace satrap {

@@ -20,7 +20,7 @@
 #include "deploy/launcher/process/run_progress.h"
 #include "deploy/submit/cluster_flags.h"
 #include "deploy/submit/cluster_runs.h"
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 
 namespace satrap {
 namespace {

@@ -19,7 +19,7 @@
 #include "deploy/story/pod_stop.h"
 #include "deploy/submit/cluster_flags.h"
 #include "deploy/submit/cluster_runs.h"
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 #include "deploy/submit/run_scale.h"
 
 namespace satrap {

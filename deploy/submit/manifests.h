@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "deploy/submit/yaml.h"
+#include "deploy/submit/kubectl/yaml.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 
@@ -90,8 +90,8 @@ Manifest MembersJob(const RunInCluster& run);
 std::vector<Manifest> OwnedManifests(const RunInCluster& run);
 
 // A Job that runs `command`, words of one of satrap's that takes the run's folder, `more` and
-// PlaceFlags, and so reads the folder when the run has no pods any more. `id` tells its name from others'. It ends by itself
-// within kReaderSeconds, and Kubernetes removes it a minute later.
+// PlaceFlags, and so reads the folder when the run has no pods any more. `id` tells its name from
+// others'. It ends by itself within kReaderSeconds, and Kubernetes removes it a minute later.
 inline constexpr int kReaderSeconds = 120;
 Manifest ReaderJob(const RunInCluster& run, const std::string& id,
                    const std::vector<std::string>& command,

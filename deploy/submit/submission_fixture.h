@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "deploy/submit/fake_kubectl.h"
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/fake_kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 #include "deploy/submit/manifests.h"
 #include "deploy/submit/submission.h"
 
