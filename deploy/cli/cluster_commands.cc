@@ -183,7 +183,8 @@ absl::StatusOr<int> Resume(const std::string& name, const ResumeFlags& flags) {
 // The log of a process whose pod is gone, from the run's folder. Becomes kubectl if the run goes
 // on, unless that fails.
 absl::Status ShowKeptLog(const std::string& run, const LogChoice& choice, Kubectl* kubectl) {
-  const std::vector<std::string> process = {RoleName(*choice.role), absl::StrCat(choice.index)};
+  const std::vector<std::string> process = {absl::StrCat(RoleName(*choice.role)),
+                                            absl::StrCat(choice.index)};
   absl::StatusOr<std::vector<std::string>> args = ArgumentsInPod(run, {"logs"}, kubectl, process);
   if (args.ok()) return kubectl->Become(*std::move(args));
   if (!absl::IsFailedPrecondition(args.status()) && !absl::IsNotFound(args.status())) {
@@ -287,7 +288,10 @@ int ListCommand(const CommandCall& call) {
   return 0;
 }
 
-int LogsCommand(const CommandCall& call) { return PrintError(ShowLog(call)); }
+int LogsCommand(const CommandCall& call) {
+  const absl::Status shown = ShowLog(call);
+  return shown.ok() ? 0 : PrintError(shown);
+}
 
 int DeleteCommand(const CommandCall& call) {
   const absl::Status status = Delete(call);

@@ -81,8 +81,8 @@ absl::Status ListInCluster(const std::string& run, const std::string& space) {
   Kubectl kubectl(space);
   BlockSignalsOfStream();
   const auto say = [](const std::string& line) { fprintf(stderr, "satrap: %s\n", line.c_str()); };
-  ASSIGN_OR_RETURN(const std::string list,
-                   ReadInPod(run, {"checkpoint", "list"}, /*more=*/{}, &kubectl, say, WaitForSignal));
+  ASSIGN_OR_RETURN(const std::string list, ReadInPod(run, {"checkpoint", "list"}, /*more=*/{},
+                                                     &kubectl, say, WaitForSignal));
   printf("%s", list.c_str());
   return absl::OkStatus();
 }
@@ -104,7 +104,10 @@ int CheckpointCommand(const CommandCall& call) {
   const auto typed = ParseCheckpoint(call, flags.Table());
   if (!typed.ok()) return PrintError(typed.status());
   const auto& [word, path] = *typed;
-  if (!flags.space.empty()) return PrintError(InCluster(word, path, flags.space));
+  if (!flags.space.empty()) {
+    const absl::Status shown = InCluster(word, path, flags.space);
+    return shown.ok() ? 0 : PrintError(shown);
+  }
   if (word.empty()) return TakeCutOf(path, flags);
   if (word == "list") return PrintText(ListedCuts(path, /*is_in_pod=*/!flags.coordinator.empty()));
   return PrintText(OfCut(path, word == "inspect" ? Inspect : Verify));

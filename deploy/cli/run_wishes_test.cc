@@ -338,8 +338,8 @@ class ScaleInPodTest : public RunWishesTest {
  protected:
   void SetUp() override {
     RunWishesTest::SetUp();
-    coordinator_ = absl::StrCat(
-        "unix:", std::filesystem::read_symlink(dir_ + "/sockets").string(), "/coordinator_0");
+    coordinator_ = absl::StrCat("unix:", std::filesystem::read_symlink(dir_ + "/sockets").string(),
+                                "/coordinator_0");
     MakeTraining();
   }
   absl::StatusOr<ScalePlan> Plan(const std::vector<std::string>& sets) const {
@@ -349,8 +349,9 @@ class ScaleInPodTest : public RunWishesTest {
 };
 
 TEST_F(ScaleInPodTest, APlanSaysHowManyPodsAreNeededAndWhichOfThemWait) {
-  Script({"state: RUNNING generation: 1 waiting { role: EMBEDDING_PS index: 2 } "
-          "waiting { role: NN_WORKER index: 1 }"});
+  Script(
+      {"state: RUNNING generation: 1 waiting { role: EMBEDDING_PS index: 2 } "
+       "waiting { role: NN_WORKER index: 1 }"});
   const auto plan = Plan({"embedding_ps.replicas=3", "data_loader.replicas=2"});
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_FALSE(plan->changes_nothing());

@@ -21,6 +21,7 @@
 #include "deploy/submit/cluster_runs.h"
 #include "deploy/submit/kubectl/kubectl.h"
 #include "deploy/submit/run_scale.h"
+#include "deploy/submit/run_watch.h"
 
 namespace satrap {
 namespace {
@@ -41,19 +42,19 @@ int Wish(const std::string& run,
   return run_dir.ok() ? Report(wish(*run_dir)) : PrintError(run_dir.status());
 }
 
-void SayLine(const std::string& line) { fprintf(stderr, "satrap: %s\n", line.c_str()); }
-
-void ShowLine(absl::string_view line) {
-  fwrite(line.data(), 1, line.size(), stdout);
-  fflush(stdout);
-}
-
 absl::Status ScaleInCluster(const std::string& run, const std::vector<std::string>& sets,
                             const std::string& space) {
   RETURN_IF_ERROR(CheckRunName(run));
   Kubectl kubectl(space);
   BlockSignalsOfStream();
-  return ScaleRunInCluster(run, sets, &kubectl, {ShowLine, SayLine, WaitForSignal});
+  WatchOptions options;
+  options.show = [](absl::string_view line) {
+    fwrite(line.data(), 1, line.size(), stdout);
+    fflush(stdout);
+  };
+  options.say = [](const std::string& line) { fprintf(stderr, "satrap: %s\n", line.c_str()); };
+  options.wait = WaitForSignal;
+  return ScaleRunInCluster(run, sets, &kubectl, options);
 }
 
 absl::StatusOr<std::string> PlanText(const absl::StatusOr<ScalePlan>& plan) {
@@ -101,7 +102,10 @@ int ScaleCommand(const CommandCall& call) {
   const std::string& run = (*arguments)[0];
   const std::vector<std::string> sets(arguments->begin() + 1, arguments->end());
   const PlaceFlags& place = flags.place;
-  if (!place.space.empty()) return PrintError(ScaleInCluster(run, sets, place.space));
+  if (!place.space.empty()) {
+    const absl::Status scaled = ScaleInCluster(run, sets, place.space);
+    return scaled.ok() ? 0 : PrintError(scaled);
+  }
   if (place.coordinator.empty()) {
     return Wish(run, [&sets](const std::string& run_dir) { return ScaleRun(run_dir, sets); });
   }

@@ -387,13 +387,13 @@ Manifest ReaderJob(const RunInCluster& run, const std::string& id,
       {"apiVersion", "batch/v1"},
       {"kind", "Job"},
       {"metadata", Metadata(run, name, kReaderPart, /*is_owned=*/false)},
-      {"spec", Map{{"backoffLimit", 0},
-                   {"activeDeadlineSeconds", kReaderSeconds},
-                   {"ttlSecondsAfterFinished", kKeptSeconds},
-                   {"template", PodTemplate(run, kReaderPart, run.job.kubernetes().coordinator(),
-                                            {{"restartPolicy", "Never"}},
-                                            MountsOf(run, /*with_job=*/false),
-                                            std::move(container))}}}};
+      {"spec",
+       Map{{"backoffLimit", 0},
+           {"activeDeadlineSeconds", kReaderSeconds},
+           {"ttlSecondsAfterFinished", kKeptSeconds},
+           {"template", PodTemplate(run, kReaderPart, run.job.kubernetes().coordinator(),
+                                    {{"restartPolicy", "Never"}}, MountsOf(run, /*with_job=*/false),
+                                    std::move(container))}}}};
   return {"Job", name, /*has_pods=*/true, std::move(object)};
 }
 

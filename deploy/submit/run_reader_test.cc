@@ -28,7 +28,8 @@ class RunReaderTest : public SubmissionTest {
   }
   static std::string PodIn(const std::string& phase, const std::string& more = "") {
     return absl::StrCat(R"({"items":[{"kind":"Pod","metadata":{"name":"demo-reader-x"},
-        "status":{"phase":")", phase, "\"", more, "}}]}");
+        "status":{"phase":")",
+                        phase, "\"", more, "}}]}");
   }
   absl::StatusOr<std::string> Read() {
     return ReadInPod(
@@ -47,9 +48,10 @@ TEST_F(RunReaderTest, APodPrintsWhatItReadsAndIsRemoved) {
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ(*text, "latest\n");
   EXPECT_THAT(Created(), ElementsAre(HasSubstr("Job demo-reader-")));
-  EXPECT_THAT(Input(1), AllOf(HasSubstr("- checkpoint\n"), HasSubstr("- list\n"),
-                              HasSubstr("- /runs/demo-first\n            - more\n"), HasSubstr("claimName: runs"),
-                              HasSubstr("activeDeadlineSeconds: 120")));
+  EXPECT_THAT(Input(1),
+              AllOf(HasSubstr("- checkpoint\n"), HasSubstr("- list\n"),
+                    HasSubstr("- /runs/demo-first\n            - more\n"),
+                    HasSubstr("claimName: runs"), HasSubstr("activeDeadlineSeconds: 120")));
   EXPECT_THAT(Calls().back(), HasSubstr("delete jobs.batch/demo-reader-"));
 }
 

@@ -89,9 +89,9 @@ class Scaling {
     for (const ScalePlan::Part& part : plan.parts()) {
       const KubectlObject* const set = SetOf(parts, part.role());
       if (set == nullptr) {
-        return absl::FailedPreconditionError(absl::StrCat(
-            "there is no StatefulSet ", NameOfRole(run_, part.role()), ": the command that has ",
-            "submitted or resumed the run makes it again"));
+        return absl::FailedPreconditionError(
+            absl::StrCat("there is no StatefulSet ", NameOfRole(run_, part.role()),
+                         ": the command that has ", "submitted or resumed the run makes it again"));
       }
       const int64_t more = part.wanted() - set->spec().replicas();
       if (more <= 0) continue;
@@ -168,9 +168,9 @@ class Scaling {
       const KubectlObject* const set = SetOf(parts, part.role());
       const int32_t left = (part.*replicas)();
       if (set == nullptr || set->spec().replicas() <= left) continue;
-      options_.say(
-          absl::StrCat("removes ", Counted(static_cast<uint64_t>(set->spec().replicas() - left), "pod"),
-                       " of ", RoleName(part.role())));
+      options_.say(absl::StrCat(
+          "removes ", Counted(static_cast<uint64_t>(set->spec().replicas() - left), "pod"), " of ",
+          RoleName(part.role())));
       RETURN_IF_ERROR(SetReplicas(part.role(), left));
     }
     return absl::OkStatus();

@@ -42,19 +42,21 @@ class RunScaleTest : public FakeKubectlTest {
   // What the pod's program plans: PSs by the job, by the change, and those that wait.
   static std::string PlanOf(int now, int wanted, const std::string& waiting = "") {
     return absl::StrCat("parts { role: DATA_LOADER now: 1 wanted: 1 } parts { role: EMBEDDING_PS ",
-                        "now: ", now, " wanted: ", wanted, " ", waiting, " } changes_nothing: ",
-                        now == wanted ? "true" : "false", " start_seconds: ", start_seconds_);
+                        "now: ", now, " wanted: ", wanted, " ", waiting,
+                        " } changes_nothing: ", now == wanted ? "true" : "false",
+                        " start_seconds: ", start_seconds_);
   }
   // The set of embedding PSs as it is now, and the one of data loaders.
   static std::string SetsOf(int replicas, const std::string& more = "") {
     return absl::StrCat(R"({"items":[{"kind":"StatefulSet","metadata":{"name":"demo-data-loader"},
         "spec":{"replicas":1}},{"kind":"StatefulSet","metadata":{"name":"demo-embedding-ps"},
-        "spec":{"replicas":)", replicas, "}}", more, "]}");
+        "spec":{"replicas":)",
+                        replicas, "}}", more, "]}");
   }
   absl::Status Scale(const std::string& set) {
-    const WatchOptions options = {
-        [this](absl::string_view line) { shown_.emplace_back(line); },
-        [this](const std::string& line) { said_.push_back(line); }, [this](int64_t) { return signal_; }};
+    const WatchOptions options = {[this](absl::string_view line) { shown_.emplace_back(line); },
+                                  [this](const std::string& line) { said_.push_back(line); },
+                                  [this](int64_t) { return signal_; }};
     return ScaleRunInCluster("demo", {set}, kubectl_.get(), options);
   }
   // The calls that change something, without their namespaces.
@@ -114,14 +116,14 @@ TEST_F(RunScaleTest, ARunThatHasTheSizeGetsThePodsThatItNeeds) {
   On(kParts, {SetsOf(4), 0, "", true});
   On(kParts, {SetsOf(4), 0, "", true});
   ASSERT_EQ(Scale("embedding_ps.replicas=3"), absl::OkStatus());
-  EXPECT_THAT(said_, ElementsAre("the run demo has these values already",
-                                 "removes 1 pod of embedding_ps"));
+  EXPECT_THAT(
+      said_, ElementsAre("the run demo has these values already", "removes 1 pod of embedding_ps"));
   said_.clear();
   On(kParts, {SetsOf(2), 0, "", true});
   On(kParts, SetsOf(3));
   ASSERT_EQ(Scale("embedding_ps.replicas=3"), absl::OkStatus());
-  EXPECT_THAT(said_, ElementsAre("adds 1 pod of embedding_ps",
-                                 "the run demo has these values already"));
+  EXPECT_THAT(said_,
+              ElementsAre("adds 1 pod of embedding_ps", "the run demo has these values already"));
   EXPECT_THAT(Changes(), Not(Contains("wish")));
 }
 
@@ -143,13 +145,11 @@ TEST_F(RunScaleTest, PodsThatDoNotComeAreTakenBack) {
   On("*get events*", R"({"items":[]})");
   const absl::Status late = Scale("embedding_ps.replicas=3");
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(late.message(),
-              AllOf(HasSubstr("embedding_ps 2 did not ask for a place within 0 s "
-                              "(kubernetes.start_seconds): "),
-                    HasSubstr("demo-embedding-ps-2: Pending, no room")));
-  EXPECT_THAT(Changes(),
-              ElementsAre("scale statefulsets.apps/demo-embedding-ps --replicas=3",
-                          "scale statefulsets.apps/demo-embedding-ps --replicas=2"));
+  EXPECT_THAT(late.message(), AllOf(HasSubstr("embedding_ps 2 did not ask for a place within 0 s "
+                                              "(kubernetes.start_seconds): "),
+                                    HasSubstr("demo-embedding-ps-2: Pending, no room")));
+  EXPECT_THAT(Changes(), ElementsAre("scale statefulsets.apps/demo-embedding-ps --replicas=3",
+                                     "scale statefulsets.apps/demo-embedding-ps --replicas=2"));
 }
 
 TEST_F(RunScaleTest, AWishThatIsRefusedTakesThePodsBackButNotIfTheRunHasTheSizeNevertheless) {

@@ -194,7 +194,8 @@ TEST_F(SubmittedRunTest, WhatWasScaledIsScaledInTheNextSubmissionToo) {
 }
 
 TEST_F(SubmittedRunTest, ChangesAreNotedAtTheNewestMapOneOfEachField) {
-  On("*get configmaps*", List({MapOf(1, 1), MapOf(2, 1, R"("satrap/changes":"epochs=3\nseed=1")")}));
+  On("*get configmaps*",
+     List({MapOf(1, 1), MapOf(2, 1, R"("satrap/changes":"epochs=3\nseed=1")")}));
   On("*annotate*", "");
   ASSERT_EQ(NoteChanges("demo", {"epochs=5", "embedding_ps.replicas=2"}, kubectl_.get()),
             absl::OkStatus());

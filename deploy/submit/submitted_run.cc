@@ -67,8 +67,8 @@ absl::StatusOr<RunInCluster> RunOfMap(const KubectlObject& map, const std::strin
     const absl::StatusOr<JobConfig> changed = ChangedJob(newest.job, changes);
     if (!changed.ok()) {
       return absl::InternalError(absl::StrCat("ConfigMap ", map.metadata().name(), " in ",
-                                              SpaceText(space), ": ", kChangesAnnotation,
-                                              ": ", changed.status().message()));
+                                              SpaceText(space), ": ", kChangesAnnotation, ": ",
+                                              changed.status().message()));
     }
     newest.job = *changed;
   }

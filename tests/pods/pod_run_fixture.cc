@@ -295,17 +295,16 @@ std::string PodRunFixture::TwinOf(Role role, int index) {
 }
 
 void PodRunFixture::MakeTwin(Role role, int index) {
-  const std::string original = WriteFile(
-      "twin.json", Kubectl({"get", "pod", PodOf(role, index), "--output=json"}));
+  const std::string original =
+      WriteFile("twin.json", Kubectl({"get", "pod", PodOf(role, index), "--output=json"}));
   const std::string patch = absl::StrCat(
       R"([{"op":"replace","path":"/metadata/name","value":")", TwinOf(role, index), "\"},",
       R"({"op":"remove","path":"/metadata/ownerReferences"},)",
       R"({"op":"remove","path":"/metadata/resourceVersion"},)",
       R"({"op":"remove","path":"/metadata/uid"},{"op":"remove","path":"/spec/nodeName"},)",
       R"({"op":"remove","path":"/spec/hostname"},{"op":"remove","path":"/status"}])");
-  const std::string twin =
-      Kubectl({"patch", "--local", "--filename", original, "--type=json",
-               absl::StrCat("--patch=", patch), "--output=json"});
+  const std::string twin = Kubectl({"patch", "--local", "--filename", original, "--type=json",
+                                    absl::StrCat("--patch=", patch), "--output=json"});
   Kubectl({"create", "--filename", WriteFile("twin.json", twin)});
 }
 

@@ -199,9 +199,8 @@ TEST_F(PodRunTest, ARunThatTrainsIsScaledUpAndDownByCommandsThatMayBeBrokenOff) 
   EXPECT_EQ(end.exit_code, 0) << end.err;
   EXPECT_THAT(end.err, HasSubstr("has these values already"));
   // Broken off while its pods come, and completed.
-  Command broken = StartSatrap(
-      {"scale", "counting", "nn_worker.replicas=3", "embedding_ps.replicas=1", "--namespace",
-       space_});
+  Command broken = StartSatrap({"scale", "counting", "nn_worker.replicas=3",
+                                "embedding_ps.replicas=1", "--namespace", space_});
   ASSERT_TRUE(WaitUntil([&] { return ReplicasOfSet(NN_WORKER) == "3"; }, 60));
   SendSignal(broken.pid, SIGKILL);
   WaitFor(broken, 60);
