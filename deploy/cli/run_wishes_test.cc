@@ -372,8 +372,7 @@ TEST_F(ScaleInPodTest, APlanNamesWhatMustNotChangeAndWhoHasEnded) {
             absl::FailedPreconditionError("the run has ended: FINISHED"));
 }
 
-TEST_F(ScaleInPodTest, ARunInPodsIsScaledWithoutALauncher) {
-  Release();
+TEST_F(ScaleInPodTest, ARunInPodsIsScaledByItsCoordinatorsAddress) {
   on_wish_ = [this](const WishRequest& wish) {
     AppendGeneration(2, wish.job());
     Script({"state: RUNNING generation: 2"});
