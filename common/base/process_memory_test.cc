@@ -1,6 +1,7 @@
 #include "common/base/process_memory.h"
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cstring>
 #include <thread>
@@ -43,6 +44,12 @@ TEST(ProcessMemoryTest, FilledAgainWithoutPageFaults) {
   int64_t in_a_thread = 0;  // another arena of malloc
   std::thread([&] { in_a_thread = FaultsOfFillingBuffers(); }).join();
   EXPECT_LT(in_a_thread, 100);
+}
+
+TEST(ResidentBytes, AreThoseOfAProcessThatRuns) {
+  ASSERT_TRUE(ResidentBytes(getpid()).has_value());
+  EXPECT_GT(*ResidentBytes(getpid()), 1u << 20);
+  EXPECT_FALSE(ResidentBytes(1 << 30).has_value());
 }
 
 }  // namespace

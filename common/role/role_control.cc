@@ -8,7 +8,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/types/optional.h"
 #include "common/base/check.h"
+#include "common/base/process_memory.h"
 #include "common/base/status_macros.h"
 #include "common/role/cause_table.h"
 #include "common/role/protocol_fingerprint.h"
@@ -386,6 +388,8 @@ void RoleRuntime::Rep::SendHeartbeat() {
   request.set_index(flags.role_index);
   request.set_incarnation(incarnation);
   if (leaving) request.set_leaving(true);
+  const absl::optional<uint64_t> memory = ResidentBytes(getpid());
+  if (memory.has_value()) request.set_memory_bytes(*memory);
   rpc::Message message;
   message.header = request.SerializeAsString();
   heartbeat_in_flight = true;

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/numbers.h"
@@ -26,10 +27,11 @@
 #include "deploy/story/run_story.h"
 #include "deploy/submit/cluster_flags.h"
 #include "deploy/submit/cluster_runs.h"
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 #include "deploy/submit/manifests.h"
 #include "deploy/submit/pod_resources.h"
 #include "deploy/submit/run_objects.h"
+#include "deploy/submit/run_reader.h"
 #include "deploy/submit/run_removal.h"
 #include "deploy/submit/run_watch.h"
 #include "deploy/submit/submission.h"
@@ -180,6 +182,36 @@ absl::StatusOr<int> Resume(const std::string& name, const ResumeFlags& flags) {
   return MakeAndWatch(std::move(run), flags.detach, &kubectl);
 }
 
+// The log of a process whose pod is gone, from the run's folder. Becomes kubectl if the run goes
+// on, unless that fails.
+absl::Status ShowKeptLog(const std::string& run, const LogChoice& choice, Kubectl* kubectl) {
+  const std::vector<std::string> process = {absl::StrCat(RoleName(*choice.role)),
+                                            absl::StrCat(choice.index)};
+  absl::StatusOr<std::vector<std::string>> args = ArgumentsInPod(run, {"logs"}, kubectl, process);
+  if (args.ok()) return kubectl->Become(*std::move(args));
+  if (!absl::IsFailedPrecondition(args.status()) && !absl::IsNotFound(args.status())) {
+    return args.status();
+  }
+  BlockSignalsOfStream();
+  ASSIGN_OR_RETURN(const std::string log,
+                   ReadInPod(run, {"logs"}, process, kubectl, SayLine, WaitForSignal));
+  ShowLine(log);
+  return absl::OkStatus();
+}
+
+// In a pod of the run.
+absl::Status ShowLogOfFolder(const std::string& run_dir, const LogChoice& choice) {
+  if (!choice.role.has_value()) {
+    return absl::InvalidArgumentError("in a pod `logs` needs a role and an index");
+  }
+  ASSIGN_OR_RETURN(
+      const std::string log,
+      ReadFile(absl::StrCat(run_dir, "/logs/", RoleName(*choice.role), "_", choice.index, ".log"),
+               DiskFileSystem()));
+  ShowLine(log);
+  return absl::OkStatus();
+}
+
 // Becomes kubectl unless that fails.
 absl::Status ShowLog(CommandCall call) {
   for (std::string& argument : call.args) {
@@ -187,7 +219,7 @@ absl::Status ShowLog(CommandCall call) {
   }
   ClusterLogFlags flags;
   ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags.Table()));
-  RETURN_IF_ERROR(CheckRunName(arguments[0]));
+  if (flags.coordinator.empty()) RETURN_IF_ERROR(CheckRunName(arguments[0]));
   LogChoice choice;
   choice.follow = flags.follow;
   choice.previous = flags.previous;
@@ -207,10 +239,15 @@ absl::Status ShowLog(CommandCall call) {
     return absl::InvalidArgumentError(absl::StrCat(
         "'", arguments[2], "' is not an index of a process: the first one of a role is 0"));
   }
+  if (!flags.coordinator.empty()) return ShowLogOfFolder(arguments[0], choice);
   Kubectl kubectl(flags.cluster.space);
-  ASSIGN_OR_RETURN(std::vector<std::string> args, LogArguments(arguments[0], choice, &kubectl));
+  absl::StatusOr<std::vector<std::string>> args = LogArguments(arguments[0], choice, &kubectl);
   fflush(nullptr);
-  return kubectl.Become(std::move(args));
+  if (args.ok()) return kubectl.Become(*std::move(args));
+  if (absl::IsNotFound(args.status()) && choice.role.has_value() && !choice.previous) {
+    return ShowKeptLog(arguments[0], choice, &kubectl);
+  }
+  return args.status();
 }
 
 absl::Status Delete(const CommandCall& call) {
@@ -253,7 +290,10 @@ int ListCommand(const CommandCall& call) {
   return 0;
 }
 
-int LogsCommand(const CommandCall& call) { return PrintError(ShowLog(call)); }
+int LogsCommand(const CommandCall& call) {
+  const absl::Status shown = ShowLog(call);
+  return shown.ok() ? 0 : PrintError(shown);
+}
 
 int DeleteCommand(const CommandCall& call) {
   const absl::Status status = Delete(call);

@@ -84,11 +84,12 @@ checkpoint verify CUT   reads every file of a cut, checks its size and checksum,
 
 With --namespace the RUN of the first two is a run in the cluster that is in progress.
 With one argument it is always a RUN: a run of the name `list` is ./list.)"},
-    {"scale", 2, 64, "RUN FIELD=N...", TableOf<NoFlags>,
+    {"scale", 2, 64, "RUN FIELD=N...", TableOf<ScaleFlags>,
      R"(Gives a run in progress another number of processes, without loss: it takes a cut and
 continues from it. FIELD is embedding_ps.replicas, embedding_worker.replicas, data_loader.replicas,
 nn_worker.replicas, or another field that `resume --set` may change. A run that has these values
-already is not restarted.)"},
+already is not restarted. In the cluster, pods are added first and removed last; if the command is
+broken off, the same one completes it.)"},
     {"submit", 1, 1, "JOB", TableOf<SubmitFlags>,
      R"(Trains the job of a file as pods of a Kubernetes cluster, by kubectl, which must be on the PATH
 and reach the cluster (docs/kubernetes.md). Shows the run's story until it ends, and exits as
@@ -217,8 +218,9 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(
                                                  DidYouMean(first, {"list", "inspect", "verify"})));
 }
 
-absl::StatusOr<std::vector<std::string>> ParseScale(const CommandCall& call) {
-  ASSIGN_OR_RETURN(std::vector<std::string> arguments, ParseArguments(call, {}));
+absl::StatusOr<std::vector<std::string>> ParseScale(const CommandCall& call,
+                                                    const std::vector<Flag>& flags) {
+  ASSIGN_OR_RETURN(std::vector<std::string> arguments, ParseArguments(call, flags));
   for (size_t i = 1; i < arguments.size(); ++i) {
     if (!absl::StrContains(arguments[i], "=")) {
       return Usage(*FindCommand(call.name),

@@ -44,7 +44,8 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(const Comman
 // Parses `scale RUN FIELD=N...`. Returns RUN, then the assignments. Each field must be one that
 // `resume --set` may change; this function does not check that. INVALID_ARGUMENT if an assignment
 // has no "=", or names a field that a command itself sets (ProblemOfSet).
-absl::StatusOr<std::vector<std::string>> ParseScale(const CommandCall& call);
+absl::StatusOr<std::vector<std::string>> ParseScale(const CommandCall& call,
+                                                    const std::vector<Flag>& flags);
 
 // The help text of one command, or the list of commands if there is none with that name.
 std::string HelpText(absl::string_view command_name);

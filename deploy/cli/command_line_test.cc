@@ -45,7 +45,7 @@ std::string ErrorOf(const std::vector<std::string>& args) {
 }
 
 std::string ScaleErrorOf(const std::vector<std::string>& args) {
-  return std::string(ParseScale({"scale", args}).status().message());
+  return std::string(ParseScale({"scale", args}, {}).status().message());
 }
 
 std::string CheckpointErrorOf(const std::vector<std::string>& args) {
@@ -234,7 +234,7 @@ TEST(ParseCommandLine, UnderstandsTheCommandsOfARunInProgress) {
 }
 
 TEST(ParseScale, TakesFieldsThatMayChange) {
-  const auto scale = ParseScale({"scale", {"a", "embedding_ps.replicas=4", "epochs=2"}});
+  const auto scale = ParseScale({"scale", {"a", "embedding_ps.replicas=4", "epochs=2"}}, {});
   ASSERT_TRUE(scale.ok()) << scale.status();
   EXPECT_THAT(*scale, ElementsAre("a", "embedding_ps.replicas=4", "epochs=2"));
   EXPECT_EQ(ScaleErrorOf({"a"}), "usage: satrap scale RUN FIELD=N...");

@@ -18,6 +18,8 @@
 #include "deploy/cli/show/cut_files.h"
 #include "deploy/launcher/process/run_folder.h"
 #include "deploy/submit/cluster_flags.h"
+#include "deploy/submit/kubectl/kubectl.h"
+#include "deploy/submit/run_reader.h"
 
 namespace satrap {
 namespace {
@@ -73,10 +75,23 @@ absl::StatusOr<std::string> Verify(const std::string& folder) {
       has_log ? "\n" : "; it is in no run's folder, so it was not compared with a run's log\n");
 }
 
-// Becomes kubectl unless that fails.
+// A run without pods is read by a pod of its own.
+absl::Status ListInCluster(const std::string& run, const std::string& space) {
+  const absl::Status status = RunInCoordinatorPod(run, space, {"checkpoint", "list"});
+  if (!absl::IsFailedPrecondition(status) && !absl::IsNotFound(status)) return status;
+  Kubectl kubectl(space);
+  BlockSignalsOfStream();
+  const auto say = [](const std::string& line) { fprintf(stderr, "satrap: %s\n", line.c_str()); };
+  ASSIGN_OR_RETURN(const std::string list, ReadInPod(run, {"checkpoint", "list"}, /*more=*/{},
+                                                     &kubectl, say, WaitForSignal));
+  printf("%s", list.c_str());
+  return absl::OkStatus();
+}
+
+// Becomes kubectl, unless that fails or the run has no pods.
 absl::Status InCluster(const std::string& word, const std::string& run, const std::string& space) {
   if (word.empty()) return RunInCoordinatorPod(run, space, {"checkpoint"});
-  if (word == "list") return RunInCoordinatorPod(run, space, {"checkpoint", "list"});
+  if (word == "list") return ListInCluster(run, space);
   return absl::InvalidArgumentError(
       absl::StrCat("`checkpoint ", word,
                    "` reads a folder: --namespace is for `checkpoint RUN` "
@@ -90,7 +105,10 @@ int CheckpointCommand(const CommandCall& call) {
   const auto typed = ParseCheckpoint(call, flags.Table());
   if (!typed.ok()) return PrintError(typed.status());
   const auto& [word, path] = *typed;
-  if (!flags.space.empty()) return PrintError(InCluster(word, path, flags.space));
+  if (!flags.space.empty()) {
+    const absl::Status shown = InCluster(word, path, flags.space);
+    return shown.ok() ? 0 : PrintError(shown);
+  }
   if (word.empty()) return TakeCutOf(path, flags);
   if (word == "list") return PrintText(ListedCuts(path, /*is_in_pod=*/!flags.coordinator.empty()));
   return PrintText(OfCut(path, word == "inspect" ? Inspect : Verify));

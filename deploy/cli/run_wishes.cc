@@ -1,10 +1,14 @@
 #include "deploy/cli/run_wishes.h"
 
+#include <cstdint>
+#include <utility>
+
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_change.h"
 #include "common/config/job_config.h"
+#include "common/role/role_flags.h"
 #include "deploy/cli/device_need.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_connection.h"
@@ -89,26 +93,46 @@ absl::StatusOr<WishEnd> TakeCutInPod(const std::string& run_dir, uint64_t submis
   return TakeCutBy(connection.get(), run_dir);
 }
 
-absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<std::string>& sets) {
-  ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
+namespace {
+
+// What `satrap scale` asks for.
+struct SizeChange {
+  JobConfig before;
+  JobConfig job;
+  bool changes_nothing = false;
+};
+
+absl::StatusOr<SizeChange> SizeChangeOf(const std::string& run_dir,
+                                        const std::vector<std::string>& sets) {
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
   if (!progress.job.has_value()) return absl::UnavailableError("the run is just starting");
-  const absl::StatusOr<JobConfig> changed = ChangedJob(*progress.job, sets);
+  absl::StatusOr<JobConfig> changed = ChangedJob(*progress.job, sets);
   if (!changed.ok()) {
     return CannotChange(absl::StrCat("run ", run_dir, " cannot be scaled"), changed.status());
   }
-  ASSIGN_OR_RETURN(const JobConfig same, ChangedJob(*progress.job, {}));
-  const JobConfig& job = *changed;
+  SizeChange change;
+  change.job = *std::move(changed);
+  ASSIGN_OR_RETURN(change.before, ChangedJob(*progress.job, {}));
+  change.changes_nothing = ResolvedJobText(change.job) == ResolvedJobText(change.before);
+  if (change.changes_nothing) return change;
+  // With fewer NN workers each part is larger and needs more device memory. Check that now, not in
+  // the new ranks, when the old ones have already ended.
+  const absl::Status need = DeviceNeedOf(change.job).status();
+  if (!need.ok()) return CannotChange(absl::StrCat("run ", run_dir, " cannot be scaled"), need);
+  return change;
+}
+
+absl::StatusOr<WishEnd> ScaleBy(RunConnection* connection, const std::string& run_dir,
+                                const std::vector<std::string>& sets) {
+  ASSIGN_OR_RETURN(const SizeChange change, SizeChangeOf(run_dir, sets));
+  ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(run_dir));
+  const JobConfig& job = change.job;
   WishEnd end;
-  if (ResolvedJobText(job) == ResolvedJobText(same)) {
+  if (change.changes_nothing) {
     end.text = absl::StrCat("run ", run_dir,
                             " has these values already: nothing changes, and it is not restarted");
     return end;
   }
-  // With fewer NN workers each part is larger and needs more device memory. Check that now, not in
-  // the new ranks, when the old ones have already ended.
-  const absl::Status need = DeviceNeedOf(job).status();
-  if (!need.ok()) return CannotChange(absl::StrCat("run ", run_dir, " cannot be scaled"), need);
   WishRequest request;
   request.set_kind(WishRequest::SCALE);
   *request.mutable_job() = job;
@@ -152,6 +176,49 @@ absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<s
                           replicas(job.embedding_ps().replicas()), " embedding PSs, ",
                           replicas(job.nn_worker().replicas()), " NN workers");
   return end;
+}
+
+}  // namespace
+
+absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<std::string>& sets) {
+  ASSIGN_OR_RETURN(const auto connection, RunConnection::Open(run_dir));
+  return ScaleBy(connection.get(), run_dir, sets);
+}
+
+absl::StatusOr<WishEnd> ScaleRunInPod(const std::string& run_dir, uint64_t submission,
+                                      const std::string& coordinator,
+                                      const std::vector<std::string>& sets) {
+  ASSIGN_OR_RETURN(const auto connection,
+                   RunConnection::OpenInPod(run_dir, submission, coordinator));
+  return ScaleBy(connection.get(), run_dir, sets);
+}
+
+absl::StatusOr<ScalePlan> PlanScaleInPod(const std::string& run_dir, uint64_t submission,
+                                         const std::string& coordinator,
+                                         const std::vector<std::string>& sets) {
+  ASSIGN_OR_RETURN(const auto connection,
+                   RunConnection::OpenInPod(run_dir, submission, coordinator));
+  ASSIGN_OR_RETURN(const StatusAnswer status, connection->Status());
+  if (status.state() == FINISHED || status.state() == FAILED || status.state() == STOPPED) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the run has ended: ", RunState_Name(status.state())));
+  }
+  ASSIGN_OR_RETURN(const SizeChange change, SizeChangeOf(run_dir, sets));
+  ScalePlan plan;
+  plan.set_changes_nothing(change.changes_nothing);
+  plan.set_start_seconds(change.job.kubernetes().start_seconds());
+  for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
+    ScalePlan::Part* const part = plan.add_parts();
+    part->set_role(role);
+    part->set_now(ReplicasOf(role, change.before));
+    part->set_wanted(ReplicasOf(role, change.job));
+    for (const WaitingProcess& waiting : status.waiting()) {
+      const Member& member = waiting.member();
+      const bool is_beyond_job = member.index() >= static_cast<uint32_t>(part->now());
+      if (member.role() == role && is_beyond_job) part->add_waiting(member.index());
+    }
+  }
+  return plan;
 }
 
 }  // namespace satrap

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "proto/control.pb.h"
 
 namespace satrap {
 
@@ -40,6 +41,16 @@ absl::StatusOr<WishEnd> TakeCutInPod(const std::string& run_dir, uint64_t submis
 // runs. Does nothing if the run already has these values. INVALID_ARGUMENT names every field that
 // cannot be changed in this way.
 absl::StatusOr<WishEnd> ScaleRun(const std::string& run_dir, const std::vector<std::string>& sets);
+// The same in a pod, as TakeCutInPod.
+absl::StatusOr<WishEnd> ScaleRunInPod(const std::string& run_dir, uint64_t submission,
+                                      const std::string& coordinator,
+                                      const std::vector<std::string>& sets);
+
+// How many processes of each role such a change needs, and which of them wait for a place already.
+// Changes nothing. FAILED_PRECONDITION: the run has ended. Else as ScaleRun before its wish.
+absl::StatusOr<ScalePlan> PlanScaleInPod(const std::string& run_dir, uint64_t submission,
+                                         const std::string& coordinator,
+                                         const std::vector<std::string>& sets);
 
 }  // namespace satrap
 

@@ -1,6 +1,8 @@
 #include "deploy/cli/run_wishes.h"
 
+#include <filesystem>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/config/job_config.h"
@@ -330,6 +332,56 @@ TEST_F(RunWishesTest, ARefusedChangeOfSizeIsTold) {
 TEST_F(RunWishesTest, ARunThatHasNoJobYetIsNotScaled) {
   EXPECT_EQ(ScaleRun(dir_, {"epochs=2"}).status(),
             absl::UnavailableError("the run is just starting"));
+}
+
+class ScaleInPodTest : public RunWishesTest {
+ protected:
+  void SetUp() override {
+    RunWishesTest::SetUp();
+    coordinator_ = absl::StrCat("unix:", std::filesystem::read_symlink(dir_ + "/sockets").string(),
+                                "/coordinator_0");
+    MakeTraining();
+  }
+  absl::StatusOr<ScalePlan> Plan(const std::vector<std::string>& sets) const {
+    return PlanScaleInPod(dir_, /*submission=*/1, coordinator_, sets);
+  }
+  std::string coordinator_;
+};
+
+TEST_F(ScaleInPodTest, APlanSaysHowManyPodsAreNeededAndWhichOfThemWait) {
+  Script(
+      {"state: RUNNING generation: 1 waiting { member { role: EMBEDDING_PS index: 0 } } "
+       "waiting { member { role: EMBEDDING_PS index: 2 } } "
+       "waiting { member { role: NN_WORKER index: 1 } }"});
+  const auto plan = Plan({"embedding_ps.replicas=3", "data_loader.replicas=2"});
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_FALSE(plan->changes_nothing());
+  EXPECT_GT(plan->start_seconds(), 0);
+  ASSERT_EQ(plan->parts_size(), 4);
+  EXPECT_EQ(plan->parts(0).ShortDebugString(), "role: DATA_LOADER now: 1 wanted: 2");
+  EXPECT_EQ(plan->parts(1).ShortDebugString(), "role: EMBEDDING_WORKER now: 1 wanted: 1");
+  EXPECT_EQ(plan->parts(2).ShortDebugString(), "role: EMBEDDING_PS now: 1 wanted: 3 waiting: 2");
+  EXPECT_EQ(plan->parts(3).ShortDebugString(), "role: NN_WORKER now: 1 wanted: 1 waiting: 1");
+  EXPECT_TRUE(Plan({"embedding_ps.replicas=1"})->changes_nothing());
+  EXPECT_THAT(Wishes(), SizeIs(0));
+}
+
+TEST_F(ScaleInPodTest, APlanNamesWhatMustNotChangeAndWhoHasEnded) {
+  EXPECT_THAT(Plan({"seed=2"}).status().message(), HasSubstr("seed: cannot change"));
+  Script({"state: FINISHED generation: 1"});
+  EXPECT_EQ(Plan({"embedding_ps.replicas=3"}).status(),
+            absl::FailedPreconditionError("the run has ended: FINISHED"));
+}
+
+TEST_F(ScaleInPodTest, ARunInPodsIsScaledByItsCoordinatorsAddress) {
+  on_wish_ = [this](const WishRequest& wish) {
+    AppendGeneration(2, wish.job());
+    Script({"state: RUNNING generation: 2"});
+    return 1;
+  };
+  const auto end = ScaleRunInPod(dir_, /*submission=*/1, coordinator_, {"embedding_ps.replicas=3"});
+  ASSERT_TRUE(end.ok()) << end.status();
+  EXPECT_THAT(end->text, HasSubstr("generation 2 runs: "));
 }
 
 }  // namespace

@@ -17,9 +17,10 @@
 #include "deploy/cli/run_job.h"
 #include "deploy/cli/show/run_state.h"
 #include "deploy/launcher/process/run_folder.h"
+#include "deploy/launcher/process/run_progress.h"
 #include "deploy/submit/cluster_flags.h"
 #include "deploy/submit/cluster_runs.h"
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 
 namespace satrap {
 namespace {
@@ -38,7 +39,9 @@ absl::StatusOr<std::string> StatusInPod(const std::string& run_dir,
                    rpc::GrpcChannel::Create(coordinator, rpc::EndpointOptions()));
   ASSIGN_OR_RETURN(const StatusAnswer status,
                    CoordinatorClient(channel.get(), Envelope(), kAnswerMs).Status());
-  return RunningRunText(run_dir, status);
+  const absl::StatusOr<RunProgress> progress = ReadRunProgress(run_dir);
+  const bool has_job = progress.ok() && progress->job.has_value();
+  return RunningRunText(run_dir, status, has_job ? &*progress->job : nullptr);
 }
 
 absl::StatusOr<std::string> StatusInCluster(const std::string& run, const std::string& space) {

@@ -7,8 +7,11 @@
 #include <vector>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/config/text_format.h"
 #include "deploy/cli/commands.h"
 #include "deploy/cli/run_job.h"
 #include "deploy/cli/run_wishes.h"
@@ -16,7 +19,9 @@
 #include "deploy/story/pod_stop.h"
 #include "deploy/submit/cluster_flags.h"
 #include "deploy/submit/cluster_runs.h"
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
+#include "deploy/submit/run_scale.h"
+#include "deploy/submit/run_watch.h"
 
 namespace satrap {
 namespace {
@@ -35,6 +40,26 @@ int Wish(const std::string& run,
          absl::FunctionRef<absl::StatusOr<WishEnd>(const std::string& run_dir)> wish) {
   const auto run_dir = FindRun(run, kRunsDir);
   return run_dir.ok() ? Report(wish(*run_dir)) : PrintError(run_dir.status());
+}
+
+absl::Status ScaleInCluster(const std::string& run, const std::vector<std::string>& sets,
+                            const std::string& space) {
+  RETURN_IF_ERROR(CheckRunName(run));
+  Kubectl kubectl(space);
+  BlockSignalsOfStream();
+  WatchOptions options;
+  options.show = [](absl::string_view line) {
+    fwrite(line.data(), 1, line.size(), stdout);
+    fflush(stdout);
+  };
+  options.say = [](const std::string& line) { fprintf(stderr, "satrap: %s\n", line.c_str()); };
+  options.wait = WaitForSignal;
+  return ScaleRunInCluster(run, sets, &kubectl, options);
+}
+
+absl::StatusOr<std::string> PlanText(const absl::StatusOr<ScalePlan>& plan) {
+  RETURN_IF_ERROR(plan.status());
+  return ToText(*plan);
 }
 
 }  // namespace
@@ -71,11 +96,23 @@ int TakeCutOf(const std::string& run, const PlaceFlags& place) {
 }
 
 int ScaleCommand(const CommandCall& call) {
-  const auto arguments = ParseScale(call);
+  ScaleFlags flags;
+  const auto arguments = ParseScale(call, flags.Table());
   if (!arguments.ok()) return PrintError(arguments.status());
+  const std::string& run = (*arguments)[0];
   const std::vector<std::string> sets(arguments->begin() + 1, arguments->end());
-  return Wish((*arguments)[0],
-              [&sets](const std::string& run_dir) { return ScaleRun(run_dir, sets); });
+  const PlaceFlags& place = flags.place;
+  if (!place.space.empty()) {
+    const absl::Status scaled = ScaleInCluster(run, sets, place.space);
+    return scaled.ok() ? 0 : PrintError(scaled);
+  }
+  if (place.coordinator.empty()) {
+    return Wish(run, [&sets](const std::string& run_dir) { return ScaleRun(run_dir, sets); });
+  }
+  if (flags.plan) {
+    return PrintText(PlanText(PlanScaleInPod(run, place.submission, place.coordinator, sets)));
+  }
+  return Report(ScaleRunInPod(run, place.submission, place.coordinator, sets));
 }
 
 }  // namespace satrap

@@ -216,6 +216,16 @@ TEST_F(CoordinatorPlacesTest, BeforeTrainingATwinTakesThePlaceWithoutEndingTheGe
   EXPECT_EQ(state(), RUNNING);
 }
 
+TEST_F(CoordinatorPlacesTest, TheStatusTellsTheMemoryThatAMemberUses) {
+  StartMembers();
+  EXPECT_FALSE(engine_->Status().roles(0).has_memory_bytes());
+  const Member member = engine_->Status().roles(0).member();
+  HeartbeatRequest heartbeat = HeartbeatOf(member.role(), static_cast<int>(member.index()));
+  heartbeat.set_memory_bytes(12345);
+  EXPECT_TRUE(Call<HeartbeatAnswer>(kHeartbeat, heartbeat).ok());
+  EXPECT_EQ(engine_->Status().roles(0).memory_bytes(), 12345u);
+}
+
 TEST_F(CoordinatorPlacesTest, TheCoordinatorsOwnStandstillIsNoSilence) {
   StartMembers();
   executor_.JumpBy(36 * 1000 * 1000);

@@ -18,10 +18,18 @@ std::vector<Flag> PlaceFlags::Table() {
   };
 }
 
+std::vector<Flag> ScaleFlags::Table() {
+  std::vector<Flag> flags = place.Table();
+  flags.push_back(SwitchFlag("plan", "", &plan));
+  return flags;
+}
+
 std::vector<Flag> ClusterLogFlags::Table() {
   std::vector<Flag> flags = cluster.Table();
   flags.push_back(SwitchFlag("follow", "go on showing what is added", &follow));
   flags.push_back(SwitchFlag("previous", "of the container before this one", &previous));
+  flags.push_back(TextFlag("coordinator", "HOST:PORT", "", &coordinator));
+  flags.push_back(NumberFlag("submission", "N", "", &submission, 1));
   return flags;
 }
 

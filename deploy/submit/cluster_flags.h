@@ -30,10 +30,19 @@ struct PlaceFlags {
   std::vector<Flag> Table();
 };
 
+struct ScaleFlags {
+  PlaceFlags place;
+  bool plan = false;  // in a pod: prints a ScalePlan, and changes nothing
+  std::vector<Flag> Table();
+};
+
 struct ClusterLogFlags {
   NamespaceFlags cluster;
   bool follow = false;
   bool previous = false;
+  // For a command in a pod of the run, as of PlaceFlags: RUN is the run's folder.
+  std::string coordinator;
+  uint64_t submission = 1;
   std::vector<Flag> Table();
 };
 

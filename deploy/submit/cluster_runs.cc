@@ -163,7 +163,8 @@ absl::StatusOr<std::vector<std::string>> LogArguments(const std::string& run,
 
 absl::StatusOr<std::vector<std::string>> ArgumentsInPod(const std::string& run,
                                                         const std::vector<std::string>& command,
-                                                        Kubectl* kubectl) {
+                                                        Kubectl* kubectl,
+                                                        const std::vector<std::string>& more) {
   const std::string coordinator = NameOfRole(run, COORDINATOR);
   KubectlList objects;
   RETURN_IF_ERROR(
@@ -189,6 +190,7 @@ absl::StatusOr<std::vector<std::string>> ArgumentsInPod(const std::string& run,
                                    "--install_dir=/opt/satrap"};
   args.insert(args.end(), command.begin(), command.end());
   args.push_back(AnnotationOf(*has_folder, kRunDirAnnotation));
+  args.insert(args.end(), more.begin(), more.end());
   args.push_back(absl::StrCat("--coordinator=127.0.0.1:", kServePort));
   args.push_back(absl::StrCat("--submission=", std::max(SubmissionOf(*has_folder), 1)));
   return args;

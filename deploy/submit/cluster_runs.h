@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 #include "proto/control.pb.h"
 
 namespace satrap {
@@ -40,12 +40,13 @@ absl::StatusOr<std::vector<std::string>> LogArguments(const std::string& run,
                                                       const LogChoice& choice, Kubectl* kubectl);
 
 // The arguments with which kubectl gives `command`, the words of one of satrap's that takes a run's
-// folder and PlaceFlags, to the coordinator's pod of the run, also if its submission was broken
-// off. NOT_FOUND: there is no such run. FAILED_PRECONDITION: it has ended. Other errors as
+// folder, `more` and PlaceFlags, to the coordinator's pod of the run, also if its submission was
+// broken off. NOT_FOUND: there is no such run. FAILED_PRECONDITION: it has ended. Other errors as
 // Kubectl::Ask.
 absl::StatusOr<std::vector<std::string>> ArgumentsInPod(const std::string& run,
                                                         const std::vector<std::string>& command,
-                                                        Kubectl* kubectl);
+                                                        Kubectl* kubectl,
+                                                        const std::vector<std::string>& more = {});
 
 // How the run has ended, in lines; "" if it has not. NOT_FOUND: there is no such run. Other errors
 // as Kubectl::Ask.

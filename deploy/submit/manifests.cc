@@ -368,6 +368,35 @@ std::vector<Manifest> OwnedManifests(const RunInCluster& run) {
   return manifests;
 }
 
+Manifest ReaderJob(const RunInCluster& run, const std::string& id,
+                   const std::vector<std::string>& command, const std::vector<std::string>& more) {
+  constexpr int kKeptSeconds = 60;
+  const std::string name = absl::StrCat(run.name, "-reader-", id);
+  List args;
+  for (const std::string& word : command) args.emplace_back(word);
+  args.emplace_back(RunDirOf(run));
+  for (const std::string& word : more) args.emplace_back(word);
+  // It is not asked, but says that this is a pod.
+  args.emplace_back(absl::StrCat("--coordinator=127.0.0.1:", kServePort));
+  args.emplace_back(absl::StrCat("--submission=", run.submission));
+  Map container = Container(
+      run,
+      {absl::StrCat(kPrograms, "/deploy/satrap_cli"), absl::StrCat("--install_dir=", kPrograms)},
+      std::move(args), ResourcesOfJobs(), {});
+  Map object = {
+      {"apiVersion", "batch/v1"},
+      {"kind", "Job"},
+      {"metadata", Metadata(run, name, kReaderPart, /*is_owned=*/false)},
+      {"spec",
+       Map{{"backoffLimit", 0},
+           {"activeDeadlineSeconds", kReaderSeconds},
+           {"ttlSecondsAfterFinished", kKeptSeconds},
+           {"template", PodTemplate(run, kReaderPart, run.job.kubernetes().coordinator(),
+                                    {{"restartPolicy", "Never"}}, MountsOf(run, /*with_job=*/false),
+                                    std::move(container))}}}};
+  return {"Job", name, /*has_pods=*/true, std::move(object)};
+}
+
 std::string ManifestsText(RunInCluster run) {
   run.owner_uid.clear();
   std::string text = MembersJob(run).object.Text();

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "deploy/submit/yaml.h"
+#include "deploy/submit/kubectl/yaml.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 
@@ -33,6 +33,10 @@ inline constexpr char kIdentityAnnotation[] = "satrap/identity";
 inline constexpr char kCommandAnnotation[] = "satrap/command";
 // Of Job RUN, of the coordinator and of the ConfigMap.
 inline constexpr char kRunDirAnnotation[] = "satrap/run-dir";
+// Of the ConfigMap: what `satrap scale` has changed in its job, an assignment a line.
+inline constexpr char kChangesAnnotation[] = "satrap/changes";
+// The part of ReaderJob.
+inline constexpr char kReaderPart[] = "reader";
 // The keys of the ConfigMap.
 inline constexpr char kJobKey[] = "job.textproto";
 inline constexpr char kPatchKey[] = "template_patch.yaml";
@@ -84,6 +88,14 @@ std::string RunDirOf(const RunInCluster& run);
 Manifest MembersJob(const RunInCluster& run);
 // All others, in the order in which they are made. Job RUN is the last.
 std::vector<Manifest> OwnedManifests(const RunInCluster& run);
+
+// A Job that runs `command`, words of one of satrap's that takes the run's folder, `more` and
+// PlaceFlags, and so reads the folder when the run has no pods any more. `id` tells its name from
+// others'. It ends by itself within kReaderSeconds, and Kubernetes removes it a minute later.
+inline constexpr int kReaderSeconds = 120;
+Manifest ReaderJob(const RunInCluster& run, const std::string& id,
+                   const std::vector<std::string>& command,
+                   const std::vector<std::string>& more = {});
 
 // All objects, without owners, as documents of YAML.
 std::string ManifestsText(RunInCluster run);

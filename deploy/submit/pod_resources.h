@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/submit/yaml.h"
+#include "deploy/submit/kubectl/yaml.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 

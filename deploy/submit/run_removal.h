@@ -10,7 +10,7 @@
 #include <string>
 
 #include "absl/status/status.h"
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 
 namespace satrap {
 

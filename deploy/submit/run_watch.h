@@ -11,7 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 
 namespace satrap {
 

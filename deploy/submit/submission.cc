@@ -67,16 +67,6 @@ bool AllRun(const KubectlList& parts) {
   });
 }
 
-// The object's text, with the patch merged in if it has pods.
-absl::StatusOr<std::string> Patched(const Manifest& manifest, const std::string& template_patch,
-                                    Kubectl* kubectl) {
-  const std::string text = manifest.object.Text();
-  if (!manifest.has_pods || template_patch.empty()) return text;
-  return kubectl->Run({"patch", "--local", "--filename=-", "--type=strategic",
-                       absl::StrCat("--patch=", template_patch), "--output=yaml"},
-                      text);
-}
-
 }  // namespace
 
 absl::Status CheckRun(const RunInCluster& run) {
@@ -132,13 +122,22 @@ absl::StatusOr<std::string> PatchOfTemplate(const std::string& pod_patch, const 
       absl::StrCat(where, " must hold a part of a pod, and is empty"));
 }
 
+absl::StatusOr<std::string> PatchedText(const Manifest& manifest, const std::string& template_patch,
+                                        Kubectl* kubectl) {
+  const std::string text = manifest.object.Text();
+  if (!manifest.has_pods || template_patch.empty()) return text;
+  return kubectl->Run({"patch", "--local", "--filename=-", "--type=strategic",
+                       absl::StrCat("--patch=", template_patch), "--output=yaml"},
+                      text);
+}
+
 absl::StatusOr<std::string> PatchedManifests(RunInCluster run, Kubectl* kubectl) {
   const std::string& template_patch = run.template_patch;
   run.owner_uid.clear();
   if (template_patch.empty()) return ManifestsText(run);
-  ASSIGN_OR_RETURN(std::string text, Patched(MembersJob(run), template_patch, kubectl));
+  ASSIGN_OR_RETURN(std::string text, PatchedText(MembersJob(run), template_patch, kubectl));
   for (const Manifest& manifest : OwnedManifests(run)) {
-    ASSIGN_OR_RETURN(const std::string next, Patched(manifest, template_patch, kubectl));
+    ASSIGN_OR_RETURN(const std::string next, PatchedText(manifest, template_patch, kubectl));
     absl::StrAppend(&text, "---\n", next);
   }
   return text;
@@ -315,7 +314,7 @@ absl::Status Submission::CheckPodsAreGone() {
 }
 
 absl::StatusOr<std::string> Submission::Make(const Manifest& manifest) {
-  ASSIGN_OR_RETURN(const std::string text, Patched(manifest, run_.template_patch, kubectl_));
+  ASSIGN_OR_RETURN(const std::string text, PatchedText(manifest, run_.template_patch, kubectl_));
   KubectlObject made;
   const absl::Status created = kubectl_->Ask({"create", "--filename=-"}, &made, text);
   if (created.ok()) return made.metadata().uid();

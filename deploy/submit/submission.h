@@ -19,7 +19,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 #include "deploy/submit/manifests.h"
 #include "deploy/submit/pod_notes.h"
 #include "proto/kubectl.pb.h"
@@ -33,6 +33,11 @@ absl::Status CheckRun(const RunInCluster& run);
 // A part of a pod, as YAML or JSON, as the same part of what has pods of that kind.
 // INVALID_ARGUMENT if the text holds several documents; `file` names it in the error.
 absl::StatusOr<std::string> PatchOfTemplate(const std::string& pod_patch, const std::string& file);
+
+// The object's text, with the patch of PatchOfTemplate merged in if it has pods. Only a patch needs
+// kubectl. Errors as Kubectl::Run.
+absl::StatusOr<std::string> PatchedText(const Manifest& manifest, const std::string& template_patch,
+                                        Kubectl* kubectl);
 
 // The text of MembersJob and OwnedManifests without owners, each with the patch merged in that has
 // pods. Only a patch needs kubectl, but no cluster. Errors as Kubectl::Run.

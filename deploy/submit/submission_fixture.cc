@@ -8,6 +8,8 @@
 #include "common/base/check.h"
 #include "common/config/job_config.h"
 #include "common/config/validation_check.h"
+#include "common/json/json.h"
+#include "proto/kubectl.pb.h"
 
 namespace satrap {
 
@@ -22,6 +24,27 @@ RunInCluster RunWith(absl::string_view more) {
   run.space = "ml";
   run.image = "satrap:1";
   return run;
+}
+
+std::string MapOf(int submission, int replicas, const std::string& annotations) {
+  RunInCluster run = RunWith();
+  run.job.mutable_embedding_ps()->set_replicas(replicas);
+  run.job.mutable_kubernetes()->set_image("satrap:7");
+  // As an object with the keys as names.
+  KubectlObject data;
+  for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
+           {kJobKey, ResolvedJobText(run.job)}, {kPatchKey, "spec: {}\n"}}) {
+    KubectlText* const entry = data.add_data();
+    entry->set_name(key);
+    entry->set_value(value);
+  }
+  std::string fields = JsonOf(data);
+  fields = fields.substr(fields.find("\"data\""));
+  fields.pop_back();
+  return absl::StrCat(R"({"kind":"ConfigMap","metadata":{"name":"demo-job-)", submission,
+                      R"(","annotations":{"satrap/submission":")", submission,
+                      R"(","satrap/run-dir":"/runs/demo-first")", annotations.empty() ? "" : ",",
+                      annotations, "}},", fields, "}");
 }
 
 void SubmissionTest::SetUp() {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "deploy/submit/fake_kubectl.h"
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/fake_kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 #include "deploy/submit/manifests.h"
 #include "deploy/submit/submission.h"
 
@@ -21,6 +21,10 @@ inline constexpr char kNothing[] = R"({"kind":"List","items":[]})";
 
 // The run demo of namespace ml, with more fields of its section `kubernetes`.
 RunInCluster RunWith(absl::string_view more = "");
+
+// The ConfigMap of a submission of demo as kubectl shows it, of a job of that many embedding PSs;
+// `annotations`: further ones, "NAME":"VALUE".
+std::string MapOf(int submission, int replicas, const std::string& annotations = "");
 
 class SubmissionTest : public FakeKubectlTest {
  protected:

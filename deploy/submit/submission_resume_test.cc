@@ -3,8 +3,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/config/job_config.h"
-#include "common/json/json.h"
 #include "deploy/submit/submission.h"
 #include "deploy/submit/submission_fixture.h"
 #include "deploy/submit/submitted_run.h"
@@ -150,25 +148,6 @@ std::string Object(const std::string& kind, const std::string& name, int submiss
                       R"(","satrap/run-dir":"/runs/demo-first"}})", more, "}");
 }
 
-// The ConfigMap of a job of that many embedding PSs.
-std::string MapOf(int submission, int replicas) {
-  RunInCluster run = RunWith();
-  run.job.mutable_embedding_ps()->set_replicas(replicas);
-  run.job.mutable_kubernetes()->set_image("satrap:7");
-  // As an object with the keys as names.
-  KubectlObject data;
-  for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
-           {kJobKey, ResolvedJobText(run.job)}, {kPatchKey, "spec: {}\n"}}) {
-    KubectlText* const entry = data.add_data();
-    entry->set_name(key);
-    entry->set_value(value);
-  }
-  std::string fields = JsonOf(data);
-  fields = fields.substr(fields.find("\"data\""));
-  fields.pop_back();
-  return Object("ConfigMap", absl::StrCat("demo-job-", submission), submission, "," + fields);
-}
-
 std::string Ended(const std::string& condition) {
   return absl::StrCat(R"(,"status":{"conditions":[{"type":")", condition,
                       R"(","status":"True"}]})");
@@ -200,6 +179,28 @@ TEST_F(SubmittedRunTest, TheNextSubmissionHasWhatTheNewestOneHad) {
   EXPECT_EQ(next->image, "satrap:7");
   EXPECT_EQ(next->template_patch, "spec: {}\n");
   EXPECT_EQ(next->run_dir, "/runs/demo-first");
+}
+
+TEST_F(SubmittedRunTest, WhatWasScaledIsScaledInTheNextSubmissionToo) {
+  const std::string changes = R"("satrap/changes":"epochs=3\nembedding_ps.replicas=6")";
+  const std::string ended = Object("Job", "demo", 1, Ended("Complete"));
+  auto next = Next({MapOf(1, 4, changes), ended});
+  ASSERT_TRUE(next.ok()) << next.status();
+  EXPECT_EQ(next->job.embedding_ps().replicas(), 6);
+  EXPECT_EQ(next->job.epochs(), 3);
+  next = Next({MapOf(1, 4, R"("satrap/changes":"seed=9")"), ended});
+  EXPECT_EQ(next.status().code(), absl::StatusCode::kInternal);
+  EXPECT_THAT(next.status().message(), HasSubstr("satrap/changes: "));
+}
+
+TEST_F(SubmittedRunTest, ChangesAreNotedAtTheNewestMapOneOfEachField) {
+  On("*get configmaps*",
+     List({MapOf(1, 1), MapOf(2, 1, R"("satrap/changes":"epochs=3\nseed=1")")}));
+  On("*annotate*", "");
+  ASSERT_EQ(NoteChanges("demo", {"epochs=5", "embedding_ps.replicas=2"}, kubectl_.get()),
+            absl::OkStatus());
+  EXPECT_THAT(Calls().back(), HasSubstr("annotate configmaps/demo-job-2 satrap/changes=seed=1 "
+                                        "epochs=5 embedding_ps.replicas=2 --overwrite"));
 }
 
 TEST_F(SubmittedRunTest, AStoppedRunGoesOnAndAFinishedOneDoesNot) {

@@ -3,7 +3,11 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
+#include "common/config/job_change.h"
 #include "common/config/job_config.h"
 #include "common/config/text_format.h"
 #include "deploy/submit/pod_notes.h"
@@ -31,13 +35,61 @@ const KubectlObject* NewestMap(const KubectlList& objects) {
   return newest;
 }
 
+// The lines of kChangesAnnotation.
+std::vector<std::string> ChangesOf(const KubectlObject& map) {
+  return absl::StrSplit(AnnotationOf(map, kChangesAnnotation), '\n', absl::SkipEmpty());
+}
+
+// "embedding_ps.replicas" of "embedding_ps.replicas=4".
+absl::string_view PathOf(absl::string_view assignment) {
+  return assignment.substr(0, assignment.find('='));
+}
+
 // Whether the run has finished, by the last words of its story.
 bool HasFinished(const KubectlList& objects) {
   const KubectlObject* const story = NewestPod(objects, "story");
   return story != nullptr && LastWordsOf(*story) == RunState_Name(FINISHED);
 }
 
+// The run as the ConfigMap of one of its submissions has it.
+absl::StatusOr<RunInCluster> RunOfMap(const KubectlObject& map, const std::string& run,
+                                      const std::string& space) {
+  RunInCluster newest;
+  const absl::Status parsed = ParseText(DataOf(map, kJobKey), kJobKey, &newest.job);
+  if (!parsed.ok()) {
+    return absl::InternalError(absl::StrCat("ConfigMap ", map.metadata().name(), " in ",
+                                            SpaceText(space),
+                                            " cannot be read: ", parsed.message()));
+  }
+  ResolveJob(&newest.job);
+  const std::vector<std::string> changes = ChangesOf(map);
+  if (!changes.empty()) {
+    const absl::StatusOr<JobConfig> changed = ChangedJob(newest.job, changes);
+    if (!changed.ok()) {
+      return absl::InternalError(absl::StrCat("ConfigMap ", map.metadata().name(), " in ",
+                                              SpaceText(space), ": ", kChangesAnnotation, ": ",
+                                              changed.status().message()));
+    }
+    newest.job = *changed;
+  }
+  newest.name = run;
+  newest.space = space;
+  newest.image = newest.job.kubernetes().image();
+  newest.template_patch = DataOf(map, kPatchKey);
+  newest.run_dir = AnnotationOf(map, kRunDirAnnotation);
+  newest.submission = SubmissionOf(map);
+  return newest;
+}
+
 }  // namespace
+
+absl::StatusOr<RunInCluster> NewestSubmission(const std::string& run, Kubectl* kubectl) {
+  KubectlList maps;
+  RETURN_IF_ERROR(kubectl->Ask({"get", "configmaps", SelectorOf(run)}, &maps));
+  const KubectlObject* const map = NewestMap(maps);
+  if (map == nullptr) return NoRun(run, *kubectl);
+  return RunOfMap(*map, run, kubectl->space());
+}
 
 absl::StatusOr<RunInCluster> NextSubmission(const std::string& run, Kubectl* kubectl) {
   KubectlList all;
@@ -67,21 +119,29 @@ absl::StatusOr<RunInCluster> NextSubmission(const std::string& run, Kubectl* kub
     return absl::FailedPreconditionError(
         absl::StrCat("the run ", run, " has finished: there is nothing to resume"));
   }
-  RunInCluster next;
-  const absl::Status parsed = ParseText(DataOf(*map, kJobKey), kJobKey, &next.job);
-  if (!parsed.ok()) {
-    return absl::InternalError(absl::StrCat("ConfigMap ", map->metadata().name(), " in ",
-                                            SpaceText(kubectl->space()),
-                                            " cannot be read: ", parsed.message()));
-  }
-  ResolveJob(&next.job);
-  next.name = run;
-  next.space = kubectl->space();
-  next.image = next.job.kubernetes().image();
-  next.template_patch = DataOf(*map, kPatchKey);
-  next.run_dir = AnnotationOf(*map, kRunDirAnnotation);
+  ASSIGN_OR_RETURN(RunInCluster next, RunOfMap(*map, run, kubectl->space()));
   next.submission = is_half_made ? SubmissionOf(*members) : std::max(told, SubmissionOf(*map)) + 1;
   return next;
+}
+
+absl::Status NoteChanges(const std::string& run, const std::vector<std::string>& sets,
+                         Kubectl* kubectl) {
+  KubectlList maps;
+  RETURN_IF_ERROR(kubectl->Ask({"get", "configmaps", SelectorOf(run)}, &maps));
+  const KubectlObject* const map = NewestMap(maps);
+  if (map == nullptr) return NoRun(run, *kubectl);
+  std::vector<std::string> changes = ChangesOf(*map);
+  for (const std::string& assignment : sets) {
+    const auto is_replaced = [&assignment](const std::string& earlier) {
+      return PathOf(earlier) == PathOf(assignment);
+    };
+    changes.erase(std::remove_if(changes.begin(), changes.end(), is_replaced), changes.end());
+    changes.push_back(assignment);
+  }
+  return kubectl
+      ->Run({"annotate", absl::StrCat("configmaps/", map->metadata().name()),
+             absl::StrCat(kChangesAnnotation, "=", absl::StrJoin(changes, "\n")), "--overwrite"})
+      .status();
 }
 
 }  // namespace satrap

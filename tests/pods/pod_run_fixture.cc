@@ -285,6 +285,28 @@ void PodRunFixture::DeletePod(Role role, int index) {
   Kubectl({"delete", "pod", PodOf(role, index), "--wait=false"});
 }
 
+std::string PodRunFixture::TwinOf(Role role, int index) {
+  return absl::StrCat("twin-of-", PodOf(role, index));
+}
+
+void PodRunFixture::MakeTwin(Role role, int index) {
+  const std::string original =
+      WriteFile("twin.json", Kubectl({"get", "pod", PodOf(role, index), "--output=json"}));
+  const std::string patch = absl::StrCat(
+      R"([{"op":"replace","path":"/metadata/name","value":")", TwinOf(role, index), "\"},",
+      R"({"op":"remove","path":"/metadata/ownerReferences"},)",
+      R"({"op":"remove","path":"/metadata/resourceVersion"},)",
+      R"({"op":"remove","path":"/metadata/uid"},{"op":"remove","path":"/spec/nodeName"},)",
+      R"({"op":"remove","path":"/spec/hostname"},{"op":"remove","path":"/status"}])");
+  const std::string twin = Kubectl({"patch", "--local", "--filename", original, "--type=json",
+                                    absl::StrCat("--patch=", patch), "--output=json"});
+  Kubectl({"create", "--filename", WriteFile("twin.json", twin)});
+}
+
+std::string PodRunFixture::ReplicasOfSet(Role role) const {
+  return Kubectl({"get", "statefulset", NameOfRole(kRun, role), "-o", "jsonpath={.spec.replicas}"});
+}
+
 void PodRunFixture::LosePod(Role role, int index) {
   for (const pid_t pid : ProcessesOf(role, index)) SendSignal(pid, SIGSTOP);
   Kubectl({"delete", "pod", PodOf(role, index), "--grace-period=1", "--wait=false"});

@@ -61,6 +61,11 @@ class PodRunFixture : public FaultFixture {
   void UseUpMemory(Role role, int index);
   // Deletes the pod as a drain does, with the pod's own grace period.
   void DeletePod(Role role, int index);
+  // Makes a bare pod with the containers, flags and labels of another one.
+  void MakeTwin(Role role, int index);
+  static std::string TwinOf(Role role, int index);
+  // How many pods the StatefulSet of the role is set to have.
+  std::string ReplicasOfSet(Role role) const;
   // Loses the pod without a message to the run: suspends all its processes, until they are killed.
   void LosePod(Role role, int index);
   // How often the kubelet has restarted a container of the run.

@@ -5,11 +5,13 @@
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/cut_name.h"
 #include "common/role/role_flags.h"
+#include "common/thread/clock.h"
 #include "gmock/gmock.h"
 #include "tests/pods/pod_run_fixture.h"
 
@@ -152,6 +154,81 @@ TEST_F(PodRunTest, APodThatIsLostWithoutAWordIsReplaced) {
   EXPECT_EQ(ContainerRestarts(), 0);
   ExpectFinishedInPods(kRecords);
   EXPECT_EQ(Generations(), 2);
+}
+
+TEST_F(PodRunTest, TwinsOfAnEmbeddingPsAndOfTheCoordinatorHarmNobody) {
+  // Far more than it trains.
+  Submit(10000000);
+  ASSERT_TRUE(WaitForCuts(1));
+  const int64_t begin_ms = MonotonicMs();
+  MakeTwin(EMBEDDING_PS, 1);
+  Kubectl({"wait", "--for=jsonpath={.status.phase}=Running",
+           absl::StrCat("pod/", TwinOf(EMBEDDING_PS, 1)), "--timeout=60s"});
+  ASSERT_TRUE(WaitUntil(
+      [&] {
+        return Kubectl({"logs", TwinOf(EMBEDDING_PS, 1)}).find("another pod's process is") !=
+               std::string::npos;
+      },
+      60));
+  const int cuts = Cuts();
+  ASSERT_TRUE(WaitForCuts(cuts + 5));
+  EXPECT_EQ(Generations(), 1) << "a twin waits";
+  MakeTwin(COORDINATOR, 0);
+  WaitUntil([&] { return MonotonicMs() - begin_ms > 60000; }, 90);
+  EXPECT_LE(Generations(), 3) << "at most two more";
+  ASSERT_TRUE(WaitForCuts(Cuts() + 2)) << "the run goes on";
+  for (const auto& [role, index] : {std::pair(COORDINATOR, 0), std::pair(EMBEDDING_PS, 1)}) {
+    Kubectl({"delete", "pod", TwinOf(role, index), "--wait=false"});
+  }
+  StopRun();
+  EXPECT_EQ(AwaitSubmit().exit_code, 0);
+  EXPECT_EQ(Log().back().end().state(), STOPPED);
+}
+
+TEST_F(PodRunTest, ARunThatTrainsIsScaledUpAndDownByCommandsThatMayBeInterrupted) {
+  Submit(1500000);
+  ASSERT_TRUE(WaitForCuts(1));
+  const auto scale = [&](const std::string& set) {
+    return Satrap({"scale", "counting", set, "--namespace", space_});
+  };
+  CommandEnd end = scale("embedding_ps.replicas=4");
+  EXPECT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_THAT(end.out, HasSubstr("4 embedding PSs"));
+  EXPECT_EQ(Generations(), 3) << "one is announced and one begins: the added pods have waited";
+  EXPECT_EQ(ReplicasOfSet(EMBEDDING_PS), "4");
+  ASSERT_TRUE(WaitForCuts(Cuts() + 1));
+  end = scale("embedding_ps.replicas=4");
+  EXPECT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_THAT(end.err, HasSubstr("has these values already"));
+  // Kill the command while its pods start, then repeat it.
+  Command broken = StartSatrap({"scale", "counting", "nn_worker.replicas=3",
+                                "embedding_ps.replicas=1", "--namespace", space_});
+  ASSERT_TRUE(WaitUntil([&] { return ReplicasOfSet(NN_WORKER) == "3"; }, 60));
+  SendSignal(broken.pid, SIGKILL);
+  WaitFor(broken, 60);
+  end = Satrap({"scale", "counting", "nn_worker.replicas=3", "embedding_ps.replicas=1",
+                "--namespace", space_});
+  EXPECT_EQ(end.exit_code, 0) << end.err;
+  EXPECT_EQ(ReplicasOfSet(NN_WORKER), "3");
+  EXPECT_EQ(ReplicasOfSet(EMBEDDING_PS), "1");
+  const std::string status = Satrap({"status", "counting", "--namespace", space_}).out;
+  EXPECT_THAT(status, AllOf(HasSubstr("nn_worker 2"), HasSubstr("of 256Mi")));
+  ASSERT_TRUE(WaitForCuts(Cuts() + 1));
+  StopRun();
+  EXPECT_EQ(AwaitSubmit().exit_code, 0);
+  EXPECT_THAT(Satrap({"checkpoint", "list", "counting", "--namespace", space_}).out,
+              HasSubstr("latest"));
+  ASSERT_NO_FATAL_FAILURE(ResumeInPods());
+  ExpectFinishedInPods(1500000);
+  EXPECT_EQ(Log().back().end().state(), FINISHED);
+  const GenerationEntry* newest = nullptr;
+  const std::vector<RunLogEntry> log = Log();
+  for (const RunLogEntry& entry : log) {
+    if (entry.has_generation()) newest = &entry.generation();
+  }
+  ASSERT_NE(newest, nullptr);
+  EXPECT_EQ(newest->job().embedding_ps().replicas(), 1) << "a resume keeps the size";
+  EXPECT_EQ(newest->job().nn_worker().replicas(), 3);
 }
 
 TEST_F(PodRunTest, ARunThatIsStoppedEndsAndGivesItsPodsBack) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/process_memory.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
 #include "common/config/job_file.h"

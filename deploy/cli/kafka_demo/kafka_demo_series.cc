@@ -1,9 +1,6 @@
 #include "deploy/cli/kafka_demo/kafka_demo_series.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <fstream>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -107,14 +104,6 @@ std::string KafkaDemoSeries::Text() const {
     if (has_rows) absl::StrAppend(&text, BytesRow(process + ", rows", before->rows, after->rows));
   }
   return text;
-}
-
-absl::optional<uint64_t> ResidentBytes(pid_t pid) {
-  std::ifstream file(absl::StrCat("/proc/", pid, "/statm"));
-  uint64_t size = 0;
-  uint64_t resident = 0;
-  if (!(file >> size >> resident)) return absl::nullopt;
-  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
 }
 
 }  // namespace satrap

@@ -6,8 +6,6 @@
 #ifndef SATRAP_DEPLOY_CLI_KAFKA_DEMO_KAFKA_DEMO_SERIES_H_
 #define SATRAP_DEPLOY_CLI_KAFKA_DEMO_KAFKA_DEMO_SERIES_H_
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <map>
 #include <string>
@@ -45,9 +43,6 @@ class KafkaDemoSeries {
  private:
   std::vector<KafkaDemoLook> looks_;
 };
-
-// The resident memory of a process; absent if there is no such process.
-absl::optional<uint64_t> ResidentBytes(pid_t pid);
 
 }  // namespace satrap
 

@@ -1,7 +1,5 @@
 #include "deploy/cli/kafka_demo/kafka_demo_series.h"
 
-#include <unistd.h>
-
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -82,12 +80,6 @@ TEST(KafkaDemoSeries, SaysWhenItIsTooShort) {
   EXPECT_THAT(series.Text(), HasSubstr("too short"));
   for (int second = 0; second < 5; ++second) series.Add(Look(second, 1, 1));
   EXPECT_THAT(series.Text(), HasSubstr("too short"));
-}
-
-TEST(ResidentBytes, AreThoseOfAProcessThatRuns) {
-  ASSERT_TRUE(ResidentBytes(getpid()).has_value());
-  EXPECT_GT(*ResidentBytes(getpid()), 1u << 20);
-  EXPECT_FALSE(ResidentBytes(1 << 30).has_value());
 }
 
 }  // namespace

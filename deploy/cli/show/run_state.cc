@@ -14,18 +14,25 @@
 #include "deploy/report/progress_line.h"
 #include "deploy/report/run_report.h"
 #include "deploy/report/run_warnings.h"
+#include "deploy/submit/pod_resources.h"
 #include "nn_worker/metrics/metric_names.h"
 
 namespace satrap {
 namespace {
 
-std::string RoleText(const RoleStatus& role) {
+std::string RoleText(const RoleStatus& role, const JobConfig* of_pods) {
   const Member& member = role.member();
   std::string text = absl::StrFormat("  %-20s ", MemberName(member.role(), member.index()));
   if (!member.has_pid()) return text + "not there yet\n";
   if (!role.ready()) text += "not ready yet, ";
   absl::StrAppendFormat(&text, "process %d, heard %.1f s ago", member.pid(),
                         role.seconds_since_heartbeat());
+  if (role.has_memory_bytes()) {
+    absl::StrAppend(&text, ", memory ", BytesText(role.memory_bytes()));
+    const std::string limit =
+        of_pods == nullptr ? "" : PodOf(member.role(), of_pods->kubernetes()).memory();
+    if (!limit.empty()) absl::StrAppend(&text, " of ", limit);
+  }
   if (!member.metrics_address().empty()) {
     absl::StrAppend(&text, ", metrics at http://", member.metrics_address(), "/metrics");
   }
@@ -166,7 +173,8 @@ std::string EndText(const std::string& run_dir, const RunProgress& progress,
 
 }  // namespace
 
-std::string RunningRunText(const std::string& run_dir, const StatusAnswer& status) {
+std::string RunningRunText(const std::string& run_dir, const StatusAnswer& status,
+                           const JobConfig* of_pods) {
   std::string text =
       absl::StrCat("job '", status.job_name(), "' in ", run_dir, ", generation ",
                    status.generation(), ", for ", DurationText(status.seconds()), ": ",
@@ -182,7 +190,7 @@ std::string RunningRunText(const std::string& run_dir, const StatusAnswer& statu
                                         : "",
                     status.ending().text(), "\n");
   }
-  for (const RoleStatus& role : status.roles()) absl::StrAppend(&text, RoleText(role));
+  for (const RoleStatus& role : status.roles()) absl::StrAppend(&text, RoleText(role, of_pods));
   for (const WaitingProcess& waiting : status.waiting()) {
     absl::StrAppend(&text, WaitingText(waiting));
   }

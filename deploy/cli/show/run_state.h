@@ -10,12 +10,15 @@
 
 #include "absl/status/statusor.h"
 #include "proto/control.pb.h"
+#include "proto/job.pb.h"
 
 namespace satrap {
 
 // The text for a run in progress: state, progress, last cut, why generations began, and each
-// process. Every line ends with a line feed.
-std::string RunningRunText(const std::string& run_dir, const StatusAnswer& status);
+// process. Every line ends with a line feed. `of_pods`: the job of a run in pods, whose limits of
+// memory are shown; null: the run is on this machine.
+std::string RunningRunText(const std::string& run_dir, const StatusAnswer& status,
+                           const JobConfig* of_pods = nullptr);
 
 // The text for a run without processes: how it ended, its last cut, why its generations began, and
 // how to continue it. Reads the log, report.txt and failure.txt. DATA_LOSS if RunLog::Open returns

@@ -207,6 +207,20 @@ TEST(RunningRunTextTest, NamesWhoWaitsForAPlaceAndWhy) {
                 "1 was built from other sources\n"));
 }
 
+TEST(RunningRunTextTest, TellsTheMemoryOfAProcessAndInPodsItsLimit) {
+  StatusAnswer status;
+  ASSERT_TRUE(ParseText("roles { member { role: EMBEDDING_PS index: 1 pid: 7 } ready: true "
+                        "memory_bytes: 123400000 }",
+                        "status", &status)
+                  .ok());
+  JobConfig job;
+  job.mutable_kubernetes()->mutable_embedding_ps()->set_memory("256Mi");
+  EXPECT_THAT(RunningRunText("RUN", status), HasSubstr(", memory 123.4 MB\n"));
+  EXPECT_THAT(RunningRunText("RUN", status, &job), HasSubstr(", memory 123.4 MB of 256Mi\n"));
+  job.mutable_kubernetes()->mutable_embedding_ps()->clear_memory();
+  EXPECT_THAT(RunningRunText("RUN", status, &job), HasSubstr(", memory 123.4 MB\n"));
+}
+
 TEST(RunningRunTextTest, TellsTheWarningsOfARunThatTrains) {
   StatusAnswer status;
   status.set_state(RUNNING);

@@ -171,6 +171,7 @@ absl::StatusOr<Standing> Members::Heartbeat(const HeartbeatRequest& request, int
   entry->last_heard_us = now_us;
   // Never reset `ready`: a process stays ready, and an older heartbeat may arrive late.
   if (request.ready()) entry->ready = true;
+  if (request.has_memory_bytes()) entry->memory_bytes = request.memory_bytes();
   if (request.has_loader()) {
     entry->loader = request.loader();
     entry->has_loader = true;
@@ -265,6 +266,7 @@ void Members::AddTo(StatusAnswer* answer, int64_t now_us) const {
       *role->mutable_member() = entry.registered.back().member;
     }
     if (entry.has_loader) *role->mutable_loader() = entry.loader;
+    if (entry.memory_bytes != 0) role->set_memory_bytes(entry.memory_bytes);
   }
 }
 

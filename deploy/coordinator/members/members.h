@@ -129,6 +129,7 @@ class Members {
     int64_t last_heard_us = 0;  // by a heartbeat, or by Register before the first one
     LoaderProgress loader;
     bool has_loader = false;
+    uint64_t memory_bytes = 0;  // 0: not known
   };
   Entry* Find(Role role, uint32_t index);
 

@@ -1,4 +1,4 @@
-#include "deploy/submit/yaml.h"
+#include "deploy/submit/kubectl/yaml.h"
 
 #include <algorithm>
 #include <iterator>

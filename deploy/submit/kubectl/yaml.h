@@ -3,8 +3,8 @@
 //
 // Thread-compatible.
 
-#ifndef SATRAP_DEPLOY_SUBMIT_YAML_H_
-#define SATRAP_DEPLOY_SUBMIT_YAML_H_
+#ifndef SATRAP_DEPLOY_SUBMIT_KUBECTL_YAML_H_
+#define SATRAP_DEPLOY_SUBMIT_KUBECTL_YAML_H_
 
 #include <cstdint>
 #include <string>
@@ -45,4 +45,4 @@ class Yaml {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_SUBMIT_YAML_H_
+#endif  // SATRAP_DEPLOY_SUBMIT_KUBECTL_YAML_H_

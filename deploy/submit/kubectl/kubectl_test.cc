@@ -1,4 +1,4 @@
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/submit/fake_kubectl.h"
+#include "deploy/submit/kubectl/fake_kubectl.h"
 #include "gmock/gmock.h"
 #include "proto/kubectl.pb.h"
 

@@ -2,8 +2,8 @@
 //
 // Not thread-safe, and for a process without other children. Every call but Stream has a deadline.
 
-#ifndef SATRAP_DEPLOY_SUBMIT_KUBECTL_H_
-#define SATRAP_DEPLOY_SUBMIT_KUBECTL_H_
+#ifndef SATRAP_DEPLOY_SUBMIT_KUBECTL_KUBECTL_H_
+#define SATRAP_DEPLOY_SUBMIT_KUBECTL_KUBECTL_H_
 
 #include <cstdint>
 #include <functional>
@@ -72,4 +72,4 @@ int WaitForSignal(int64_t timeout_ms);
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_SUBMIT_KUBECTL_H_
+#endif  // SATRAP_DEPLOY_SUBMIT_KUBECTL_KUBECTL_H_

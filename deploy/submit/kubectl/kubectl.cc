@@ -1,4 +1,4 @@
-#include "deploy/submit/kubectl.h"
+#include "deploy/submit/kubectl/kubectl.h"
 
 #include <fcntl.h>
 #include <poll.h>

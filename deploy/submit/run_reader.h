@@ -1,0 +1,32 @@
+// Reads the folder of a run that has no pods any more, by a pod that Kubernetes makes for that.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_DEPLOY_SUBMIT_RUN_READER_H_
+#define SATRAP_DEPLOY_SUBMIT_RUN_READER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "deploy/submit/kubectl/kubectl.h"
+
+namespace satrap {
+
+// Runs `command`, words of one of satrap's that takes a run's folder, `more` and PlaceFlags, in a
+// pod with the image and the volumes of the run's newest submission, returns what it prints, and
+// removes the pod. `say` gets what Kubernetes waits for; `wait` as of Submission. NOT_FOUND: there
+// is no such run. FAILED_PRECONDITION: the command fails, with what it says, or the pod can never
+// work. DEADLINE_EXCEEDED: it has not ended within kReaderSeconds. CANCELLED: a signal. Other
+// errors as Kubectl::Ask. REQUIRES: as Kubectl::Stream
+absl::StatusOr<std::string> ReadInPod(const std::string& run,
+                                      const std::vector<std::string>& command,
+                                      const std::vector<std::string>& more, Kubectl* kubectl,
+                                      const std::function<void(const std::string& line)>& say,
+                                      const std::function<int(int64_t timeout_ms)>& wait);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_SUBMIT_RUN_READER_H_
