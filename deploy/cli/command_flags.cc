@@ -8,11 +8,11 @@
 namespace satrap {
 namespace {
 
-// A bound on memory: the ranked lists of a whole block of users are held at once.
+// Limits memory: the ranked lists of a whole block of users are held at once.
 constexpr int kLargestK = 10000;
 
-// More rows than any machine holds. The bound catches typing errors and keeps products from
-// overflowing.
+// More rows than any machine holds. The limit catches typing errors and prevents overflow of
+// products.
 constexpr int64_t kMostRows = int64_t{1} << 40;
 constexpr int kMostOfModel = 10000;  // so that products stay within 64 bits
 
@@ -33,7 +33,7 @@ Flag ReportFlag(std::string* to) {
   return TextFlag("report", "FILE", "write the report there too, as JSON", to);
 }
 
-// `flags`, followed by those of a run.
+// `flags`, followed by the flags of commands that run a job.
 std::vector<Flag> WithRun(std::vector<Flag> flags, RunFlags* run) {
   for (Flag& flag : run->Table()) flags.push_back(std::move(flag));
   return flags;
@@ -47,8 +47,8 @@ Flag WarmupFlag(double* to) {
 
 std::string ProblemOfSet(absl::string_view set, bool takes_run_dir) {
   const absl::string_view field = set.substr(0, set.find('='));
-  // Each of these fields is set in another way on the command line. If an override were allowed,
-  // too, one of the two values would be lost without a message.
+  // The command line sets each of these fields in another way. If an override were allowed, too,
+  // one of the two values would be lost without a message.
   if (field == "action") {
     return ": the command says what is done: satrap train JOB, satrap evaluate RUN or satrap "
            "predict RUN FILE";

@@ -116,8 +116,8 @@ struct DeepFmFlags {
   std::string brokers;
   std::vector<std::string> sets;
   std::vector<Flag> Table();
-  // Checks that the flags name a file as the source of the data, or a topic with its brokers, or
-  // neither of these.
+  // Checks that the flags name at most one source of the data: a file, or a topic together with its
+  // brokers.
   absl::Status Check() const;
 };
 
@@ -141,8 +141,8 @@ struct CutsFlags {
   std::vector<Flag> Table();
 };
 
-// The error message if a command itself sets the field that `set` overrides; "" for other fields.
-// The message is written to be appended directly to the text of the override.
+// The error message if `set` overrides a field that only a command may set; "" for other fields.
+// The message is meant to be appended to the text of the override.
 std::string ProblemOfSet(absl::string_view set, bool takes_run_dir);
 
 }  // namespace satrap

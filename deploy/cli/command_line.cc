@@ -161,7 +161,7 @@ absl::StatusOr<CommandCall> ParseCommandLine(const std::vector<std::string>& arg
   }
   if (next == args.end()) return call;
   const std::vector<std::string> rest(next, args.end());
-  // Accept --help anywhere: a user who asks for help need not have typed the rest correctly.
+  // Accept --help anywhere, even if the rest of the command line is wrong.
   const bool asks_for_help = AsksForHelp(rest);
   if (asks_for_help && AsksForHelp({rest[0]})) return call;
   RETURN_IF_ERROR(CheckName(rest[0]));
@@ -206,7 +206,7 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(
   for (const absl::string_view word : {"list", "inspect", "verify"}) {
     if (first != word) continue;
     if (arguments.size() == 2) return std::make_pair(first, arguments[1]);
-    // Do not take the word for the name of a run: a user who forgot the argument does not want to
+    // Do not treat the word as the name of a run: a user who forgot the argument does not want to
     // save a cut.
     return absl::InvalidArgumentError(absl::StrCat(
         "usage: satrap checkpoint ", word, word == "list" ? " RUN" : " CUT",
@@ -249,7 +249,7 @@ std::string HelpText(absl::string_view command_name) {
       if (!table.empty()) absl::StrAppend(&text, "\n", FlagsHelp(table));
     });
   }
-  // The benchmark programs in tests/ explain their own flags. These three run in this program.
+  // The benchmark programs in tests/ print their own help. These three run in this program.
   if (command_name == "bench") {
     constexpr std::pair<const char*, void (*)(WithTable)> kRuns[] = {
         {"deepfm: a training", TableOf<DeepFmFlags>},

@@ -208,7 +208,8 @@ absl::Status PrepareClasses(const std::string& model) {
   return PrepareJob(dir + "classes_job.textproto", {"data_root=" + dir}, ".").status();
 }
 
-// If PrepareJob accepts a job, the loaders' number of classes equals that of the network's output.
+// PrepareJob accepts a job only if the loaders' number of classes equals that of the network's
+// output. So if it accepts these jobs, the two numbers are equal.
 TEST(PrepareJobTest, TheNumberOfClassesIsKnownToLoadersWhateverTheLayers) {
   const std::string fields =
       "layers { name: 'vectors' inputs: 'numeric' numeric_embedding { dim: 3 } } "

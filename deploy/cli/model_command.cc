@@ -1,4 +1,5 @@
-// models, model: list the models of the zoo, and show what a model consists of.
+// The commands `models`, which lists the models of the zoo, and `model`, which shows what a model
+// consists of.
 
 #include <algorithm>
 #include <cstdio>

@@ -1,4 +1,4 @@
-// resume: continues a run that has no processes any more. (Of a run in a cluster, see
+// The command `resume`: continues a run that has no processes any more. (For runs in a cluster, see
 // cluster_commands.cc.)
 
 #include <cstdio>

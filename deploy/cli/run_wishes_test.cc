@@ -33,7 +33,7 @@ class RunWishesTest : public FakeRunTest {
     Append(absl::StrCat("generation { generation: ", number, " cut: '", cut, "' job { ",
                         job.ShortDebugString(), " } }"));
   }
-  // A training with a cut at step 1,200.
+  // Writes the log and a cut of a training run, at step 1,200.
   void MakeTraining() {
     AppendGeneration(1, job_);
     WriteCut(dir_, 1, 1, 1200);

@@ -1,4 +1,4 @@
-// evaluate, predict: commands that use the model of an earlier run.
+// The commands `evaluate` and `predict`, which use the model of an earlier run.
 
 #include <cstdio>
 #include <filesystem>

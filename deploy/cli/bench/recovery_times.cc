@@ -30,8 +30,8 @@ int64_t UnixMsOf(absl::string_view line) {
   return static_cast<int64_t>(timegm(&utc)) * 1000 + ms;
 }
 
-// The time of the first line in the log that is of `generation` and contains `words`; -1 if there
-// is no such line.
+// The time of the log's first line of `generation` that contains `words`; -1 if there is no such
+// line.
 int64_t TimeOf(absl::string_view words, absl::string_view log, uint64_t generation) {
   const std::string head = absl::StrCat(kGenerationLine, generation, " ");
   bool within = false;

@@ -15,9 +15,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// TrainUndisturbed starts the running program again, which in this test is the test itself. That
-// second process then does what the job asks for instead of training: it exits with a given code,
-// or behaves as one of the names below says.
+// TrainUndisturbed starts the running program again, and here that program is the test itself.
+// Instead of training, the second process does what the job's name asks for: it exits with a given
+// code, or behaves as described for one of the names below.
 constexpr char kKilled[] = "killed";
 constexpr char kInterrupting[] = "interrupting";  // a signal comes while the run finishes
 

@@ -1,5 +1,5 @@
-// chaos: trains a job while it kills and stops its processes, then proves that nothing was lost or
-// done twice.
+// The command `chaos`: trains a job while it kills and stops the job's processes, and then proves
+// that nothing was lost or done twice.
 
 #include <unistd.h>
 
@@ -115,8 +115,8 @@ class Chaos {
       // If the process was killed meanwhile, the error does not matter.
       launcher->Signal(event.role, event.index, SIGCONT).IgnoreError();
     }
-    // After two more heartbeats the coordinator has heard from the process again, unless it has
-    // restarted the run.
+    // After two more heartbeats the coordinator has heard from the process again, unless the run
+    // was restarted meanwhile.
     if (!must_restart && seconds >= event.stop_seconds + 2) stopped_ = false;
     if (must_restart && seconds >= event.stop_seconds + kRestartSeconds) {
       Problem(absl::StrCat("the run was not restarted although ",

@@ -19,7 +19,7 @@ using ::testing::Not;
 
 class RunStateTest : public LoggedRunTest {
  protected:
-  // A run of three generations with a cut.
+  // Writes the log of a run of three generations, and the run's cut.
   void MakeRun() {
     WriteCut(dir_, 1, 1, 800);
     Append("generation { generation: 1 cause: 'start' job { name: 'demo' } }");
