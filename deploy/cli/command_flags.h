@@ -70,17 +70,17 @@ struct RetrieveFlags {
 
 struct ResumeFlags {
   std::string from_cut;
-  std::string space;  // of a run in the cluster, which the next two are for; empty: a folder
-  std::string image;  // empty: that of the submission before
-  bool detach = false;
+  std::string space;    // namespace of a run in a cluster; empty: the run is a folder
+  std::string image;    // only with `space`; empty: the image of the previous submission
+  bool detach = false;  // only with `space`
   RunFlags run;
   std::vector<Flag> Table();
 };
 
 struct SubmitFlags {
-  std::string name;   // empty: made of the job's
+  std::string name;   // empty: derived from the job's name
   std::string space;  // the namespace; empty: that of the user's context
-  std::string image;  // empty: the job's
+  std::string image;  // empty: the image in the job
   std::vector<std::string> sets;
   bool detach = false;
   bool dry_run = false;

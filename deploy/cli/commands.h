@@ -42,8 +42,8 @@ int ResumeInCluster(const std::string& run, const ResumeFlags& flags);  // resum
 int CheckpointCommand(const CommandCall& call);  // takes a cut, or shows saved cuts
 struct PlaceFlags;
 int TakeCutOf(const std::string& run, const PlaceFlags& place);  // checkpoint RUN
-// Replaces this process by kubectl, which runs `command` of Satrap, without the run's name, in the
-// pod of the run's coordinator. Returns only if that fails, with the error.
+// Replaces this process by kubectl, which runs the Satrap command `command` for the run `run` in
+// the pod of the run's coordinator. Returns only if that fails, with the error.
 absl::Status RunInCoordinatorPod(const std::string& run, const std::string& space,
                                  const std::vector<std::string>& command);
 int ModelsCommand(const CommandCall& call);

@@ -26,7 +26,7 @@ absl::StatusOr<JobConfig> PrepareJob(const std::string& path, const std::vector<
                                      std::string* device_need = nullptr);
 
 // As PrepareJob, for a job that runs in pods. Its files are in the cluster, so this does not check
-// that they exist. But its data_root, its init_from and the files of its secrets must be paths
+// that they exist. But the paths of its data, its init_from and the files of its secrets must be
 // below a mount of `kubernetes`. INVALID_ARGUMENT also if one of them is not, or if the job cannot
 // run in pods: another action than TRAIN, device HOST, a secret in an environment variable.
 absl::StatusOr<JobConfig> PrepareJobOfPods(const std::string& path,

@@ -77,7 +77,7 @@ std::vector<std::string> SetsOf(const DeepFmFlags& options) {
 
 // Runs products_benchmark on the job of the run that has just ended, so that both are measured on
 // the same machine within the same minute, and the cores are idle. It is a separate program because
-// this one would start slower if it loaded oneDNN.
+// this program would start more slowly if it had to load oneDNN.
 absl::StatusOr<std::vector<ProductsLine>> MeasureProducts(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const std::string dir, ProgramsDir());
   const auto quoted = [](const std::string& path) {

@@ -174,7 +174,7 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
   for (const RunLogEntry& entry : log.entries()) {
     if (!entry.has_cut()) continue;
     const CutEntry& cut = entry.cut();
-    // Removing a cut deletes its manifest first.
+    // A cut without a manifest counts as removed, because removal deletes the manifest first.
     std::error_code error;
     const bool is_there = fs::exists(FolderOfCut(run_dir, cut.cut()) + "/manifest", error);
     uncommitted.erase(cut.cut());
