@@ -45,7 +45,8 @@ struct LabelKind {
 
 template <typename Format>
 LabelKind KindOfTokenLabel(const Format& format) {
-  // The labels of two classes are 0 and 1, which suit other losses as well.
+  // Two classes have the labels 0 and 1, which suit other losses, too. The labels of more classes
+  // suit SOFTMAX_CROSS_ENTROPY alone.
   const int classes = format.classes_size();
   return {classes > 2, classes > 0 || format.numeric_label()};
 }
@@ -120,8 +121,8 @@ void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::strin
   }
   read->insert(task.mask());
   const LabelKind kind = KindOfLabel(job.data(), label);
-  // A numeric label suits any loss, because a class may be written as a number. A label that is a
-  // class suits only one loss.
+  // A numeric label suits any loss, because a class may be written as a number. A label that can
+  // only be a class suits SOFTMAX_CROSS_ENTROPY alone.
   if (kind.is_class && task.loss() != TaskConfig::SOFTMAX_CROSS_ENTROPY) {
     problems->Add(path + ".loss",
                   absl::StrCat("must be SOFTMAX_CROSS_ENTROPY for the classes of column '", label,
