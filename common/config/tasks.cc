@@ -160,8 +160,8 @@ void ValidateMetric(const JobConfig& job, Problems* problems) {
   }
   const std::vector<Metric> metrics = MetricsOf(loss, HasGroups(job.data()));
   if (metrics.empty()) {
-    // A loss with candidates has no metric here: `satrap retrieve` measures a ranking among all
-    // items, but a part has only some of the items.
+    // Validation has no metric for a loss with candidates, because a part has only some of the
+    // items. `satrap retrieve` measures the ranking among all items.
     if (job.action() == JobConfig::TRAIN && HasValidData(job.data())) {
       problems->Add("evaluation.task",
                     absl::StrCat(of, " has no metric to validate by, because its loss is ",
@@ -237,7 +237,7 @@ void ValidateTasks(const JobConfig& job, Problems* problems) {
     }
   }
   if (job.model().tasks_size() > 0) {
-    // An unread column is refused, because a bad value in it would still make a record bad.
+    // Refuses a column that no task reads, because a bad value in it would still make a record bad.
     for (const std::string& label : LabelsOf(job.data())) {
       if (read.count(label) == 0) {
         problems->Add("model.tasks",

@@ -52,8 +52,8 @@ void ValidateNumericLabel(const ColumnConfig& column, const std::string& path, P
   }
 }
 
-// Checks the columns of `csv` or `record`, at `columns_path`. `tasks`: whether the model has
-// model.tasks, each of which names its label.
+// Checks the columns of `csv` or `record`, at `columns_path`. `tasks`: whether the job has
+// model.tasks. If it has none, there must be exactly one LABEL column.
 void ValidateColumns(const google::protobuf::RepeatedPtrField<ColumnConfig>& columns,
                      const std::string& columns_path, bool tasks, Problems* problems) {
   absl::flat_hash_set<std::string> names;

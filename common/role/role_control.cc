@@ -236,8 +236,8 @@ void RoleRuntime::Rep::Control() {
     CheckSilence(now_ms);
     if (stop_deadline_ms > 0) HandleStopWish();
     if (heartbeats_run && !heartbeat_in_flight && now_ms >= next_heartbeat_ms) SendHeartbeat();
-    // Does not read the clock again: if the process was suspended since `now_ms`, that must not
-    // count either.
+    // Does not read the clock again, because the time of a suspension since `now_ms` must not count
+    // either.
     before_ms = now_ms;
   }
 }
