@@ -45,8 +45,8 @@ class CutFolders {
   // because a run that continues from one of them is tested with its best cut. If one of them
   // cannot be read, removes nothing. A cut that another command has pinned
   // (common/checkpoint/cut_pin.h) stays until a later call. Each time that kCallsUntilPinIsTold
-  // further calls in a row have found a cut pinned, the status is UNAVAILABLE and names the cut and
-  // who pins it; the other cuts are removed nevertheless. Calls `begins`, unless null, with the
+  // further calls in a row have found a cut pinned, returns UNAVAILABLE, which names the cut and
+  // who pins it, but removes the other cuts nevertheless. Calls `begins`, unless null, with the
   // name of each cut before removing it.
   static constexpr int kCallsUntilPinIsTold = 10;
   absl::Status RemoveOld(const RunLog& log, int keep,
@@ -62,7 +62,8 @@ class CutFolders {
   absl::Status MoveLink(const std::string& link, const std::string& cut);
   // UNAVAILABLE if the cut is pinned.
   absl::Status RemoveCut(const std::string& name);
-  // Counts a call that found the cut pinned. UNAVAILABLE if the count says to report it now.
+  // Counts a call that found the cut pinned. Returns UNAVAILABLE if the pin must now be reported
+  // (kCallsUntilPinIsTold).
   absl::Status OnPinned(const std::string& name);
 
   const std::string run_dir_;

@@ -52,7 +52,7 @@ class CutCommits {
 
  private:
   absl::StatusOr<CutEntry> Check(const CommitCutRequest& request) const;
-  // Sets what `cut` is left for.
+  // Sets why the ranks leave with `cut`, and begins the append.
   absl::Status BeginAppend(const CommitCutRequest& request, CutEntry* cut);
   absl::optional<absl::StatusOr<CommitCutAnswer>> Append(const CommitCutRequest& request,
                                                          const CutEntry& cut);

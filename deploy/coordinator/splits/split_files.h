@@ -32,7 +32,7 @@ absl::StatusOr<SplitList> FixSplitList(const JobConfig& job, const SplitList& pr
                                        absl::optional<uint64_t> cut_order, uint64_t writer,
                                        FileSystem* file_system);
 
-// A list with the files of `files`, and with `topics`.
+// The list `files`, with `topics` in place of its own topics.
 SplitList WithTopics(SplitList files, const std::vector<StreamTopics>& topics);
 
 // The name of the list's file: 16 hexadecimal digits.
