@@ -69,8 +69,8 @@ class CoordinatorEngine final : public rpc::Handler {
   // names another run, generation or job.
   //
   //   Register    FAILED_PRECONDITION: an index out of range. INVALID_ARGUMENT: no incarnation, or
-  //               a program built from other sources. But a process that names its holder is told to
-  //               wait if its index or its build is wrong. See also members.h.
+  //               a program built from other sources. A process that names its holder is told
+  //               to wait instead if its index or its build is wrong. See also members.h.
   //   Heartbeat   FAILED_PRECONDITION: the process has not registered. If a member leaves before
   //               training begins, it alone may be told RESTARTING, while the generation continues.
   //   FixSplits   INVALID_ARGUMENT if loaders list different files. FAILED_PRECONDITION, and the

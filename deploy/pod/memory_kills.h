@@ -23,7 +23,7 @@ class MemoryKills {
   explicit MemoryKills(const std::string& proc_folder);
 
   int64_t Count() const;
-  // The container's limit; nothing if there is none.
+  // The container's memory limit; nullopt if there is none.
   absl::optional<int64_t> LimitBytes() const;
 
  private:

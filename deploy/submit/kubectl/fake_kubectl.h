@@ -34,7 +34,7 @@ class FakeKubectlTest : public ::testing::Test {
     On(pattern, Answer{out, 0, "", false});
   }
 
-  // The arguments of each call, joined by blanks, and what the n-th got as its stdin.
+  // The arguments of each call, joined by blanks, and what call number `call` got as its stdin.
   std::vector<std::string> Calls() const;
   std::string Input(size_t call) const;
 
