@@ -21,7 +21,7 @@ void AskedEnds::AfterStopSeconds(void (AskedEnds::*act)()) {
 absl::StatusOr<uint64_t> AskedEnds::Wish(const WishRequest& request) {
   state_->AssertHeld();
   if (state_->end.has_ended()) return state_->end.EndedError();
-  // The generation's end is already decided. It is told once the log has it.
+  // The generation's end is already decided, and is announced once the log has it.
   if (state_->end.is_linking() &&
       !(request.kind() == WishRequest::STOP && state_->wishes.stops())) {
     return state_->end.EndedError();

@@ -366,7 +366,7 @@ void ServeCommit(Rep* rep, rpc::Message message, rpc::Callback respond) {
       });
 }
 
-// Parses a request of this generation's processes.
+// Parses a request, and checks that it comes from a process of this generation.
 template <typename Request, typename Rep>
 absl::StatusOr<Request> RequestOfRun(const Rep& rep, const rpc::Message& message) {
   ASSIGN_OR_RETURN(Request request, rpc::ParseHeader<Request>(message.header));

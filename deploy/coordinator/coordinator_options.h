@@ -18,8 +18,8 @@ namespace satrap {
 
 struct CoordinatorTimeouts {
   int64_t heartbeat_timeout_ms = 8000;  // a member silent for longer is lost
-  // All members must have been heard from within this time, or the generation ends. In pods the run
-  // ends, and the time counts over generations (members/attendance.h). If a place becomes free
+  // If not all members are heard from within this time, the generation ends. In pods the run ends,
+  // and the time is counted across generations (members/attendance.h). If a place becomes free
   // before training begins, the time begins anew. There is no time limit for becoming ready: a
   // member that loads for a long time shows by its heartbeats that it lives.
   int64_t start_timeout_ms = 600000;

@@ -118,8 +118,8 @@ TEST_F(CoordinatorPlacesTest, TheSecondProcessOfAPodSaysHowTheFirstEnded) {
   EXPECT_EQ(ending().why(), Ending::MEMBER_LOST);
 }
 
-// The text is about another process than the member: one that ran between the two, or one of a
-// container that was started again.
+// The ending in `before` is not that of the member, but of a process that ran between the two, or
+// that ran before the container was started again.
 TEST_F(CoordinatorPlacesTest, HowAnotherProcessThanTheMemberEndedIsNotSaidOfTheMember) {
   StartMembers();
   RegisterRequest next = RegisterIn(kPod, EMBEDDING_PS, 1, kSecond);

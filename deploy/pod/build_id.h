@@ -10,9 +10,9 @@
 
 namespace satrap {
 
-// A text of 16 digits that is the same for the same programs: a hash of the bytes of all roles'
-// programs below `programs_dir`, including the NN worker's for cards if it is there. Empty if one
-// of them cannot be read; then builds are not compared.
+// A text of 16 hexadecimal digits that is the same for the same programs: a hash of the bytes of
+// all roles' programs below `programs_dir`, including the NN worker's for cards if it is there.
+// Empty if one of them cannot be read; then builds are not compared.
 std::string BuildOf(const std::string& programs_dir);
 
 }  // namespace satrap

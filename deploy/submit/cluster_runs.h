@@ -35,7 +35,7 @@ struct LogChoice {
   bool previous = false;  // of the container before this one
 };
 
-// The arguments with which kubectl shows the log. The story is the log of its newest pod.
+// The arguments with which kubectl shows the log. For the story, that is the log of its newest pod.
 // NOT_FOUND: there is no such pod. Other errors are those of Kubectl::Ask.
 absl::StatusOr<std::vector<std::string>> LogArguments(const std::string& run,
                                                       const LogChoice& choice, Kubectl* kubectl);

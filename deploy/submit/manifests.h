@@ -2,9 +2,9 @@
 //
 //   Job RUN-members               owns all but Job RUN, and ends with the run
 //   Service RUN-coordinator       the address at which the pods find the coordinator
-//   ConfigMap RUN-job             the resolved job; of submission N from the second on, RUN-job-N
+//   ConfigMap RUN-job             the resolved job; from submission N = 2 on, its name is RUN-job-N
 //   StatefulSet RUN-ROLE          the pods of a role; the ordinal of a pod is its index
-//   Job RUN                       the run for those who look from outside; tells its story
+//   Job RUN                       shows the run to those outside, and tells its story
 //
 // The ConfigMap has no owner. It stays, like Job RUN, because the next submission (a resume) begins
 // with it.

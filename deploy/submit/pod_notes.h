@@ -1,4 +1,4 @@
-// What Kubernetes waits for before the pods of a run can work, from what `kubectl get` prints.
+// Tells from the output of `kubectl get` why the pods of a run do not work yet.
 //
 // Thread-safe: functions of their arguments. PodWatch is not thread-safe.
 

@@ -31,7 +31,7 @@ Yaml::Map ResourcesOf(Role role, const JobConfig& job);
 // The field `resources` of the containers of the two Jobs, which only read files and print.
 Yaml::Map ResourcesOfJobs();
 
-// Warns of what the user may not expect, in one line each: threads for which no processor is
+// Warns of what the user may not expect, with one line for each: threads for which no processor is
 // reserved, an embedding PS without a memory limit, and how much of such a limit cuts may need.
 std::vector<std::string> PodWarnings(const JobConfig& job);
 

@@ -57,12 +57,12 @@ class Submission {
   // use the claims. NOT_FOUND, FAILED_PRECONDITION, or the errors of Kubectl::Run.
   absl::Status CheckCluster();
 
-  // Makes the objects or, if an earlier command was broken off, those that are missing. A
-  // submission after the first first waits until the pods and objects of the previous one are gone,
-  // and replaces its Job RUN. ALREADY_EXISTS: there is a run of that name; nothing has changed.
-  // FAILED_PRECONDITION: other objects of these names, or pods of an earlier run, are there or are
-  // still being deleted; or kubectl has failed, and what was made is removed again. REQUIRES:
-  // called once
+  // Makes the objects or, if an earlier command was broken off, those that are missing. If the run
+  // was submitted before, first waits until the pods and objects of the previous submission are
+  // gone, and then replaces its Job RUN. ALREADY_EXISTS: there is a run of that name; nothing has
+  // changed. FAILED_PRECONDITION: other objects of these names, or pods of an earlier run, are
+  // there or are still being deleted; or kubectl has failed, and what was made is removed again.
+  // REQUIRES: called once
   absl::Status Create();
 
   // Waits until the coordinator serves, and meanwhile says what Kubernetes waits for.
@@ -90,7 +90,7 @@ class Submission {
   absl::StatusOr<KubectlList> Objects();
   absl::Status CheckFree(const KubectlList& objects) const;
   // Waits until the objects of the earlier submission are gone, except its Job RUN, which stays
-  // until the end. Then removes that from the list.
+  // until the end. Then removes that Job from `objects`.
   absl::Status AwaitEarlier(KubectlList* objects);
   // An object of the earlier submission that is still there; empty if there is none.
   // FAILED_PRECONDITION: the earlier submission has not ended.

@@ -101,9 +101,9 @@ struct ClaimedGeneration {
 // The job in the file `config`, which a launcher has written, with its run_dir made absolute. Reads
 // nothing of that folder. INVALID_ARGUMENT, NOT_FOUND.
 absl::StatusOr<JobConfig> ReadJobWithFolder(const std::string& config);
-// Like ReadJobWithFolder, but also looks into the run's log. If the log is empty, this is the run's
-// job, and it is validated. Otherwise the run's job is in the log, and it was valid for the build
-// that began the run. Other errors are those of RunLog::Open.
+// Like ReadJobWithFolder, but also looks into the run's log. If the log is empty, the job in the
+// file becomes the run's job, so it is validated. Otherwise the run's job is in the log, and was
+// valid for the build that began the run. Other errors are those of RunLog::Open.
 absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system);
 
 // Claims the next generation and returns it, except in these cases, in which it claims nothing and
@@ -121,8 +121,9 @@ absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* 
 //                         is 0; a launcher's resume of a finished run; the log has no cut `from`
 //   INVALID_ARGUMENT      next_job changes what must not change (common/config/job_change.h), or
 //                         moves the end of training to where training already is (start_position.h)
-//   DATA_LOSS             the log is damaged or missing; for a launcher or a resume also: the cut
-//                         is, or the folder does not hold the cut that the log names
+//   DATA_LOSS             the log is damaged or missing. For a launcher or a resume also: the cut
+//                         is damaged or missing, or its folder does not hold the cut that the
+//                         log names
 //   INTERNAL              in pods: the submission has begun, but its storage now fails a check that
 //                         it passed before; the error is marked (common/base/shortage.h)
 //   errors of check_storage

@@ -32,7 +32,8 @@ void ContinueTraining(const JobConfig& job_of_cut, const JobConfig& job, RunPosi
 // that was over continues under the same conditions as in ContinueTraining, but whether it is over
 // according to `job` is decided without the values that are removed. If it stays over, `position`
 // is not changed, because nothing will be compared with its best validation. If metric and task are
-// the same, only calls ContinueTraining. Returns what has happened, for the log; empty if nothing.
+// the same, only calls ContinueTraining. Returns a text for the log that says what was changed;
+// empty if nothing was.
 std::string BeginFrom(const JobConfig& job_of_cut, const JobConfig& job, RunPosition* position);
 
 // Checks whether a run may be resumed with `job` instead of `before`, from `ledger` and from

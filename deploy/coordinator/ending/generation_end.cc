@@ -240,7 +240,7 @@ void GenerationEnd::OnDiskHang(const std::string& hangs) {
   if (has_ended()) return;
   if (is_linking()) {
     if (linking_->state == RESTARTING) return EndWithoutLog();
-    // A launcher is soon told what was decided (EndWithoutLog), but nobody is in pods. There the
+    // A launcher is soon told what was decided (EndWithoutLog), but in pods nobody is. There the
     // next coordinator finds out what the log has.
     if (before_.in_pods) LeaveEndToNext(hangs, linking_->how);
     return;

@@ -1,6 +1,6 @@
-// Runs the coordinator's file work: one task at a time, in order. Measures for how long the running
-// task has not returned, because a disk that hangs returns no error. The caller has to ask for that
-// (Hangs).
+// Runs the coordinator's file work: one task at a time, in order. Also tells whether the running
+// task has not returned for too long (Hangs). Somebody has to ask for that regularly, because a
+// disk that hangs returns no error.
 //
 // Thread-safe. Its lock is held only briefly, so a caller may hold a lock of its own.
 

@@ -48,8 +48,8 @@ struct Standing {
   absl::optional<Ending> spare;     // no member, and has to wait: why
 };
 
-// `now_us` is the time without the time for which this process was suspended since the last
-// FindSilent. Nobody counts as silent while this process was suspended.
+// `now_us` leaves out the time for which this process was suspended since the last FindSilent,
+// because members do not count as silent in that time.
 class Members {
  public:
   explicit Members(const JobConfig& job);
@@ -75,8 +75,8 @@ class Members {
   // heartbeats.
   absl::optional<Ending> FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us);
 
-  // Before training begins, a place may be taken by another process. These free the place of a
-  // member that leaves, and of all that have been silent for longer than `timeout_us`.
+  // Free the place of a member that leaves, or the places of all members that have been silent for
+  // longer than `timeout_us`. Before training begins, another process may take such a place.
   void Free(Role role, uint32_t index);
   void FreeSilent(int64_t now_us, int64_t timeout_us);
 

@@ -36,7 +36,7 @@ absl::StatusOr<std::string> Places::Register(const RegisterRequest& request, int
   state_->AssertHeld();
   std::string why_wait = WhyWait(request);
   if (!why_wait.empty() && request.holder().empty()) return absl::InvalidArgumentError(why_wait);
-  // A role that was just replaced must not train in a generation whose end is decided.
+  // A process that has just been started must not join a generation whose end is decided.
   if (state_->end.state() == RESTARTING || state_->end.is_linking()) {
     why_wait = "this generation is over";
   }

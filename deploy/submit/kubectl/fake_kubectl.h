@@ -1,5 +1,4 @@
-// Test support: a kubectl that answers from a list and notes how it was called, and a run to
-// submit.
+// Test support: a kubectl that answers from a list and notes how it was called.
 //
 // Not thread-safe.
 
