@@ -1,6 +1,6 @@
-// A ClippedStep holds an ordered step that has been summed but not yet applied
-// (JobConfig.gradient_clip_norm). All Updates of the step have been answered with the squares of
-// its gradients, and the step waits for the factor that ApplyStep carries. Each embedding worker
+// A ClippedStep holds an ordered step that has been summed but not yet applied, because its clip
+// factor is not yet known (JobConfig.gradient_clip_norm). All Updates of the step have been
+// answered with the squares of its gradients; ApplyStep brings the factor. Each embedding worker
 // that sent an Update of the step also sends ApplyStep. The first ApplyStep applies the step; the
 // others are answered once it is applied.
 //
@@ -36,7 +36,7 @@ class ClippedStep {
   // the step's first ApplyStep.
   absl::StatusOr<Action> Add(uint64_t step, float factor, const rpc::PendingAnswer& call);
 
-  // Notes that the step is applied. Returns the calls that have waited for this.
+  // Notes that the step is applied. Returns the ApplyStep calls that have waited for this.
   std::vector<rpc::PendingAnswer> End();
 
  private:

@@ -44,7 +44,7 @@ absl::Status LoadCut(const std::string& folder, PsEngine* engine) {
 }
 
 absl::Status RunEmbeddingPs(RoleRuntime& runtime) {
-  // Writing a cut and loading one wait for the disk, so each has threads of its own: as many as
+  // Writing a cut and loading one both wait for the disk. So each has its own threads, as many as
   // there are for calls.
   ThreadPoolExecutor disk_executor(runtime.job().embedding_ps().threads(), kDiskNiceness);
   // All roles wait for a load, so it runs at normal priority.

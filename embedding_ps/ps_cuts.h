@@ -1,9 +1,9 @@
 // PsCuts manages the cuts of an embedding PS by number: it begins, awaits and abandons them as rank
 // 0 asks (BeginCut, AwaitCut, AbandonCut in proto/control.proto). CutWriter does the work.
 //
-// Numbers ascend. Each number is begun once, and a higher number abandons an unfinished cut. A
-// lower number is refused, because the request must be a late copy. A number that was abandoned
-// before it began is also refused.
+// The numbers of cuts ascend. Each cut is begun once. A cut with a higher number abandons an
+// unfinished one. A request to begin a cut with a lower number must be a late copy, so it is
+// refused. A cut that was abandoned before it began is also refused.
 //
 // Thread-safe. Callbacks run outside the lock.
 
@@ -53,7 +53,7 @@ class PsCuts {
   // nor a higher one is known.
   using Awaited = absl::AnyInvocable<void(absl::StatusOr<AwaitCutAnswer>)>;
   void Await(uint64_t cut, Awaited answer);
-  // Answers when nothing of the cut is being written, and nothing will be written later.
+  // Abandons the cut. Answers once nothing of the cut is being written and nothing more will be.
   void Abandon(uint64_t cut, absl::AnyInvocable<void()> answer);
 
   // Abandons all cuts that are still being written. The engine calls this before it replaces the

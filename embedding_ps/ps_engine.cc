@@ -57,8 +57,8 @@ absl::Status CheckStep(const StepHeader& step) {
   return absl::OkStatus();
 }
 
-// The configuration does not say whether the rules of a table need sample counts or shares. Only
-// the tables know.
+// Only the tables know whether their rules need sample counts or shares. The configuration does not
+// say it.
 TableOwnership OwnershipOf(const JobConfig& job, int ps_index,
                            absl::Span<const std::unique_ptr<EmbeddingTable>> tables) {
   TableOwnership ownership = TableOwnership::Of(job, ps_index);
@@ -146,9 +146,9 @@ void PsEngine::Handle(const rpc::Method& method, rpc::Message request, rpc::Call
     rpc::Method method;
     void (Engine::*receive)(rpc::Message request, rpc::Callback respond);
   };
-  // A Lookup changes nothing, but it is numbered all the same. That way a slow Lookup is answered
-  // WAIT, which shows that the PS is alive, and it runs only once, however often it is repeated
-  // meanwhile. TableStats is not numbered: it is quick, and may run again.
+  // Lookups are numbered although they change nothing. This has two advantages: a slow Lookup is
+  // answered WAIT, which shows that the PS is alive; and it runs only once, however often it is
+  // repeated meanwhile. TableStats is not numbered: it is quick, and may run again.
   static constexpr Served kServed[] = {
       {rpc::kUpdate, &Engine::Receive<UpdateHeader, &Engine::update_receiver_, &Engine::OnUpdate>},
       {rpc::kApplyStep,
@@ -278,8 +278,9 @@ void PsEngine::UpdateUnordered(const rpc::PendingAnswer& call, const UpdateHeade
 
 void PsEngine::FinishUpdate(const rpc::PendingAnswer& call, absl::StatusOr<rpc::Message> answer) {
   {
-    // The Update is counted as answered before the answer is sent. Otherwise a caller that has the
-    // answer and at once requests a load might be refused, because the Update still counts as open.
+    // The Update is counted as answered before the answer is sent. Otherwise, if a caller has the
+    // answer and requests a load at once, the load might be refused because the Update still counts
+    // as open.
     MutexLock lock(&mutex_);
     gate_.Finish();
   }
@@ -292,8 +293,8 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
   absl::Status status;
   {
     MutexLock lock(&mutex_);
-    // With gradient_clip_norm all parts of a step are answered before the step is applied. Without
-    // it this case cannot happen.
+    // With gradient_clip_norm all parts of a step are answered before the step is applied, so a
+    // rank could send its next Update too early. Without gradient_clip_norm this cannot happen.
     if (applied_steps_ < collector_.step()) {
       status = absl::InvalidArgumentError(absl::StrCat(
           "step.step: an Update came while step ", applied_steps_, " waits for its clip_factor"));

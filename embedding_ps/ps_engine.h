@@ -1,5 +1,7 @@
 // The PsEngine serves the rows of the partitions that one embedding PS owns: Lookup and Update for
 // embedding workers; cuts, loads and TableStats for rank 0. docs/consistency.md has the rules.
+// Below, each method has the answer window that admits its calls, an arrow, and what a call does,
+// with the executor that runs it in parentheses.
 //
 //   Lookup  answer window of the embedding worker -> (executor) values of rows; absent rows give
 //           their initial value (training) or zeros. Never changes a table.
@@ -10,9 +12,9 @@
 //                      gradient_clip_norm they are answered with squares first, and ApplyStep, in
 //                      another answer window of the rank, applies the step (executor)
 //   BeginCut  answer window of rank 0 -> (executor) marks all rows, which are then written in the
-//           background (PsCuts). Refused with FAILED_PRECONDITION while an Update is open, and once
-//           the tables were restored (see LoadTables). With hold_updates, Updates wait until the
-//           rows are written.
+//           background (PsCuts). Refused with FAILED_PRECONDITION while an Update is open, and
+//           after the tables were restored (see LoadTables). With hold_updates, Updates wait until
+//           the rows are written.
 //   AwaitCut, AbandonCut  answer windows of rank 0 -> answered when the cut has ended
 //   LoadTables  answer window of rank 0 -> (load executor) replaces all rows. Refused with
 //           FAILED_PRECONDITION while Updates are open. An Update that arrives during a load, or
@@ -66,30 +68,30 @@ class PsEngine final : public rpc::Handler {
     Envelope envelope;  // of this run
     int index = 0;      // of this embedding PS
     Executor* executor = nullptr;
-    // Runs the tasks that wait for files, at most the job's `threads` of them at a time. May be
-    // identical to `executor`.
+    // Runs the tasks that wait for files, at most as many at a time as the job's field `threads`
+    // says. May be the same object as `executor`.
     Executor* disk_executor = nullptr;
-    // Runs loads, during which this PS does nothing else. If null, disk_executor runs them.
+    // Runs loads; meanwhile this PS does nothing else. If null, disk_executor runs them.
     Executor* load_executor = nullptr;
     FileSystem* file_system = DiskFileSystem();
     KillPoints* kill_points = nullptr;  // may be null
     uint64_t first_step = 0;            // the number of steps that are counted already
-    google::protobuf::RepeatedPtrField<FrozenSteps> frozen_steps;  // in those steps, by table
+    google::protobuf::RepeatedPtrField<FrozenSteps> frozen_steps;  // among these, by table
     rpc::RpcTimeouts timeouts;
     SparseOptimizerFactory new_optimizer = NewSparseOptimizer;
   };
 
   using Counts = PsCounts;
-  // Errors are the INVALID_ARGUMENT of EmbeddingTable::Create. Executors, file system and kill
+  // Fails only with the INVALID_ARGUMENT of EmbeddingTable::Create. Executors, file system and kill
   // points are not owned and must outlive the engine. The engine must outlive the executors' tasks.
   static absl::StatusOr<std::unique_ptr<PsEngine>> Create(const JobConfig& job,
                                                           const Options& options);
 
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
-  // Loads the rows of the cut in `directory`, from which this PS begins. `done` gets OK or an error
-  // of checkpoint/load_tables.h, in a task of the executor that runs loads. REQUIRES: no call has
-  // been served yet
+  // Loads the rows with which this PS begins, from the cut in `directory`. `done` gets OK or an
+  // error of checkpoint/load_tables.h, in a task of the executor that runs loads. REQUIRES: no call
+  // has been served yet
   void Load(const std::string& directory, absl::AnyInvocable<void(absl::Status)> done);
   // Creates those rows of FeatureConfig.preload_ids that this PS owns. REQUIRES: as for Load
   void Preload();
@@ -103,7 +105,7 @@ class PsEngine final : public rpc::Handler {
   // Receives a call of one method: `receiver` admits it, and `run` runs it once.
   template <typename Header, rpc::CallReceiver PsEngine::*receiver, auto run>
   void Receive(rpc::Message request, rpc::Callback respond);
-  // These take the calls that Receive has admitted.
+  // These run the calls that Receive has admitted.
   void OnUpdate(const rpc::PendingAnswer& call, UpdateHeader header, Buffer payload);
   void OnApplyStep(const rpc::PendingAnswer& call, ApplyStepHeader header, const Buffer&);
   void OnLookup(const rpc::PendingAnswer& call, LookupHeader header, Buffer payload);
@@ -148,8 +150,8 @@ class PsEngine final : public rpc::Handler {
   Mutex mutex_;
   StepCollector collector_ GUARDED_BY(mutex_);
   ClippedStep clipped_ GUARDED_BY(mutex_);
-  // The number of ordered steps that the tables hold: collector_.step(), less a step that waits for
-  // its factor or is being applied.
+  // The number of ordered steps that have been applied to the tables: collector_.step(), minus one
+  // while a step waits for its factor or is being applied.
   uint64_t applied_steps_ GUARDED_BY(mutex_);
   UpdateGate gate_ GUARDED_BY(mutex_);
 

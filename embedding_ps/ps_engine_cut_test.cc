@@ -114,8 +114,8 @@ class PsEngineCutTest : public testing::Test {
     for (const SavedFile& file : answer.files()) *manifest.add_table_files() = file;
     CHECK_OK(WriteManifest(directory_, manifest));
   }
-  // Commits a cut in which row 7 is {0, 0, 0}. A table that does not have row 7 reads it as {1, 1,
-  // 1}.
+  // Commits a cut in which row 7 is {0, 0, 0}. If a table does not have row 7, a Lookup returns {1,
+  // 1, 1} for it.
   void SaveACut() {
     CHECK_OK(Update({1, 1, 1}));
     CHECK_OK(BeginCut(1));
@@ -337,8 +337,8 @@ TEST_F(PsEngineCutTest, ATrainingTakesOfItsFirstModelWhatItMay) {
   // tables are loaded from it.
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(Seven(), (Row{0, 0, 0}));
-  // Now the table has a different optimizer from the model's. The first load converts the model's
-  // rows. A later load expects a cut of the run itself, so it refuses the model's rows.
+  // Now the job's optimizer is not the one of the saved rows. The first load converts the rows,
+  // because it expects a model. A later load expects a cut of the run itself, so it refuses them.
   job.mutable_warm_start()->clear_only();
   job.mutable_tables(0)->mutable_segments(0)->mutable_optimizer()->mutable_adam();
   Begin(job);

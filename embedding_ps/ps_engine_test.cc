@@ -31,7 +31,8 @@ class UnorderedPsEngineTest : public testing::Test {
   std::vector<float> Row(uint64_t key) { return pss_.Rows({key})[key]; }
   int64_t NumRows() { return pss_.engine().Stats()[0].rows(); }
 
-  // Expects that `call` is refused with `code`, and that nothing of it is applied.
+  // Expects that `call` is refused with `code` and an error that names `field`, and that it changes
+  // nothing.
   void ExpectRefused(const UpdateCall& call, absl::StatusCode code, const std::string& field) {
     const absl::Status status = Send(call);
     EXPECT_EQ(status.code(), code) << status;
@@ -248,7 +249,7 @@ class BusyExecutor final : public Executor {
   const int64_t backlog_us_;
 };
 
-// Passes attempts to an engine without delay, and ends them at their deadlines.
+// Passes attempts to an engine without delay. An attempt that has no answer by its deadline fails.
 class DirectChannel final : public rpc::Channel {
  public:
   DirectChannel(ManualExecutor* clock, PsEngine* engine) : clock_(clock), engine_(engine) {}

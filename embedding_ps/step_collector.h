@@ -78,8 +78,8 @@ struct StepSum {
 };
 // Sums the parts of a step. A single part needs no sums, so its gradients stay where they arrived.
 // A part may count 0 samples for a key, because only one of the parts that share candidates counts
-// them. But if the table needs sample counts and the counts of a key add up to 0 over all parts:
-// INVALID_ARGUMENT.
+// them. INVALID_ARGUMENT if a table needs sample counts but the counts of a key add up to 0 over
+// all parts.
 absl::StatusOr<StepSum> SumStep(StepCollector::Complete step, const TableOwnership& ownership);
 
 }  // namespace satrap

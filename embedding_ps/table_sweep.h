@@ -1,6 +1,6 @@
-// Visits the idle rows of tables with semantics GLOBAL, which no sample of a step holds, by passes
-// of the step (StepOfTable). They take the step with a gradient of 0. With L2 of mode DENSE they
-// also count in the norm of all gradients (JobConfig.gradient_clip_norm).
+// Visits the idle rows of tables with semantics GLOBAL, in passes of the step (StepOfTable). Idle
+// rows take the step with a gradient of 0, or with the gradient of L2 of mode DENSE, which also
+// counts in the norm of all gradients (JobConfig.gradient_clip_norm).
 //
 // Thread-safe: the functions depend only on their arguments.
 
@@ -18,16 +18,17 @@
 
 namespace satrap {
 
-// Takes the step with the idle rows of those of `tables` that need it, `threads` shards at a time,
-// in tasks of `executor`. Runs `done` once, when all are swept. If no table needs a sweep, `done`
-// runs before this returns. The tables must outlive the tasks. REQUIRES: until `done` runs, nothing
-// updates the tables
+// Takes the step for the idle rows of all `tables` that need a sweep, `threads` shards at a time,
+// in tasks of `executor`. Runs `done` once, after the last shard is swept. If no table needs a
+// sweep, `done` runs before this returns. The tables must outlive the tasks. REQUIRES: until `done`
+// runs, nothing updates the tables
 void SweepTables(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
                  const StepContext& context, int threads, Executor* executor, Task done);
 
-// Visits, in the same way, those of `tables` whose idle rows have gradients. Runs `done` with
-// `squares` plus the squares of these gradients. REQUIRES: a pass that sums squares has been given
-// all keys of the step, and until `done` runs, nothing updates the tables
+// Visits the idle rows of all `tables` in which they have gradients, in tasks as SweepTables does.
+// Runs `done` with the sum of `squares` and the squares of these gradients. REQUIRES: a pass that
+// sums squares has been given all keys of the step, and until `done` runs, nothing updates the
+// tables
 void AddIdleSquares(absl::Span<const std::unique_ptr<EmbeddingTable>> tables,
                     const StepContext& context, int threads, Executor* executor,
                     const ExactSum& squares, absl::AnyInvocable<void(const ExactSum&)> done);

@@ -58,7 +58,8 @@ void UpdateGate::EndLoad(const LoadEnd& end) {
   // A load that failed before it removed any rows changes nothing.
   if (!end.replaced) return;
   // If the model that the run starts from vanishes while the PSs load it, rank 0 makes all of them
-  // load another model, even those whose load had ended. So such a load does not count as a touch.
+  // load another model, even those whose load had ended. So a load of that model leaves the tables
+  // untouched.
   if (!end.of_start_model) touched_ = true;
   // After an error, no Update may be applied to the tables until another load fills them.
   load_failed_ = end.failed;

@@ -22,10 +22,10 @@ std::string CheckedText(const google::protobuf::Message& message);
 absl::Status WriteCheckedText(const std::string& path, const google::protobuf::Message& message,
                               FileSystem* file_system);
 
-// ReadCheckedText reads such a file into `message`. `unknown` says whether fields that the message
-// does not have are refused or left out. NOT_FOUND if there is no such file. DATA_LOSS, naming the
-// file, if its checksum does not match or if it holds something other than `message`. `crc32c`, if
-// not null, receives the checksum of the last line.
+// ReadCheckedText reads such a file into `message`. `unknown` decides whether fields that the
+// message does not have are refused or ignored. NOT_FOUND if there is no such file. DATA_LOSS,
+// naming the file, if its checksum does not match or if it holds something other than `message`.
+// `crc32c`, if not null, receives the checksum of the last line.
 enum class UnknownFields { kRefused, kLeftOut };
 absl::Status ReadCheckedText(const std::string& path, FileSystem* file_system,
                              google::protobuf::Message* message,

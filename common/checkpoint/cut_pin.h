@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> PinCut(const std::string& folder,
 absl::StatusOr<std::unique_ptr<FileLock>> LockToRemoveCut(const std::string& folder,
                                                           FileSystem* file_system);
 
-// Whether the folder has no manifest. After a failed read this says whether the cut was removed
+// Whether the folder has no manifest. After a failed read this shows whether the cut was removed
 // meanwhile. False if it cannot be determined.
 bool HasVanished(const std::string& folder, FileSystem* file_system = DiskFileSystem());
 

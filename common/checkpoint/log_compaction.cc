@@ -59,7 +59,7 @@ CompactedEntry Compacted(const std::vector<RunLogEntry>& entries,
       continue;
     }
     if (entry.has_complete() && &entry != complete) continue;
-    // It tells the next generation how it begins, and nobody else anything.
+    // Only the generation that follows a LEFT entry needs it, to know why it begins.
     if (entry.has_left() && &entry != &entries.back()) continue;
     RunLogEntry* kept = compacted.add_entries();
     *kept = entry;

@@ -5,7 +5,7 @@
 //   cuts         those whose folders exist (for `--from`, `checkpoint list` and checks of what a
 //                folder holds), and the newest, from which the next generation begins; each with
 //                the job of its generation
-//   generations  all, with cause and beginning, in a few words each
+//   generations  all: why each began, and from which cut
 //   jobs         of the newest generation, and of the last that ran (job_of_run.h)
 //   complete     the newest generation that had all its members
 //   dropped      all changes of the job that were dropped

@@ -210,7 +210,8 @@ TEST_F(LogCompactionTest, AnEntryThatComesTooLateIsNoCommit) {
 }
 
 // A slow coordinator links its entry, and another one appends before the slow one's Append returns.
-// That Append fails with ABORTED, but its entry counts, because the other coordinator has read it.
+// The slow one's Append fails with ABORTED, but its entry counts, because the other coordinator has
+// read it.
 TEST_F(LogCompactionTest, WhoIsOvertakenAfterItsLinkIsNotToldThatItsEntryIsInTheLog) {
   RunLog slow = Open(1);
   ASSERT_TRUE(slow.Append(Generation(1, BEGAN_START, "", 1)).ok());

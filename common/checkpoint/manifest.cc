@@ -139,7 +139,7 @@ uint64_t TableFingerprint(const TableConfig& table, RowForm form) {
     const bool has_last_step = table.semantics() == TableConfig::GLOBAL && KeepsLastStep(segment);
     if (has_l2_step) absl::StrAppend(&text, " l2 step");
     if (has_last_step) absl::StrAppend(&text, " last step");
-    // The form makes a difference only to the rows of these segments.
+    // The two forms differ only in the rows of these segments.
     const bool has_forms = has_l2_step || has_last_step || segment.optimizer().has_sgd_l1();
     if (has_forms && form != RowForm::kFirst) absl::StrAppend(&text, " form 2");
     absl::StrAppend(&text, ";");

@@ -25,8 +25,8 @@ inline constexpr uint32_t kManifestVersion = 4;
 // The oldest version that this build reads. Version 4 added `features`, and files of several
 // tables.
 inline constexpr uint32_t kOldestManifestVersion = 3;
-// The oldest reader version that can read a cut with this manifest: older ones do not know files of
-// several tables.
+// The oldest reader version that can read a cut with this manifest. Readers older than version 4 do
+// not know files of several tables.
 uint32_t MinReaderVersion(const CheckpointManifest& manifest);
 
 // Completes the cut in the folder `directory`. Errors are those of DurableFile. REQUIRES: the cut's
@@ -59,7 +59,7 @@ struct PartOfFile {
   uint64_t offset = 0;
   bool is_last = true;
 };
-// One element for each entry.
+// One element for each entry of table_files.
 std::vector<PartOfFile> PartsOfFiles(const CheckpointManifest& manifest);
 
 // Equal for models with the same bits in every row and in the dense network, no matter how many

@@ -1,8 +1,8 @@
 // A fingerprint of everything that fixes the order of a run's samples, and so the meaning of a
 // cut's ledger: mode, seed, lanes, batch size, blocks, the parser and its filters, and the streams'
-// files or topics. If topics end, it also has the offsets of their partitions. A run continues from
-// a cut only if its own fingerprint equals the cut's. Numbers of processes, learning rates and the
-// way in which a cluster is reached are not part of it.
+// files or topics. If topics end, it also covers the offsets of their partitions. A run continues
+// from a cut only if its own fingerprint equals the cut's. Numbers of processes, learning rates and
+// the way in which a cluster is reached are not part of it.
 //
 // Thread-safe: the functions depend only on their arguments.
 

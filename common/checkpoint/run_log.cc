@@ -56,7 +56,8 @@ absl::Status SyncFoldersAbove(std::string path, FileSystem* file_system) {
     // This process is not allowed to read the folder, so it cannot have made the run's folder in
     // it.
     if (absl::IsPermissionDenied(status)) break;
-    // Folders further up most likely existed before, and not every file system can sync a folder.
+    // Ignores errors of the folders further up: they most likely existed before, and not every file
+    // system can sync a folder.
     if (is_parent) RETURN_IF_ERROR(status);
     is_parent = false;
   }
@@ -296,7 +297,7 @@ int RunLog::restarts_without_cut() const {
   int restarts = 0;
   for (size_t i = entries_.size(); i > 0 && !entries_[i - 1].has_cut(); --i) {
     if (!entries_[i - 1].has_generation()) continue;
-    // A move neither uses restarts up nor gives any back.
+    // A move does not count as a restart, and it does not reset the count.
     if (entries_[i - 1].generation().began() == BEGAN_MOVED) continue;
     // A user's start or resume, or a change of the run's size, resets the count of restarts.
     if (entries_[i - 1].generation().began() != BEGAN_RESTART) break;

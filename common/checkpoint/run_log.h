@@ -3,9 +3,9 @@
 //
 //   GENERATION  a coordinator has claimed the next generation
 //   TOPICS      topic partitions that the run reads, with their offsets
-//   RUNNING     a generation whose job differs from the one before has begun to train
+//   RUNNING     a generation has begun to train, and its job differs from the one before
 //   COMPLETE    in pods: a generation has all its members
-//   DROPPED     such a generation could not begin; the next has the earlier job (job_of_run.h)
+//   DROPPED     a changed job cannot begin; the next generation has the earlier one (job_of_run.h)
 //   CUT         a cut is committed: a later generation begins from it
 //   END         the run has ended (run_end.h)
 //   COMPACTED   replaces all entries before it, and keeps what may still be needed of them
@@ -17,14 +17,14 @@
 // after the link, Append fails, too, but its outcome is unknown: the coordinator ends, and the next
 // one sees what the disk holds.
 //
-// A number whose file was removed can be linked again, so a coordinator that was held up may link
-// an entry there, which then does not count. So a coordinator that has linked an entry looks for a
-// higher number before it acts. If there is a higher one, another coordinator has taken over the
-// run, and only that coordinator knows whether the entry counts (ABORTED). A COMPACTED entry is
-// durable before files are removed, so after a power failure there may still be older files below
-// it, which are ignored. Files are removed from the lowest number up and read from the highest down
-// to the newest COMPACTED entry, so a reader that has read its last file has read all others before
-// any was removed. A reader that does not find a listed file lists the folder again.
+// When a file is removed, its number is free again. A coordinator that was held up may then link an
+// entry to it, which does not count. So a coordinator that has linked an entry looks for a higher
+// number before it acts. If there is one, another coordinator has taken over the run, and only that
+// coordinator knows whether the entry counts (ABORTED). A COMPACTED entry is durable before files
+// are removed, so a power failure can bring back only files below it, which are ignored. Files are
+// removed from the lowest number up, but read from the highest down to the newest COMPACTED entry.
+// So if a reader finds its last file, no file was removed while it read. A reader that does not
+// find a listed file lists the folder again.
 //
 // The first Append also syncs the names of RUN/log and RUN and of the folders above, so that a run
 // whose first entry is durable is also found by its path after a power failure.
@@ -122,8 +122,8 @@ class RunLog {
   // Removes the drafts that processes left when they died during an Append. Keeps a draft whose
   // number no entry has yet. Errors are those of FileSystem.
   absl::Status RemoveDrafts();
-  // Makes the entries durable that another process has linked: whoever tells others what they say
-  // calls it first. Errors as FileSystem.
+  // Makes entries durable that other processes have linked. Call this before telling anyone what
+  // such an entry says. Errors are those of FileSystem.
   absl::Status Sync();
 
  private:

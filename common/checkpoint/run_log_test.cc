@@ -159,7 +159,8 @@ TEST_F(RunLogTest, OfTwoWritersOneGetsTheNumber) {
   EXPECT_EQ(second.Append(Cut(1, 7)).code(), absl::StatusCode::kAlreadyExists) << "for good";
 }
 
-// The slow writer writes its draft, then the fast one does everything, then the slow one links.
+// The slow writer writes its draft. Then the fast one appends an entry and removes drafts. Only
+// then does the slow one try to link.
 TEST_F(RunLogTest, AWriterThatIsOvertakenBetweenDraftAndLinkGetsNothing) {
   RunLog slow = Open(1);
   RunLog fast = Open(2);

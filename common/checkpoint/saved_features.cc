@@ -95,8 +95,8 @@ SavedFeature SavedFeatureOf(const DataConfig& data, const FeatureConfig& feature
   return saved;
 }
 
-// The model's feature whose rows `own` reads: the one with the same table and id space. If several
-// have these, prefers the one that also has the same name. Null if there is none.
+// The model's feature whose rows `own` reads: the one with the same table and id space. If there
+// are several, prefers the one that also has the same name. Null if there is none.
 const SavedFeature* FindJoined(const CheckpointManifest& model, const SavedFeature& own) {
   const SavedFeature* found = nullptr;
   for (const SavedFeature& saved : model.features()) {

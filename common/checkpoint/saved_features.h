@@ -31,8 +31,8 @@ struct TableFit {
   std::vector<std::string> features;  // those that read the table in an id space of the model
   std::vector<std::string> features_without_rows;  // those that read it in another id space
   // Texts for people: one sentence for each feature whose id space the model's table does not have,
-  // or whose ids are made by rules other than the model's. It names the field of the job that would
-  // make the two agree.
+  // or whose ids are made by rules other than the model's. The sentence names the field of the job
+  // that would make the two agree.
   std::vector<std::string> warnings;
 };
 

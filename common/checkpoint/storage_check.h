@@ -2,11 +2,11 @@
 // run needs, and that every process sees the same folder there.
 //
 //     coordinator   CheckStorage; claims the generation; LeaveRunId
-//     other roles   SeesRun, before they say that they are ready
+//     other roles   SeesRun, before they report that they are ready
 //
 // While CheckStorage works, the folder RUN/storage_check.WRITER exists. If a process is killed
-// during the check and leaves the folder behind, the next LeaveRunId removes it. RUN/run_id keeps
-// the number of the run.
+// during the check and leaves the folder behind, the next LeaveRunId removes it. RUN/run_id holds
+// the run id.
 //
 // Blocking. Thread-safe: the functions depend only on their arguments and on the disk.
 
@@ -34,14 +34,14 @@ namespace satrap {
 absl::Status CheckStorage(const std::string& run_dir, absl::string_view mount_name, uint64_t writer,
                           FileSystem* file_system);
 
-// Writes RUN/run_id unless it holds this number already, and removes the folders that CheckStorage
+// Writes RUN/run_id unless it holds this run id already, and removes the folders that CheckStorage
 // of other processes has left behind. Errors are those of FileSystem. REQUIRES: this process has
 // claimed the newest generation
 absl::Status LeaveRunId(const std::string& run_dir, uint64_t run_id, FileSystem* file_system);
 
-// OK if RUN/run_id holds `run_id`. FAILED_PRECONDITION if it is missing, may not be read or holds
-// another number: then `run_dir` is not the same folder here as for the coordinator, or a network
-// file system still answers from its cache. Other errors are those of ReadFile.
+// OK if RUN/run_id holds `run_id`. FAILED_PRECONDITION if the file is missing, may not be read or
+// holds another run id: then `run_dir` is not the same folder here as for the coordinator, or a
+// network file system still answers from its cache. Other errors are those of ReadFile.
 absl::Status SeesRun(const std::string& run_dir, uint64_t run_id, FileSystem* file_system);
 
 }  // namespace satrap

@@ -160,7 +160,7 @@ TEST_F(StorageCheckTest, AnotherCoordinatorThatClaimsMeanwhileEndsIt) {
   EXPECT_EQ(Check(&disk_).code(), absl::StatusCode::kAborted) << Check(&disk_);
 }
 
-// A coordinator that tidies up, and is held up when it has removed one of the files.
+// The disk of a coordinator that removes a folder, but is held up after one of the files.
 struct HeldUp final : ForwardingFileSystem {
   using ForwardingFileSystem::ForwardingFileSystem;
   absl::Status Remove(const std::string& path) override {

@@ -16,7 +16,7 @@ namespace satrap {
 // metric.
 bool IsCandidateLoss(TaskConfig::Loss loss);
 
-// The position in data.features of the feature whose items are the candidates; -1 if the job has no
+// The index in data.features of the feature whose items are the candidates; -1 if the job has no
 // model.candidates. REQUIRES: the job is validated
 int CandidateFeatureOf(const JobConfig& job);
 

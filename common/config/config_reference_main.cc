@@ -103,8 +103,8 @@ std::string RangeOf(const FieldDescriptor* field) {
   return absl::StrCat(text, between, field->options().GetExtension(unit));
 }
 
-// For each field and message, by full name: whether it may change when a run is resumed. A field
-// that is reached by several paths may have several answers.
+// Maps the full name of each field and message to whether it may change when a run is resumed. A
+// field that several paths reach may have several answers.
 using Changes = std::map<std::string, std::set<AtResume::Change>>;
 
 // `above` applies to fields without an option of their own (proto/options.proto).
@@ -147,7 +147,7 @@ std::string FirstSentence(const std::string& text) {
   return text;
 }
 
-// The field's comment; if it has none, that of its message.
+// The field's comment; if it has none, the first sentence of the comment on its message type.
 std::string MeaningOf(const FieldDescriptor* field) {
   std::string comment = CommentOf(field);
   if (comment.empty() && field->message_type() != nullptr) {

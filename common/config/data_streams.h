@@ -1,5 +1,5 @@
-// Where the streams of a job come from: whether valid and test have data, and which topics or files
-// a stream reads. Also the rules by which text is read, which differ between builds.
+// Finds where the streams of a job come from: whether valid and test have data, and which topics or
+// files a stream reads. Also lists the rules of reading text that differ between builds.
 //
 // Thread-safe: the functions depend only on their arguments.
 
@@ -20,9 +20,9 @@ namespace satrap {
 bool HasValidData(const DataConfig& data);
 bool HasTestData(const DataConfig& data);
 
-// The topics of a stream, in `data`; null if the stream does not come from topics.
+// The field of `data` with the stream's topics; null if the stream does not come from topics.
 const KafkaConfig* TopicsOf(const DataConfig& data, Stream stream);
-// The files of a stream, in `data`; empty if the stream does not come from files.
+// The field of `data` with the stream's files; empty if the stream does not come from files.
 const google::protobuf::RepeatedPtrField<std::string>& FilesOf(const DataConfig& data,
                                                                Stream stream);
 
@@ -31,15 +31,15 @@ const google::protobuf::RepeatedPtrField<std::string>& FilesOf(const DataConfig&
 const char* TopicsPath(Stream stream);
 const char* FilesPath(Stream stream);
 
-// A rule by which text is read. The resolved job of a run that began with an older build does not
-// set the rule's field, and the run keeps the rule that it began with. So the rule cannot be a
-// default of the field.
+// A rule by which text is read. If an older build began a run, the run's resolved job does not set
+// the rule's field, and the run must keep the older rule. So the newest rule cannot be the field's
+// default.
 struct TextRule {
   const char* field;  // of JobConfig
-  const char* older;  // its value of before there was the field
-  // Whether the rule has a meaning for the data's format, and the field is not set.
+  const char* older;  // the rule of builds that did not have the field
+  // Whether the rule applies to the data's format and the field is not set.
   bool (*is_open)(const DataConfig& data);
-  // Sets the field as a run that begins now does.
+  // Sets the field to the rule that new runs use.
   void (*take_newest)(DataConfig* data);
 };
 absl::Span<const TextRule> TextRules();

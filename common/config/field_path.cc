@@ -82,7 +82,7 @@ absl::StatusOr<Message*> SelectElement(Message* message, const FieldDescriptor* 
     Message* element = reflection->MutableRepeatedMessage(message, field, i);
     ASSIGN_OR_RETURN(const FieldDescriptor* key, FindField(*element, parts[0]));
     if (key->is_repeated() || key->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE) continue;
-    // Compare as text, so that numbers, enums and strings need no cases of their own.
+    // Compares as text, so that numbers, enums and strings need no separate cases.
     std::string value;
     google::protobuf::TextFormat::PrintFieldValueToString(*element, key, -1, &value);
     if (value == parts[1] || value == absl::StrCat("\"", parts[1], "\"")) return element;
@@ -130,7 +130,7 @@ absl::Status AssignLast(absl::string_view value, const FieldDescriptor* field, M
     return absl::OkStatus();
   }
   if (!field->is_repeated()) return AssignScalar(value, field, message);
-  // A list is set as a whole: appending would leave no way to shorten it.
+  // Replaces the whole list, because appending would leave no way to shorten it.
   reflection->ClearField(message, field);
   if (value.empty()) return absl::OkStatus();
   for (absl::string_view element : absl::StrSplit(value, ',')) {

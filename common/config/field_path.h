@@ -22,11 +22,11 @@ namespace satrap {
 // fields must exist. INVALID_ARGUMENT naming the assignment, the step of the path that failed and
 // what was expected there; for an unknown field, it lists the known fields and suggests the one
 // that was probably meant. After an error `*message` may have new empty messages on the way, and a
-// list that was to be set has only the elements before the wrong one.
+// list that was to be set holds only the elements before the invalid one.
 absl::Status SetField(absl::string_view assignment, google::protobuf::Message* message);
 
-// Sets every singular scalar field that is not set, in `message` and in the messages below it that
-// are set, to its default, so that printing shows the defaults.
+// Sets each unset singular scalar field to its default, in `message` and in the messages below it
+// that are set. Printing then shows the defaults.
 void FillDefaults(google::protobuf::Message* message);
 
 }  // namespace satrap

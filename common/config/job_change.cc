@@ -151,17 +151,17 @@ void AddDifferences(const Message& from, const Message& to, const std::string& a
       AddDifferences(reflection->GetMessage(from, field), reflection->GetMessage(to, field), path,
                      differences);
     }
-    // All differing fields below this one have been reported. If there were none, only one of the
-    // two jobs has the message, and that is reported now.
+    // If fields below this one differ, they have been reported now. If none do, only one of the two
+    // jobs has the message, and the message itself is reported.
     if (differences->size() > before) continue;
     differences->push_back(
         absl::StrCat(path, " from ", ShownValue(from, field), " to ", ShownValue(to, field)));
   }
 }
 
-// A topic pattern reads every topic that it matches, except the topic for dead letters. If another
-// topic became the one for dead letters, the old one would become input, and the new one may
-// already be input of the run.
+// A topic pattern reads every topic that it matches, except the topic for dead letters. If the
+// topic for dead letters changed, the old one would become input, and the new one may already be
+// input of the run.
 void CompareDeadLetterTopics(const DataConfig& from, const DataConfig& to, Problems* problems) {
   constexpr Stream kStreams[] = {TRAIN_STREAM, VALID_STREAM, TEST_STREAM};
   for (const Stream stream : kStreams) {
@@ -191,12 +191,12 @@ void CompareDeadLetterTopics(const DataConfig& from, const DataConfig& to, Probl
 }  // namespace
 
 absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to) {
-  // Passes `from` to say whether the run is reproducible: `reproducible` itself must not change.
+  // `from` decides whether the run is reproducible, because `reproducible` itself must not change.
   Problems problems;
   Comparison(from, &problems).Compare(from, to, {});
   CompareDeadLetterTopics(from.data(), to.data(), &problems);
   const absl::Status changes = problems.ToStatus();
-  // The job of an earlier build may have a field that is refused today. A change of another field
+  // The job of an earlier build may have a value that this build refuses. A change of another field
   // must not fail because of it.
   Problems new_problems = ProblemsOfJob(to);
   new_problems.Drop(ProblemsOfJob(from));

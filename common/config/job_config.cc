@@ -159,8 +159,8 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
                                   const std::string& install_dir) {
   JobConfig job;
   RETURN_IF_ERROR(ParseTextFile(path, &job));
-  // The file may hold a resolved job, in which evaluation streams have copies of settings of
-  // data.kafka.
+  // The file may hold a resolved job. In such a job evaluation streams have copies of the settings
+  // of data.kafka.
   ForgetInheritedSettings(&job);
   for (const std::string& assignment : sets) {
     if (!ActsOnLayers(assignment)) RETURN_IF_ERROR(SetField(assignment, &job));

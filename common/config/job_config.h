@@ -28,9 +28,9 @@ namespace satrap {
 absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std::string>& sets,
                                   const std::string& install_dir);
 
-// Reads what ResolvedJobText wrote, and only fills in defaults. It does not validate, so that a run
-// that an earlier build has begun continues with what was valid then. Other errors are those of
-// LoadJob.
+// Reads what ResolvedJobText wrote, and only fills in defaults. It does not validate, because a run
+// of an earlier build must continue with a job that was valid in that build. Other errors are those
+// of LoadJob.
 absl::StatusOr<JobConfig> ReadResolvedJob(const std::string& path);
 // Like ReadResolvedJob, but also validates the job.
 absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path);
@@ -39,11 +39,11 @@ absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path);
 // topics take brokers, settings, format and columns from data.kafka if they do not set them.
 void ResolveJob(JobConfig* job);
 
-// Undoes ResolveJob for the brokers and settings of evaluation streams. If those of data.kafka
-// change, all streams then get the new ones when the job is resolved again.
+// Undoes ResolveJob for the brokers and settings of evaluation streams. If the brokers or settings
+// of data.kafka then change, all streams get the new ones when the job is resolved again.
 void ForgetInheritedSettings(JobConfig* job);
 
-// The job as text, every default spelled out.
+// The job as text, with every default spelled out.
 std::string ResolvedJobText(const JobConfig& job);
 
 // The fingerprint is the same wherever the job runs: XXH64 of the serialised job without paths

@@ -151,8 +151,8 @@ TEST_F(JobConfigTest, ANewRunReadsTextByTheNewestRules) {
   EXPECT_FALSE(Load(kJob)->data().has_record_rules()) << "a synthetic log has no text";
 }
 
-// The resolved job of an older build does not mention these rules, and its cuts have the order
-// fingerprint of a data section without them. Both must stay as they are.
+// The resolved job of an older build does not set these rules, and its cuts have the order
+// fingerprint of a data section without them. Resolving the job must change neither.
 TEST_F(JobConfigTest, ARunThatBeganBeforeKeepsItsRulesForText) {
   for (const char* format : {"csv { trim: true columns { name: 'y' kind: LABEL } "
                              "columns { name: 'features' kind: MULTI_ID } }",

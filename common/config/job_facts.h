@@ -21,8 +21,8 @@ const std::string& ColumnOf(const FeatureConfig& feature);
 const std::string& ColumnOf(const NumericConfig& numeric);
 // The id space of a feature: its `id_space`, or its name.
 const std::string& IdSpaceOf(const FeatureConfig& feature);
-// Whether quotes have a meaning: the format's `quotes`; if unset, true unless the separator is a
-// tab.
+// Whether quotes enclose fields: the format's `quotes`. If it is not set, they do unless the
+// separator is a tab.
 bool QuotesOf(const CsvFormat& csv);
 
 }  // namespace satrap

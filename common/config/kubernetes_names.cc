@@ -26,7 +26,7 @@ bool IsRunName(absl::string_view name) {
 bool IsObjectName(absl::string_view name) {
   if (name.size() > 253) return false;
   for (const absl::string_view label : absl::StrSplit(name, '.')) {
-    // Only the whole has a limit.
+    // Only the length of the whole name is limited, not that of a label.
     if (label.empty() || !IsDnsLabel(label.substr(0, 1)) ||
         !IsDnsLabel(label.substr(label.size() - 1)) ||
         !std::all_of(label.begin(), label.end(),

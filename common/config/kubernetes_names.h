@@ -1,5 +1,5 @@
-// The names that Kubernetes allows, and those of runs, from which the names of a run's objects are
-// made.
+// Checks names that Kubernetes must accept, and names of runs, from which the names of a run's
+// objects are made.
 //
 // Thread-safe: functions of their arguments.
 
@@ -12,8 +12,9 @@
 
 namespace satrap {
 
-// The name of a StatefulSet may have 52 letters, because its controller adds to it for a label of
-// its pods, and "-embedding-worker" has 17.
+// The name of a StatefulSet may have at most 52 letters, because its controller appends a hash to
+// it for a label of the pods. The longest suffix after a run's name, "-embedding-worker", takes 17
+// of them.
 inline constexpr size_t kLongestRunName = 35;
 inline constexpr char kRunNameRule[] =
     "must have at most 35 lower-case letters, digits and '-', begin with a letter, and not end "
@@ -22,14 +23,15 @@ inline constexpr char kRunNameRule[] =
 inline constexpr char kObjectNameRule[] =
     "must be a name of Kubernetes (RFC 1123: lower-case letters, digits, '-' and '.')";
 
-// The name of a run in a cluster. One of its objects is a Service, whose name begins with a letter.
-// Job RUN-members of a run must not be Job RUN of another.
+// The name of a run in a cluster. It begins with a letter, because the run's Service must. It does
+// not end with "-members", because the Job RUN-members of one run would have the name of another
+// run's Job.
 bool IsRunName(absl::string_view name);
 // A label of RFC 1123, such as the name of a namespace.
 bool IsDnsLabel(absl::string_view name);
 // A subdomain of RFC 1123, which most names of objects are.
 bool IsObjectName(absl::string_view name);
-// The key of a label, of a taint or of a resource: "kubernetes.io/arch", "disk".
+// The key of a label, a taint or a resource: "kubernetes.io/arch", "disk".
 bool IsLabelKey(absl::string_view key);
 // The value of a label or of a taint. It may be empty.
 bool IsLabelValue(absl::string_view value);

@@ -12,7 +12,7 @@
 namespace satrap {
 namespace {
 
-// A label is a float, and a float holds all whole numbers exactly only up to here.
+// A label is a float, and a float can represent every whole number only up to 2^24.
 constexpr float kMostClasses = 16777216;
 
 // Whether a layer's output has the shape of its first input.
@@ -35,8 +35,8 @@ bool KeepsShape(const LayerConfig& layer) {
   }
 }
 
-// The layer called `name` among the first `before` layers. Layers only read earlier ones, so a
-// search that follows inputs backwards terminates.
+// The index of the layer called `name` among the first `before` layers; -1 if it is not one of
+// them. A search that follows inputs terminates, because it looks only for earlier layers.
 int FindLayer(const ModelConfig& model, absl::string_view name, int before) {
   for (int i = before - 1; i >= 0; --i) {
     if (model.layers(i).name() == name) return i;
@@ -145,7 +145,7 @@ class GraphShapes {
     }
   }
 
-  // The shapes of a layer's inputs. Empty if one of them is not known.
+  // The shapes of a layer's inputs; empty if one of the shapes is not known.
   std::vector<Shape> InputsOf(const LayerConfig& layer) const {
     std::vector<Shape> inputs;
     for (const std::string& input : layer.inputs()) {
@@ -305,16 +305,16 @@ std::vector<LabelTargets> LabelTargetsOf(const JobConfig& job) {
   return all;
 }
 
-// In a run from files, record_rules decides whether the shapes of all layers are examined: the
-// run's ledger counts good records, and whether a record is good depends on the number of classes.
-// The ledger of a topic counts offsets, whether or not they hold good records. So in a run from
-// topics all layers are examined.
+// If a run reads files, record_rules decides whether the shapes of all layers are examined, because
+// the run's ledger counts good records, and the number of classes decides which records are good.
+// If a run reads topics, all layers are examined, because the ledger of a topic counts offsets,
+// whether or not they hold good records.
 absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& output) {
   const bool looks_at_all = job.data().record_rules() >= 2 || job.data().has_kafka();
   if (!looks_at_all) return OutputWidth(job.model(), output);
   const MaybeShape shape = GraphShapes(job).Of(output);
-  // If an older build has begun the run from topics, this build still knows at least the classes
-  // that the older build knew.
+  // Older builds used only OutputWidth. A run from topics that began with one of them must still
+  // know the classes that it knew then.
   if (!shape.has_value()) return OutputWidth(job.model(), output);
   return shape->size() == 1 ? absl::optional<int64_t>(shape->front()) : absl::nullopt;
 }

@@ -29,8 +29,8 @@ enum class LearnsFrom {
   kSidesOfAHalf,  // pairs of a label above 1/2 and a label that is not
 };
 
-// The labels that one LABEL column may have: those that are accepted by all tasks which read the
-// column as their label. A task that reads it only as its mask does not matter.
+// The labels that one LABEL column may have: those that every task accepts that reads the column as
+// its label. A task that reads the column only as its mask does not count.
 struct LabelTargets {
   std::string column;
   TaskConfig::Loss loss = TaskConfig::BCE;  // the most restrictive loss of these tasks
@@ -43,7 +43,7 @@ struct LabelTargets {
   bool Takes(float label) const {
     return label >= least && label <= largest && (!whole || label == std::floor(label));
   }
-  // What the tasks take, in words: "a number in [0, 1], which BCE takes".
+  // The labels that the tasks take, in words: "a number in [0, 1], which BCE takes".
   std::string Text() const;
 };
 
@@ -51,7 +51,7 @@ struct LabelTargets {
 std::vector<LabelTargets> LabelTargetsOf(const JobConfig& job);
 
 // The number of classes of a task's output, as loaders know it. Absent if the job does not
-// determine it, or if the run began with rules that do not look for it.
+// determine it, or if the run began with rules (data.record_rules) that do not examine the layer.
 absl::optional<int64_t> ClassesOf(const JobConfig& job, const std::string& output);
 
 // The number of values of an output of the model; absent if it depends on the widths of features.

@@ -194,8 +194,8 @@ TEST(LabelTargetsTest, ClassesFollowThroughInteractions) {
             kUnknown);
 }
 
-// A run's ledger counts the records that were good by the rules with which it began, so these rules
-// must go on finding the same classes.
+// A run's ledger counts the records that were good by the rules with which the run began. So these
+// rules must find the same classes in every build.
 TEST(LabelTargetsTest, ARunThatBeganBeforeKnowsTheClassesThatItKnew) {
   EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'numeric' bias {} }", 1), kUnknown);
   EXPECT_EQ(ClassesOf("layers { name: 'out' inputs: 'numeric' linear { units: 3 } }", 1), 3);

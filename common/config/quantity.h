@@ -10,8 +10,8 @@
 
 namespace satrap {
 
-// The number that `text` means: "500m" is 0.5, and "4Gi" is 2^32. Nothing if it is no quantity that
-// is finite and above 0.
+// The number that `text` means: "500m" is 0.5, and "4Gi" is 2^32. Nullopt if `text` is not a
+// quantity, or the number is not finite and above 0.
 absl::optional<double> ParseQuantity(absl::string_view text);
 
 }  // namespace satrap

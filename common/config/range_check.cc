@@ -79,8 +79,8 @@ BorderCase BorderOf(const FieldDescriptor* field, const std::string& path) {
   return border;
 }
 
-// Whether the value of a field that is not set is in the range. If the field has a default of its
-// own, the default is always in the range; otherwise the value is 0.
+// Whether an unset field has a value in the range. A default that the .proto file gives is always
+// in the range. Without one the value is 0.
 bool IsDefaultLegal(const FieldDescriptor* field) {
   const SettingRange& of_field = field->options().GetExtension(range);
   return field->has_default_value() ||

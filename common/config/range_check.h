@@ -16,7 +16,7 @@
 namespace satrap {
 
 struct BorderCase {
-  std::string field;  // path below the message, as for SetField; of each list the first element
+  std::string field;  // path below the message, as SetField takes it; element 0 of each list
   std::vector<std::string> good;
   std::vector<std::string> bad;
   std::vector<std::string> with;  // assignments below the message that the good values need
@@ -29,7 +29,7 @@ struct BorderCase {
 using Rules = std::vector<std::pair<std::string, std::string>>;
 
 // The borders of every number that has a range, in the message and in the messages below it. If the
-// defaults of other fields beside the number are not valid, `with` sets those fields.
+// default of another field in the same message is not valid, `with` sets that field.
 std::vector<BorderCase> BordersOf(const google::protobuf::Descriptor* message,
                                   const Rules& rules = {});
 

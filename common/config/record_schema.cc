@@ -8,8 +8,8 @@
 namespace satrap {
 namespace {
 
-// The most columns that a format without declared columns may have. The schema of a job is also
-// needed before its numbers are known to be in their ranges.
+// The most columns that a format without declared columns may have. The schema needs this limit,
+// because it is also made for jobs whose numbers have not been checked yet.
 constexpr int kMostColumns = 65536;
 
 int IndexOf(const std::vector<std::string>& names, absl::string_view name) {

@@ -1,6 +1,6 @@
 // The columns that a job's records have, by kind, whatever their format. The validator, the data
-// loader and the layout of batches all take from here what they need to know of a format; only the
-// data loader also needs its parser.
+// loader and the layout of batches learn from here what a format holds. Only the data loader also
+// needs the format's parser.
 //
 // Thread-safe: the functions depend only on their arguments.
 
@@ -42,7 +42,8 @@ struct RecordSchema {
 };
 
 // All columns of the job's records: those of TextSchemaOf, and those that its topics take from
-// messages. If the job reads topics, every record has a time. There are none without a format.
+// messages. If the job reads topics, every record has a time. Without a format there are no
+// columns.
 RecordSchema SchemaOf(const DataConfig& data);
 // The columns of a line or of a Record, which the parser fills in.
 RecordSchema TextSchemaOf(const DataConfig& data);

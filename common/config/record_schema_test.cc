@@ -70,7 +70,8 @@ TEST(SchemaTest, KnowsWhichFormatsAreText) {
   EXPECT_FALSE(SchemaOf(data).is_text);
 }
 
-// The validator reports such a number, and must not first make that many names.
+// The validator reports a number of columns out of range, but it must not make that many names
+// first.
 TEST(SchemaTest, ANumberOfColumnsOutOfRangeMakesNoMoreThanThereMayBe) {
   DataConfig data;
   data.mutable_libffm()->set_num_fields(2000000000);

@@ -20,7 +20,7 @@ bool IsReal(const FieldDescriptor* field) {
          field->cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE;
 }
 
-// Compares in the field's own type, because not every int64 near 2^60 is a double.
+// Compares in the field's own type, because a double cannot represent every int64 near 2^60.
 template <typename T>
 bool Holds(const SettingRange& range, T value) {
   const bool low = range.has_above() ? value > static_cast<T>(range.above())

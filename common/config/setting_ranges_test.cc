@@ -21,7 +21,7 @@ using ::google::protobuf::FieldDescriptorProto;
 using ::google::protobuf::FileDescriptorProto;
 using ::testing::ElementsAre;
 
-// The text of the range `text` of a field of the type `type`.
+// What RangeText returns for a field of type `type` with the range `text`.
 std::string TextOf(const std::string& text, FieldDescriptorProto::Type type) {
   FileDescriptorProto file;
   file.set_name("setting.proto");
@@ -108,7 +108,7 @@ TEST(SettingRanges, AreThoseThatTheValidatorHoldsEveryFieldOfAJobTo) {
   }
 }
 
-// A number without a range is one that any value suits, or whose range depends on another field.
+// A number has no range if any value suits it, or if its range depends on another field.
 TEST(SettingRanges, AreThoseOfEveryNumberOfAJobButAFew) {
   std::set<std::string> without = NumericFields(JobConfig::descriptor());
   for (const std::string& field : FieldsOf(BordersOf(JobConfig::descriptor()))) {
@@ -116,7 +116,7 @@ TEST(SettingRanges, AreThoseOfEveryNumberOfAJobButAFew) {
   }
   EXPECT_THAT(without,
               ElementsAre("data.features[0].max_length",  // only with pooling NONE
-                          // Only with the transform that uses them.
+                          // These are checked only with the transform that uses them.
                           "data.numerics[0].max", "data.numerics[0].mean", "data.numerics[0].min",
                           "data.numerics[0].stddev",  //
                           "data.synthetic.seed", "seed"));

@@ -45,7 +45,8 @@ struct LabelKind {
 
 template <typename Format>
 LabelKind KindOfTokenLabel(const Format& format) {
-  // The labels of two classes are 0 and 1, which suit other losses as well.
+  // Two classes have the labels 0 and 1, which suit other losses, too. The labels of more classes
+  // suit SOFTMAX_CROSS_ENTROPY alone.
   const int classes = format.classes_size();
   return {classes > 2, classes > 0 || format.numeric_label()};
 }
@@ -120,8 +121,8 @@ void ValidateTask(const JobConfig& job, const TaskConfig& task, const std::strin
   }
   read->insert(task.mask());
   const LabelKind kind = KindOfLabel(job.data(), label);
-  // A numeric label suits any loss, because a class may be written as a number. A label that is a
-  // class suits only one loss.
+  // A numeric label suits any loss, because a class may be written as a number. A label that can
+  // only be a class suits SOFTMAX_CROSS_ENTROPY alone.
   if (kind.is_class && task.loss() != TaskConfig::SOFTMAX_CROSS_ENTROPY) {
     problems->Add(path + ".loss",
                   absl::StrCat("must be SOFTMAX_CROSS_ENTROPY for the classes of column '", label,
@@ -159,8 +160,8 @@ void ValidateMetric(const JobConfig& job, Problems* problems) {
   }
   const std::vector<Metric> metrics = MetricsOf(loss, HasGroups(job.data()));
   if (metrics.empty()) {
-    // A loss with candidates has no metric here: `satrap retrieve` measures a ranking among all
-    // items, but a part has only some of the items.
+    // Validation has no metric for a loss with candidates, because a part has only some of the
+    // items. `satrap retrieve` measures the ranking among all items.
     if (job.action() == JobConfig::TRAIN && HasValidData(job.data())) {
       problems->Add("evaluation.task",
                     absl::StrCat(of, " has no metric to validate by, because its loss is ",
@@ -236,7 +237,7 @@ void ValidateTasks(const JobConfig& job, Problems* problems) {
     }
   }
   if (job.model().tasks_size() > 0) {
-    // An unread column is refused, because a bad value in it would still make a record bad.
+    // Refuses a column that no task reads, because a bad value in it would still make a record bad.
     for (const std::string& label : LabelsOf(job.data())) {
       if (read.count(label) == 0) {
         problems->Add("model.tasks",

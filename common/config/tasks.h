@@ -34,8 +34,8 @@ std::vector<ModelTask> TasksOf(const JobConfig& job);
 // The position of the task that evaluation.task names. REQUIRES: the job is validated
 size_t MainTaskOf(const JobConfig& job);
 
-// Checks model.tasks, and what the field `evaluation` says about them, as a part of ValidateJob.
-// The network checks the shapes of outputs. REQUIRES: defaults are filled in
+// Checks model.tasks, and the settings of `evaluation` that refer to them, as a part of
+// ValidateJob. The network checks the shapes of outputs. REQUIRES: defaults are filled in
 void ValidateTasks(const JobConfig& job, Problems* problems);
 
 }  // namespace satrap

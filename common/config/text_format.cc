@@ -29,7 +29,7 @@ std::string MeantField(const std::string& message, const google::protobuf::Descr
 
 class ErrorLines final : public google::protobuf::io::ErrorCollector {
  public:
-  // `pool` has the types of the message that is to be parsed.
+  // `pool` holds the type of the message that is to be parsed, and the types of its fields.
   ErrorLines(absl::string_view name, const google::protobuf::DescriptorPool* pool)
       : name_(name), pool_(pool) {}
 

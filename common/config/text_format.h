@@ -18,8 +18,8 @@ namespace satrap {
 
 // Reads `text` into `*message`, replacing its content. INVALID_ARGUMENT with one line per error,
 // "NAME:LINE:COLUMN: what", for syntax errors, unknown fields, unknown enum values and repeated
-// singular fields; the line of an unknown field ends with the one that was probably meant. After an
-// error `*message` is unspecified.
+// singular fields; the error line for an unknown field ends with the field that was probably meant.
+// After an error `*message` is unspecified.
 absl::Status ParseText(absl::string_view text, absl::string_view name,
                        google::protobuf::Message* message);
 

@@ -25,14 +25,14 @@ std::string FewNames(std::vector<std::string> names) {
   return absl::StrJoin(names, ", ");
 }
 
-// The columns that features may read, for an error.
+// The columns that features may read, as text for an error.
 std::string IdColumns(const RecordSchema& schema) {
   std::vector<std::string> names = schema.ids;
   names.insert(names.end(), schema.id_lists.begin(), schema.id_lists.end());
   return FewNames(std::move(names));
 }
 
-// Taken from the proto, so that the error also names formats that are added later.
+// The names come from the .proto file, so that an error also names formats that are added later.
 std::vector<std::string> FormatNames() {
   std::vector<std::string> names;
   const auto* formats = DataConfig::descriptor()->FindOneofByName("format");
@@ -52,8 +52,8 @@ void ValidateNumericLabel(const ColumnConfig& column, const std::string& path, P
   }
 }
 
-// Checks the columns of `csv` or `record`, at `columns_path`. `tasks`: whether the model has
-// model.tasks, each of which names its label.
+// Checks the columns of `csv` or `record`, at `columns_path`. `tasks`: whether the job has
+// model.tasks. If it has none, there must be exactly one LABEL column.
 void ValidateColumns(const google::protobuf::RepeatedPtrField<ColumnConfig>& columns,
                      const std::string& columns_path, bool tasks, Problems* problems) {
   absl::flat_hash_set<std::string> names;
@@ -130,7 +130,7 @@ void ValidateTokenLabels(const Format& format, const std::string& path, Problems
   }
 }
 
-// Settings of how text is read are refused: a Record has numbers and bytes where a line has text.
+// Refuses settings for reading text, because a Record holds numbers and bytes in place of text.
 void ValidateRecord(const RecordFormat& record, bool tasks, Problems* problems) {
   ValidateColumns(record.columns(), "data.record.columns", tasks, problems);
   for (int i = 0; i < record.columns_size(); ++i) {
@@ -266,7 +266,7 @@ void ValidatePreload(const DataConfig& data, const FeatureConfig& feature, const
   const bool of_message = std::any_of(of_messages.begin(), of_messages.end(),
                                       [&](const auto& column) { return column.name() == name; });
   const ColumnConfig* const column = CsvColumn(data, name);
-  int64_t known = -1;  // how many ids there are; -1: only the data tells
+  int64_t known = -1;  // how many ids there are; -1: only the data shows it
   if (feature.has_bucketize()) {
     known = feature.bucketize().boundaries_size() + 1;
   } else if (feature.has_criteo_x4()) {
@@ -312,8 +312,8 @@ void ValidateFeatures(const JobConfig& job, const RecordSchema& schema, Problems
       problems->Add(path, absl::StrCat("needs a name of its own, got '", feature.name(), "'"));
     }
     ValidateFeature(feature, path, schema, problems);
-    // Not checked for a job that only scores: its model may come from a build that did not refuse
-    // this.
+    // Skips the check if the job only scores, because its model may come from a build without this
+    // check.
     if (job.action() == JobConfig::TRAIN) ValidatePreload(job.data(), feature, path, problems);
     const bool known =
         std::any_of(job.tables().begin(), job.tables().end(),
@@ -357,7 +357,8 @@ void ValidateSources(const JobConfig& job, Problems* problems) {
 void ValidateData(const JobConfig& job, Problems* problems) {
   const DataConfig& data = job.data();
   if (data.format_case() == DataConfig::FORMAT_NOT_SET) {
-    // Reports only this: without a format no column has a name, so each feature would add an error.
+    // Reports no other problem: without a format no column has a name, so each feature would add an
+    // error.
     problems->Add("data", absl::StrCat("needs one of ", absl::StrJoin(FormatNames(), ", ")));
     return;
   }

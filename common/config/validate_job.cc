@@ -145,7 +145,8 @@ void ValidateBatchScaling(const JobConfig& job, Problems* problems) {
   }
 }
 
-// Checks only what can be seen without building the network. The network checks inputs and shapes.
+// Checks only what is visible without building the network. The network itself checks inputs and
+// shapes.
 void ValidateModel(const JobConfig& job, Problems* problems) {
   const ModelConfig& model = job.model();
   if (model.layers_size() == 0) {
@@ -164,7 +165,7 @@ void ValidateModel(const JobConfig& job, Problems* problems) {
   }
 }
 
-// The network checks that the layers exist.
+// The network itself checks that the layers of predict_outputs exist.
 void ValidatePrediction(const JobConfig& job, Problems* problems) {
   if (job.action() != JobConfig::TRAIN && !job.has_init_from()) {
     problems->Add("init_from", "is needed to evaluate or predict");

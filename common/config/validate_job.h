@@ -15,8 +15,8 @@
 
 namespace satrap {
 
-// OK, or INVALID_ARGUMENT with every problem, one per line: the field's path, the range or choice,
-// and the value got. REQUIRES: defaults are filled in
+// OK, or INVALID_ARGUMENT with every problem, one per line: the field's path, the allowed values,
+// and the value that it has. REQUIRES: defaults are filled in
 absl::Status ValidateJob(const JobConfig& job);
 
 // The problems that ValidateJob reports, as a list. REQUIRES: defaults are filled in

@@ -57,8 +57,8 @@ void CheckOffsets(const KafkaConfig& kafka, const Offsets& offsets, const std::s
   }
 }
 
-// Reports topics that the job alone shows to be empty, without asking a broker: nothing lies
-// between their start and their end.
+// Reports topics that must be empty whatever the broker holds: nothing lies between the start and
+// the end that the job sets.
 void CheckNotEmpty(const KafkaConfig& kafka, const std::string& path, Problems* problems) {
   const KafkaStart& start = kafka.start();
   const KafkaEnd& end = kafka.end();
@@ -115,7 +115,7 @@ void CheckFormat(const DataConfig& data, const StreamSource& stream, Problems* p
   }
 }
 
-// The names of all columns of the format, of every kind.
+// The names of all columns of the format, whatever their kind.
 absl::flat_hash_set<std::string> FormatColumns(const DataConfig& data) {
   const RecordSchema schema = TextSchemaOf(data);
   absl::flat_hash_set<std::string> all(schema.ids.begin(), schema.ids.end());

@@ -86,7 +86,7 @@ TEST(ValidateKafka, EvaluationTopicsTakeWhatTheyDoNotSayFromTheTrainingsTopics) 
   EXPECT_EQ(test.columns(0).name(), "key");
   EXPECT_EQ(test.format(), KafkaConfig::RECORD);
   EXPECT_EQ(test.topics_size(), 1);
-  // Settings that the section itself has are not replaced.
+  // Settings that test_kafka has itself are not replaced.
   CHECK_OK(SetField("data.test_kafka.brokers=c:1", &job));
   CHECK_OK(SetField("data.test_kafka.format=LINE", &job));
   ResolveJob(&job);

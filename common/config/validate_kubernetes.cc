@@ -15,14 +15,14 @@
 namespace satrap {
 namespace {
 
-// What the containers have at these paths themselves.
+// A mount would hide what the container itself has at one of these paths.
 constexpr absl::string_view kReserved[] = {"/etc",  "/usr", "/lib", "/lib64", "/opt/satrap",
                                            "/proc", "/sys", "/dev", "/tmp"};
 
 // An absolute path of a folder below the root, in its shortest form.
 bool IsFolder(const std::string& path) {
   return path.size() > 1 && path[0] == '/' && path.back() != '/' &&
-         // As text: paths are equal if their parts are.
+         // Compares as text: as paths, "/a//b" and "/a/b" are equal.
          std::filesystem::path(path).lexically_normal().string() == path;
 }
 
@@ -30,8 +30,8 @@ bool IsIn(absl::string_view path, absl::string_view folder) {
   return path == folder || absl::StartsWith(path, absl::StrCat(folder, "/"));
 }
 
-// The mounts of a pod, which must not lie in one another: which one would be seen there depends on
-// the order in which they are made.
+// The mounts of a pod. None may lie in another one, because the order in which they are made would
+// then decide which of the two is visible.
 class Mounts {
  public:
   void Add(const std::string& field, const std::string& path, Problems* problems) {

@@ -46,8 +46,8 @@ inline std::string ProblemsOf(JobConfig job, const std::vector<std::string>& ass
   return lines;
 }
 
-// Expects that the job is valid with each bound, and that a value just outside is refused with an
-// error that names field, range and value.
+// Expects that the job is valid with `low` and with `high`, and that a value just outside is
+// refused with an error that names field, range and value.
 inline void ExpectRange(const JobConfig& job, const std::string& field, int64_t low, int64_t high) {
   for (const int64_t value : {low, high}) {
     EXPECT_EQ(ProblemsOf(job, {absl::StrCat(field, "=", value)}), "") << field << " " << value;

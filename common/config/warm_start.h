@@ -15,8 +15,8 @@
 
 namespace satrap {
 
-// Whether a run may take the table or parameter of this name: it matches a pattern, or there are no
-// patterns.
+// Whether a run may take the table or parameter of this name: true if the name matches a pattern,
+// or if there are no patterns.
 bool TakesName(const WarmStartConfig& config, absl::string_view name);
 
 // INVALID_ARGUMENT, naming the pattern and `model`, for the first pattern that matches none of

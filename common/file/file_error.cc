@@ -12,7 +12,8 @@
 namespace satrap {
 namespace {
 
-// A file server that is away, or that has forgotten the mount, says nothing about the bytes.
+// Whether the error means that a file server does not answer or does not know the mount any more.
+// Such an error does not show that bytes are damaged.
 bool IsOfMount(int error) {
   switch (error) {
     case ESTALE:

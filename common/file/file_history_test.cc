@@ -72,7 +72,7 @@ TEST_F(FileHistoryTest, AFileOfAnotherProcessIsCopiedAndGoesOnEmpty) {
   EXPECT_FALSE(fs::exists(Path("log.3")));
 }
 
-// Another process holds the file, for example, if a launcher was stopped and its thread is still
+// Another process may hold the lock: the thread of a launcher that was stopped may still be
 // emptying the file when the next launcher begins.
 TEST_F(FileHistoryTest, AFileThatAnotherProcessCutsIsLeftToIt) {
   Write(Path(), "abcd");

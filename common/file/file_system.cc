@@ -298,7 +298,7 @@ class Disk final : public FileSystem {
       return error == EWOULDBLOCK ? absl::UnavailableError(why) : absl::UnimplementedError(why);
     }
     // Another process may have removed the file, under a lock of its own, since it was opened here.
-    // On NFS the file then keeps another name as long as it is open.
+    // On NFS a removed file keeps another name while it is open.
     struct stat held, named;
     if (fstat(fd, &held) != 0 || stat(path.c_str(), &named) != 0) return FileError("lock", path);
     if (held.st_nlink > 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino) {

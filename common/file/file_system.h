@@ -81,14 +81,15 @@ class FileSystem {
   // Makes the entries of a folder durable: which names it has and which file each name refers to.
   virtual absl::Status SyncFolder(const std::string& folder) = 0;
 
-  // Locks the file that `path` names, without waiting for other locks. Locks are advisory. While
-  // one is held, `path` names the same file, unless a process removes or replaces it without a
-  // lock. A shared lock needs no right to write. UNAVAILABLE if another lock excludes it; NOT_FOUND
-  // if there is no such file, or if it was removed before it was locked; UNIMPLEMENTED where locks
-  // do not work (NFS without its lock service). The default implementation returns UNIMPLEMENTED.
+  // Locks the file that `path` names, without waiting for other locks. Locks are advisory. While a
+  // lock is held, `path` names the same file, unless a process removes or replaces the file without
+  // a lock. A shared lock needs no right to write. UNAVAILABLE if another lock excludes it;
+  // NOT_FOUND if there is no such file, or if it was removed before it was locked; UNIMPLEMENTED
+  // where locks do not work (NFS without its lock service). The default implementation returns
+  // UNIMPLEMENTED.
   virtual absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path, LockKind kind);
   // For people: the processes that hold locks of the file, such as "process 4711 (satrap_cli)";
-  // empty if this machine does not know. The default implementation returns "".
+  // empty if this machine cannot find out. The default implementation returns "".
   virtual std::string LockHolders(const std::string& path);
 };
 

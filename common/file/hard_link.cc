@@ -10,8 +10,8 @@
 namespace satrap {
 namespace {
 
-// The number of the file's names; -1 if it cannot be determined. Opens the file, because NFS then
-// asks the server, but answers stat() from its cache.
+// The file's link count; -1 if it cannot be determined. Opens the file, because NFS then asks the
+// server, but answers stat() from its cache.
 int64_t NamesOf(const std::string& path) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return -1;

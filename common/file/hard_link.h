@@ -1,8 +1,9 @@
 // A hard link whose outcome is known even if an answer of the file server is lost.
 //
 // NFS repeats a call that got no answer. If the first call has made the link, the second fails with
-// EEXIST because of that link. So after EEXIST the number of the file's names decides: no other
-// process links the file, because only this process knows its name.
+// EEXIST because of that link. So after EEXIST the file's link count decides: if it has grown, the
+// first call made the link. No other process links the file, because only this process knows its
+// name.
 //
 // Thread-safe: a function of its arguments and of the disk.
 

@@ -10,8 +10,8 @@
 
 namespace satrap {
 
-// The name of the pair of files of one loader in one generation, without folder and suffix (.txt,
-// .tsv).
+// The name that both files of a loader have in a generation, without the folder and the suffix
+// (.txt, .tsv).
 inline std::string QuarantineName(uint64_t generation, int loader) {
   return absl::StrFormat("g%04d-loader-%d", generation, loader);
 }

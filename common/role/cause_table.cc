@@ -9,8 +9,8 @@
 namespace satrap {
 namespace {
 
-// Another process of the machine, or one of the ending generation, may still hold what the next
-// generation needs.
+// Another process of the machine, or a process of the generation that is ending, may still hold
+// what the next generation needs.
 constexpr int64_t kNeighbourMs = 5000;
 constexpr int64_t kFirstPauseMs = 100;
 constexpr int64_t kLongestPauseMs = 5000;

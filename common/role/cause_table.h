@@ -1,6 +1,6 @@
 // The table of causes. It says what follows after a process, a generation or a run has ended,
-// depending on the fields `why` and `kind` of its Ending (proto/control.proto). Coordinator and
-// launcher use the table, and docs/operations.md prints it.
+// depending on the fields `why` and `kind` of its Ending (proto/control.proto). The coordinator and
+// the launcher use the table, and docs/operations.md prints it.
 //
 // Thread-safe: the functions depend only on their arguments.
 
@@ -32,7 +32,7 @@ struct CauseRule {
   const char* cure;  // what to do about it
 };
 
-// Has each pair of `why` and `kind` at most once.
+// All rules, with at most one for each pair of `why` and `kind`.
 absl::Span<const CauseRule> CauseRules();
 // The rule for this `why` and `kind`; if there is none, the rule for `why` with kind UNCLASSIFIED.
 const CauseRule& RuleOf(const Ending& ending);
@@ -45,8 +45,8 @@ bool IsRepeated(const Ending& now, const Ending& before);
 // ended, or is an empty message if that one did not fail.
 bool NoRestartCures(const Ending& now, const Ending& before);
 
-// The kind of an error. If the error is marked (common/base/shortage.h), this is what the process
-// lacked; otherwise the status code decides.
+// The kind of an error. If the error is marked (common/base/shortage.h), the mark decides: it says
+// what the process lacked. Otherwise the status code decides.
 Ending::Kind KindOf(const absl::Status& error);
 
 // The pause before the next attempt to begin a generation, to start a role or to register it, after

@@ -48,7 +48,8 @@ class CoordinatorClient final : public RendezvousStore {
       : channel_(channel), envelope_(envelope), timeout_ms_(timeout_ms) {}
 
   // FAILED_PRECONDITION for an index out of range; INVALID_ARGUMENT if this process and the
-  // coordinator were built from different sources. A process with a holder is told to wait instead.
+  // coordinator were built from different sources. If the process has a holder, the answer tells it
+  // to wait instead.
   absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request);
   // FAILED_PRECONDITION only if the client's envelope has a run id and the coordinator belongs to
   // another run.
@@ -63,8 +64,8 @@ class CoordinatorClient final : public RendezvousStore {
   absl::StatusOr<uint64_t> Wish(const WishRequest& request);
   // Reports that this role must end because of `error`. The answer says whether the run or only the
   // generation ends, and the reason: this error, unless another failure came first. `incarnation`
-  // is this process's (RegisterRequest). If another process is the member of its index, only this
-  // one ends.
+  // is that of this process (RegisterRequest). If another process has become the member of this
+  // index, the answer ends this process alone.
   absl::StatusOr<FailAnswer> Fail(Role role, int index, uint64_t incarnation,
                                   const absl::Status& error);
 

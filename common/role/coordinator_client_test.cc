@@ -188,7 +188,7 @@ TEST_F(CoordinatorClientTest, AnErrorOfTheCoordinatorIsTheCallersAtOnce) {
 TEST_F(CoordinatorClientTest, AnAttemptThatWasLostIsRepeated) {
   StartServer();
   coordinator_.Answer(kFail, "");
-  // A call gets the last of these errors if its coordinator shuts down.
+  // A call that is open while its coordinator shuts down fails with the last of these errors.
   coordinator_.Refuse({absl::UnavailableError("reset"), absl::DeadlineExceededError("late"),
                        absl::CancelledError("the other side has ended the call")});
   EXPECT_TRUE(Client().Fail(NN_WORKER, 0, 0xabc, absl::InternalError("x")).ok());

@@ -14,8 +14,8 @@
 //
 // A process with --ending=PATH writes its Ending there before it exits, even if an exception ends
 // it (process_end.h). The file appears as a whole, because it is written under another name first.
-// After a signal or a failed CHECK there is no file. So whoever starts a process first removes the
-// file that the previous process left.
+// After a signal or a failed CHECK there is no file. So the file that a process left must be
+// removed before the next process is started.
 //
 // Thread-safe: the functions depend only on their arguments and on the file.
 
@@ -36,7 +36,7 @@ inline constexpr int kExitStartAgain = 75;
 inline constexpr int kExitEchoStartAgain = 76;
 inline constexpr int kExitEchoFailed = 77;
 
-// An ending that no failure of a process has caused.
+// An ending that was not caused by the failure of a process.
 Ending EndingOf(Ending::Why why, absl::string_view text);
 // An ending whose origin is the process `index` of `role`.
 Ending EndingOf(Ending::Why why, Role role, int index, absl::string_view text);

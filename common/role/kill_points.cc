@@ -31,9 +31,9 @@ void KillPoints::Count(KillPoint::Point point) {
 
 void KillThisProcess() {
   kill(getpid(), SIGKILL);
-  // The signal is delivered before kill returns, and cannot be blocked. Exception: process number
-  // 1, such as the first process of a container, does not receive a SIGKILL that it sends to
-  // itself.
+  // The signal cannot be blocked, and is delivered before kill returns. Only process number 1, such
+  // as the first process of a container, gets here, because it does not receive a SIGKILL that it
+  // sends to itself.
   _exit(kExitKilled);
 }
 

@@ -20,11 +20,11 @@ class KillPoints {
  public:
   // Never kills.
   KillPoints() = default;
-  // Uses those points of `job` that are meant for this replica in this generation. `kill` ends the
-  // process, or what a simulation has in its place.
+  // Uses the points of `job` that are meant for this replica in this generation. `kill` ends the
+  // process; in a simulation it ends the simulated process.
   KillPoints(const JobConfig& job, int replica, uint64_t generation, std::function<void()> kill);
 
-  // Call this where the code passes the point.
+  // Call this where the code reaches the point.
   void Reach(KillPoint::Point point) {
     if (!armed_.empty()) Count(point);
   }

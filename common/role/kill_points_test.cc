@@ -25,8 +25,8 @@ JobConfig JobWith(KillPoint::Point point, int replica, int64_t visit, int64_t ge
   return job;
 }
 
-// The number of visits of `point` after which `job` kills the process; 9 if eight visits do not
-// kill it.
+// The number of times that `point` is reached until the process is killed; 9 if it is not killed
+// within eight times.
 int VisitsUntilKill(const JobConfig& job, int replica, uint64_t generation,
                     KillPoint::Point point) {
   bool killed = false;

@@ -22,7 +22,7 @@ namespace satrap {
 // main function calls this once.
 void ReportUnexpectedEnd(Role role, int index, const std::string& ending_path);
 
-// Says what the process is doing from now until the next call, such as "loads the rows of the cut".
+// Sets what the process is doing from now until the next call, such as "loads the rows of the cut".
 // REQUIRES: static lifetime
 void NowDoing(const char* what);
 

@@ -21,8 +21,8 @@ inline constexpr size_t kThreadsNeeded = 32;
 
 // Raises the soft limit of descriptors to the hard one, but to 65,536 at most. Then checks that the
 // process can open enough descriptors, start enough threads and, with `needs_loopback`, use
-// 127.0.0.1. The threads have ended when it returns. Errors are RESOURCE_EXHAUSTED and UNAVAILABLE;
-// they are marked (common/base/shortage.h) and say what to do.
+// 127.0.0.1. The threads that it starts for this have ended when it returns. Errors are
+// RESOURCE_EXHAUSTED and UNAVAILABLE; they are marked (common/base/shortage.h) and say what to do.
 absl::Status CheckProcessLimits(bool needs_loopback);
 
 }  // namespace satrap

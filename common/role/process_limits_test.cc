@@ -38,7 +38,7 @@ TEST_F(ProcessLimitsTest, TheSoftLimitOfDescriptorsIsRaised) {
   EXPECT_GT(raised.rlim_cur, 32u);
 }
 
-// Call this in a process of its own, because a hard limit cannot be raised again. Ends the process.
+// Call this in a separate process, which it ends, because a hard limit cannot be raised again.
 void ExpectShort(rlim_t hard) {
   const rlimit few = {hard, hard};
   if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(2);
@@ -53,7 +53,8 @@ TEST(ProcessLimitsDeathTest, TooFewDescriptorsAreNamedWithTheCure) {
               ".`ulimit -n`.");
 }
 
-// Threads whose stacks need half of the memory that a process may map can be started, but only one.
+// Each thread's stack needs half of the memory that the process may map, so only one thread can be
+// started.
 void ExpectFewThreads() {
   constexpr rlim_t kBytes = rlim_t{8} << 30;
   const rlimit memory = {kBytes, kBytes};

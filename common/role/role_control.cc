@@ -23,12 +23,13 @@ namespace {
 
 // Roles start in any order, and the coordinator may be the last.
 constexpr int64_t kRegisterTimeoutMs = 60000;
-// How long a process asks for a place over one connection without an answer. The connection may be
-// dead, as after the coordinator's node is lost, and would show that only after a minute.
+// A process that asks for a place and gets no answer for this long makes a new connection. The old
+// one may be dead, as after the loss of the coordinator's node, and would show that only after a
+// minute.
 constexpr int64_t kOneConnectionMs = 4000;
-// How often a process of a pod asks for a place, at least.
+// The longest pause of a process in a pod before it asks for a place again.
 constexpr int64_t kAskAgainMs = 1000;
-// How long a role that fails tries to report that to the coordinator before it exits.
+// How long a role that has failed tries to report its failure to the coordinator before it exits.
 constexpr int64_t kFailTimeoutMs = 2000;
 constexpr int64_t kHeartbeatAttemptMs = 3000;
 // The period is short while roles are starting, so that the run begins soon after the last role is
@@ -89,7 +90,7 @@ absl::StatusOr<RegisterAnswer> RoleRuntime::Rep::AwaitPlace(const RegisterReques
     CoordinatorClient client(coordinator_channel.get(), Envelope(), limit_ms);
     absl::StatusOr<RegisterAnswer> answer = client.Register(request);
     if (absl::IsUnavailable(answer.status()) || absl::IsDeadlineExceeded(answer.status())) {
-      // The client has waited for longer if this process was suspended meanwhile.
+      // The time for which this process was suspended does not count.
       deadline_ms += std::max<int64_t>(0, MonotonicMs() - asked_ms - limit_ms - kMaxWaitMs);
       if (MonotonicMs() >= deadline_ms) return answer.status();
       RETURN_IF_ERROR(ConnectAnew());
@@ -177,8 +178,8 @@ bool RoleRuntime::Rep::ReportFailure(absl::Status status) {
   return true;
 }
 
-// How long the control thread may wait for a signal or a Wake; -1 if it has nothing else to do but
-// to give signs of life.
+// How long the control thread may wait for a signal or a Wake; -1 if it only has to give signs of
+// life meanwhile.
 int64_t RoleRuntime::Rep::WaitMs(int64_t now_ms) {
   MutexLock lock(&mutex);
   if (state == FINISHED) {
@@ -193,7 +194,8 @@ int64_t RoleRuntime::Rep::WaitMs(int64_t now_ms) {
 void RoleRuntime::Rep::Control() {
   int64_t before_ms = MonotonicMs();
   while (true) {
-    // Here, and by no thread of its own: if this one hangs, the process is of no use.
+    // The signs of life come from this thread and not from a separate one, because a process whose
+    // control thread hangs is of no use.
     life.Give();
     const int64_t wait_ms = WaitMs(before_ms);
     pollfd fds[] = {{signal_fd, POLLIN, 0}, {wake_fd, POLLIN, 0}};
@@ -203,7 +205,7 @@ void RoleRuntime::Rep::Control() {
     if (wait_ms < 0) {
       last_answer_ms = now_ms;  // no answer was due
     } else {
-      // Time in which this process was suspended does not count as the coordinator's silence.
+      // The time for which this process was suspended does not count as the coordinator's silence.
       last_answer_ms += std::max<int64_t>(0, now_ms - before_ms - wait_ms - kMaxWaitMs);
     }
     if (fds[0].revents != 0) HandleSignal();
@@ -234,8 +236,8 @@ void RoleRuntime::Rep::Control() {
     CheckSilence(now_ms);
     if (stop_deadline_ms > 0) HandleStopWish();
     if (heartbeats_run && !heartbeat_in_flight && now_ms >= next_heartbeat_ms) SendHeartbeat();
-    // Does not read the clock again: if the process was suspended since `now_ms`, that must not
-    // count either.
+    // Does not read the clock again, because the time of a suspension since `now_ms` must not count
+    // either.
     before_ms = now_ms;
   }
 }
@@ -327,15 +329,16 @@ void RoleRuntime::Rep::HandleFailure() {
     ExitNow(kExitStartAgain, Ending::SUPERSEDED, status.message());
   }
   LogFailure(status);
-  // Only a member's failure counts, so the first heartbeat goes before it.
+  // The coordinator counts only a member's failure, and this process becomes a member by its first
+  // heartbeat. So that heartbeat must be answered first.
   if (tell && !is_heard) {
     if (failed_ms == 0) failed_ms = MonotonicMs();
     if (MonotonicMs() - failed_ms < kFailTimeoutMs) return;
   }
   const Ending own = FailureOf(role, flags.role_index, status);
   if (!tell) {
-    // A role that never registered is not part of the run, but the process that started it sees its
-    // exit.
+    // A role that never registered is not part of the run, so only the process that started it
+    // learns of the failure.
     LeaveEnding(flags.ending, own);
     _exit(kExitFailed);
   }
@@ -444,9 +447,9 @@ void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& messa
   changed.NotifyAll();
 }
 
-// What this process has begun for a generation in which it has no place is of no use. The process
-// that is started instead waits when it registers. If this one has failed already, its starter
-// learns of that, and the coordinator does not.
+// This process has no place in the generation, so what it has begun is of no use. It exits, and the
+// process that is started instead waits for a place when it registers. If this process has failed
+// before, only its starter learns of the failure, not the coordinator.
 void RoleRuntime::Rep::ExitWithoutPlace(const std::string& why) {
   absl::Status failed;
   {

@@ -1,5 +1,5 @@
-// Tests how a role's control thread handles wrong answers, and missing ones. role_runtime_test.cc
-// tests the ends of a role, role_signals_test.cc signals.
+// Tests how a role's control thread handles answers that are wrong or missing. role_runtime_test.cc
+// tests how a role ends, and role_signals_test.cc tests signals.
 
 #include <fcntl.h>
 #include <poll.h>
@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kSignPatienceMs = 60000;
 
-// Waits until `dead` leaves a call unanswered, and then serves at its address instead of it.
+// Waits until `dead` leaves a call unanswered. Then makes another coordinator serve at its address.
 void ServeInsteadOf(FakeCoordinator* dead) {
   dead->AwaitUnanswered(1);
   static FakeCoordinator next;
@@ -35,7 +35,7 @@ void ServeInsteadOf(FakeCoordinator* dead) {
   static_cast<void>(server->release());  // it serves until the process ends
 }
 
-// The connection stands but nobody answers, as after the loss of the coordinator's node.
+// The connection stays open but nobody answers, as after the loss of the coordinator's node.
 TEST_F(RoleRuntimeTest, ARoleThatGetsNoAnswerAsksOverANewConnection) {
   EXPECT_EXIT(RunCase(
                   [](RoleRuntime& runtime, FakeCoordinator&) {
@@ -91,7 +91,7 @@ struct LifePipe {
     if (pipe2(ends, O_CLOEXEC) != 0) abort();
   }
   std::string Flag() const { return absl::StrCat("--alive=", ends[1]); }
-  // Takes what is in the pipe, and waits up to `timeout_ms` for it; false if nothing comes.
+  // Waits up to `timeout_ms` for signs in the pipe and takes them all; false if none comes.
   bool Take(int timeout_ms) const {
     pollfd waited = {ends[0], POLLIN, 0};
     char bytes[4096];
@@ -100,7 +100,7 @@ struct LifePipe {
   int ends[2];
 };
 
-// A role that looks for its coordinator; exits with 4 after some signs of life.
+// Runs a role whose coordinator does not exist. Exits with 4 after some signs of life.
 void LookForACoordinatorAndCountSigns() {
   const LifePipe life;
   std::thread([&life] {
@@ -147,7 +147,8 @@ TEST_F(RoleRuntimeTest, ARoleWhoseHeartbeatsHangGivesNoSignOfLife) {
         RunCase(
             [&life](RoleRuntime& runtime, FakeCoordinator&) -> absl::Status {
               const auto progress = runtime.SetProgressSource([&life](HeartbeatRequest*) {
-                // On the thread of the heartbeats, so what comes now is another thread's.
+                // This runs on the thread of the heartbeats, so a sign that comes now is another
+                // thread's.
                 life.Take(0);
                 _exit(life.Take(2 * kLifeSignPeriodMs) ? 3 : 4);
               });

@@ -20,7 +20,7 @@ Flag BuildFlag(std::string* build) {
   return TextFlag("build", "ID", "the build of the pod's programs (default: not known)", build);
 }
 
-// An Ending in two flags, since its text may hold anything.
+// An Ending takes two flags, this one and --cause, because its text may hold any characters.
 Flag EndedFlag(const char* help, Ending* ended) {
   Flag flag = TextFlag("ended", "TEXT", help, nullptr);
   flag.take = [ended](const std::string& text) {

@@ -30,14 +30,15 @@ struct RoleFlags {
   std::string advertise;
   std::string ending;  // the file in which this process leaves its Ending (ending.h); empty: none
   int alive = -1;      // the pipe into which it gives signs of life (life_sign.h); -1: none
-  // Where it serves its metrics, IP:PORT; empty: at a port of this machine that no other reaches.
+  // IP:PORT at which the role serves its metrics; empty: a free port that only this machine
+  // reaches.
   std::string metrics;
-  // The pod of this process, and the build of the pod's programs (RegisterRequest); empty: a
-  // launcher has started it.
+  // The pod of this process, and the build of the pod's programs (RegisterRequest). Both are empty
+  // if a launcher has started the process.
   std::string holder;
   std::string build;
-  // How the process before this one ended in its pod (RegisterRequest.before). Given as the ending
-  // of the generation before is to a coordinator.
+  // How the previous process in this pod ended (RegisterRequest.before). The flags are --ended and
+  // --cause, as in CoordinatorFlags.
   Ending before;
   std::string cause;
   std::vector<Flag> Table();
@@ -58,9 +59,9 @@ struct CoordinatorFlags {
   // to one. If `from` is empty, it begins from the newest cut.
   bool next_job = false;
   std::string from;  // only with next_job or a submission
-  // Which submission of the run this coordinator belongs to
-  // (common/checkpoint/entries/run_end.h); 0: it is a launcher's. In pods next_job and from count
-  // only if the log has no such submission yet.
+  // The number of the submission that this coordinator belongs to
+  // (common/checkpoint/entries/run_end.h); 0 if a launcher has started it. In pods, next_job and
+  // from count only if the log does not have this submission yet.
   int submission = 0;
   // How the previous generation ended. --ended is this Ending without its text, as protobuf text on
   // one line, and --cause is its text. Both may be missing.

@@ -46,11 +46,11 @@ struct RoleRuntime::Rep {
   // Ends the process without destructors, because other threads may be using anything. Logs
   // `message`, and leaves `ending` for the process that started this one.
   [[noreturn]] void ExitNow(int code, absl::string_view message, const Ending& ending);
-  // Like ExitNow above, with an Ending of this process that has the reason `why` and the text
+  // Like ExitNow above. The Ending has this process as its origin, the reason `why` and the text
   // `message`.
   [[noreturn]] void ExitNow(int code, Ending::Why why, absl::string_view message);
-  // Returns false and does nothing if the run has finished: the peers are then ending in any order,
-  // so calls to them may fail.
+  // Returns false and does nothing if the run has finished. The peers then end in any order, so
+  // calls to them may fail.
   bool ReportFailure(absl::Status status);
   void Wake();
 

@@ -30,7 +30,7 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kServerDrainMs = 500;
-// How long a role waits for the run's folder to show what the coordinator has written there. A
+// How long a role waits until it sees what the coordinator has written to the run's folder. A
 // network file system may answer from a cache for a while.
 constexpr int64_t kSeesRunMs = 30000;
 constexpr int kSeesRunPauseMs = 100;

@@ -31,11 +31,12 @@
 //           coordinator gives no answer for 8 s or does not know this process; or the coordinator
 //           or a peer is of another run or generation.
 //
-// Signals. The first SIGTERM asks the coordinator to stop the run; in pods it asks this process
-// alone to leave, which the heartbeats say, and the run goes on without it. This process continues
-// to serve until the generation has its last cut. If stop_seconds and a little more pass without
-// that, it exits with 75. A second SIGTERM, or a SIGINT, exits with 0 at once. The local launcher
-// asks the coordinator itself, and sends SIGKILL.
+// Signals. The first SIGTERM asks the coordinator to stop the run. In pods it asks only this
+// process to leave: the heartbeats report that, and the run continues without the process. This
+// process continues to serve until the generation has its last cut. If the cut takes longer than
+// stop_seconds and a little more, the process exits with 75. A second SIGTERM, or a SIGINT, exits
+// with 0 at once. The local launcher does not use these signals: it asks the coordinator itself,
+// and sends SIGKILL.
 //
 // Thread-safe, but Serve, Join and WaitForFinish are for the main thread.
 
@@ -84,10 +85,10 @@ class RoleRuntime {
   const RunPosition& position() const;
   const LedgerState& ledger() const;   // data loaders and rank 0 only
   uint64_t order_fingerprint() const;  // that of the run's cuts. REQUIRES: after Join
-  // These set the sink that receives each wish for a cut, and the sink that receives each partition
-  // dealt to any loader. Heartbeats bring both. A sink may receive the same wish or partition
-  // several times. It is called on a thread of the runtime and must not block. Null removes the
-  // sink, after waiting for a call that is running.
+  // These set the sink for wishes for a cut, and the sink for partitions that are dealt to a
+  // loader, whichever loader it is. Heartbeats bring both. A sink may receive the same wish or
+  // partition several times. It is called on a thread of the runtime and must not block. Null
+  // removes the sink, after waiting for a call that is running.
   void SetWishSink(std::function<void(const CutWish&)> sink);
   void SetDealtSink(std::function<void(const DealtPartition&)> sink);
   KillPoints* kill_points();  // end this process where the job says so
@@ -102,9 +103,10 @@ class RoleRuntime {
   // notice that before this role has reported its error.)
   void ExitUnlessOk(const absl::Status& status);
 
-  // Starts the server of `methods` at flags().listen, once; large messages come and go in chunks
+  // Starts a server for `methods` at flags().listen. Large messages are sent and received in chunks
   // (common/chunk/chunked_handler.h). `handler` must live until WaitForFinish has returned.
   // FAILED_PRECONDITION if the address is in use; INVALID_ARGUMENT if there is no --listen.
+  // REQUIRES: called at most once
   absl::Status Serve(absl::Span<const rpc::Method> methods, rpc::Handler* handler);
 
   // Fills in the progress report of a heartbeat. Called once a second; must not block.
@@ -134,8 +136,8 @@ class RoleRuntime {
   // before the body, so that a missing mount is not mistaken for a missing cut.
   absl::Status AwaitRunFolder();
 
-  // The member's address (flags.advertise of its process). REQUIRES: after Join; the job has this
-  // member
+  // The address of a member: the value of its flag --advertise. REQUIRES: after Join; the job has
+  // this member
   std::string AddressOf(Role role, int index) const;
   // A connection to a member, owned by the runtime. `allocator` is
   // EndpointOptions.payload_allocator; only the first call for a member sets it.
@@ -148,7 +150,7 @@ class RoleRuntime {
   absl::Status Finish(const RunResult& result);
 
   // Waits for FINISHED, calls `stop_engine` if given, stops server and executor and closes all
-  // channels to peers. After that, nothing calls an engine any more. `stop_engine` is for engines
+  // channels to peers. Afterwards nothing calls an engine any more. `stop_engine` is for engines
   // that call peers from their own threads: when it returns, these threads must have stopped.
   void WaitForFinish(const std::function<void()>& stop_engine = nullptr);
 

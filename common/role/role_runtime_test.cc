@@ -73,7 +73,7 @@ TEST_F(RoleRuntimeTest, HasWhatTheCoordinatorSaysOfTheJobAndTheCut) {
               ::testing::ExitedWithCode(0), "");
 }
 
-// A role's body, for cases in which the runtime must not call the body.
+// The body of a role whose runtime must not call it.
 absl::Status NoBody(RoleRuntime&, FakeCoordinator&) { abort(); }
 
 TEST_F(RoleRuntimeTest, ARoleThatTheGenerationHasNoPlaceForIsToBeStartedAgain) {
@@ -144,7 +144,7 @@ TEST_F(RoleRuntimeTest, ARoleSaysHowTheProcessBeforeItEnded) {
               ::testing::ExitedWithCode(0), "");
 }
 
-// A job like the one of RunCase. Its run_dir is the folder `name` in the case's working folder.
+// A job like that of RunCase, but with run_dir `name`, a folder in the case's working folder.
 JobConfig JobIn(const std::string& name) {
   JobConfig job;
   job.set_name("tiny");
@@ -484,7 +484,7 @@ TEST_F(RoleRuntimeTest, ASilentCoordinatorEndsTheProcess) {
   EXPECT_TRUE(IsOf(Left(), NN_WORKER, 0));
 }
 
-// The case of a process whose command line does not name a coordinator.
+// Runs a role whose command line does not name a coordinator.
 [[noreturn]] void RunWithoutCoordinator() {
   std::string args[] = {"nn_worker", "--role_index=0"};
   char* argv[] = {args[0].data(), args[1].data()};

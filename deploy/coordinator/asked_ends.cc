@@ -21,7 +21,7 @@ void AskedEnds::AfterStopSeconds(void (AskedEnds::*act)()) {
 absl::StatusOr<uint64_t> AskedEnds::Wish(const WishRequest& request) {
   state_->AssertHeld();
   if (state_->end.has_ended()) return state_->end.EndedError();
-  // How it ends is decided, and is told once the log says so.
+  // The generation's end is already decided, and is announced once the log has it.
   if (state_->end.is_linking() &&
       !(request.kind() == WishRequest::STOP && state_->wishes.stops())) {
     return state_->end.EndedError();
@@ -84,7 +84,7 @@ void AskedEnds::Move(const Ending& how) {
 
 void AskedEnds::MoveInTime() {
   MutexLock lock(&state_->mutex);
-  // A stop that has joined has a time of its own.
+  // If a stop has joined the move, the stop's own timer (StopInTime) ends the generation.
   if (state_->wishes.stops()) return;
   Ending how = state_->wishes.move();
   absl::StrAppend(how.mutable_text(), ", without a last cut: none was committed within ",

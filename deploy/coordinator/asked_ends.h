@@ -1,8 +1,9 @@
-// Ends of a generation that somebody asks for: wishes to stop or to change the size, and processes
-// that go elsewhere. While the run trains, they wait for a last cut, but only for stop_seconds;
-// before and after that they end the generation at once.
+// Ends a generation on request: for a wish to stop or to change the size, or because a process goes
+// elsewhere (a move). While the run trains, the generation ends after a last cut; a stop or a move
+// waits for that cut at most stop_seconds. Before and after training, a stop or a move ends the
+// generation at once.
 //
-// The state's mutex guards it; callers of Wish and Move hold it.
+// The state's mutex guards this object; callers of Wish and Move hold it.
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_ASKED_ENDS_H_
 #define SATRAP_DEPLOY_COORDINATOR_ASKED_ENDS_H_
@@ -39,7 +40,7 @@ class AskedEnds {
 
   // Returns the wish's number. Errors are those of the method Wish (coordinator_engine.h).
   absl::StatusOr<uint64_t> Wish(const WishRequest& request);
-  // A process goes elsewhere; `how` is the end of the generation.
+  // Ends the generation because a process goes elsewhere. `how` is the generation's ending.
   void Move(const Ending& how);
 
  private:

@@ -17,8 +17,8 @@ class CoordinatorAttendanceTest : public CoordinatorFixture {
     options_.timeouts.start_timeout_ms = 60000;
     BeginNewRunInPods();
   }
-  // All members but embedding_ps 1, and that one if `complete`, come and send a heartbeat each
-  // second. NN worker 0 is never ready.
+  // For `seconds`, all members send a heartbeat each second, except that embedding_ps 1 sends one
+  // only if `complete`. NN worker 0 is never ready.
   void Load(int seconds, bool complete) {
     RegisterAll();
     for (int i = 0; i < seconds && state() == STARTING; ++i) {
@@ -37,7 +37,8 @@ class CoordinatorAttendanceTest : public CoordinatorFixture {
   }
 };
 
-// The halves of a torn cluster take the run from each other, and neither ever has all members.
+// If the network of a cluster is split, its halves take the run from each other, and neither half
+// ever has all members.
 TEST_F(CoordinatorAttendanceTest, TheTimeWithoutAllMembersCountsOverGenerations) {
   for (int generation = 1; generation <= 5; ++generation) {
     Load(11, /*complete=*/false);

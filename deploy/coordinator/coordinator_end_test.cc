@@ -1,4 +1,5 @@
-// The run's end: nobody is told before it is in the run's log, and who begins after it.
+// The run's end: nobody is told of it before it is in the run's log. Also: who may begin a
+// generation after the end.
 
 #include <string>
 
@@ -130,7 +131,7 @@ TEST_F(CoordinatorEndTest, ALauncherIsToldAfterTenSecondsAllTheSame) {
   EXPECT_EQ(LoggedState(), RUNNING) << "it is told, and written no more";
 }
 
-// Otherwise training would go on after an end that was told.
+// Otherwise training would continue after members have been told of the end.
 TEST_F(CoordinatorEndTest, WhileTheEndIsWrittenNoCutIsCommittedNorRefused) {
   options_.warn = nullptr;
   BeginNewRunInPods();

@@ -87,8 +87,8 @@ RunTopicsOptions TopicsOptionsOf(const CoordinatorOptions& options) {
           options.timeouts.broker_pause_ms};
 }
 
-// For how long the run has lacked members before this generation. A launcher counts the restarts
-// instead.
+// For how long the run has lacked members before this generation. 0 outside of pods, because a
+// launcher counts the restarts instead.
 int64_t LackedUs(const RunLog& log, const CoordinatorOptions& options) {
   const absl::optional<int64_t> since_ms =
       options.in_pods ? IncompleteSinceMs(log.entries()) : absl::nullopt;
@@ -96,7 +96,7 @@ int64_t LackedUs(const RunLog& log, const CoordinatorOptions& options) {
   return std::max<int64_t>(options.unix_ms() - *since_ms, 0) * 1000;
 }
 
-// The name of the cut in `folder`; empty: none.
+// The name of the cut in `folder`; empty if `folder` is empty.
 std::string NameOf(const std::string& folder) { return folder.substr(folder.rfind('/') + 1); }
 
 GenerationLogOptions LogOptionsOf(const CoordinatorOptions& options, uint64_t generation) {
@@ -212,7 +212,7 @@ absl::StatusOr<HeartbeatAnswer> CoordinatorEngine::Rep::Heartbeat(const Heartbea
   return answer;
 }
 
-// What a process is told once the generation runs, or has run.
+// Adds what a process is told once the generation runs, or has ended.
 void CoordinatorEngine::Rep::AnswerRunning(const HeartbeatRequest& request,
                                            HeartbeatAnswer* answer) {
   if (!request.knows_members()) places.members().AddTo(answer);
@@ -277,7 +277,7 @@ void CoordinatorEngine::Rep::Tick() {
   if (look_at_log) OnDisk([this] { log.LookForOtherCoordinators(); });
 }
 
-// A cut of this generation says it, too.
+// COMPLETE is not needed after a cut of this generation, because the cut shows the same.
 bool CoordinatorEngine::Rep::IsFirstComplete(int64_t now_us) {
   if (!options.in_pods || says_complete || end.has_ended() || !places.IsComplete(now_us)) {
     return false;
@@ -366,7 +366,7 @@ void ServeCommit(Rep* rep, rpc::Message message, rpc::Callback respond) {
       });
 }
 
-// Parses a request of this generation's processes.
+// Parses a request, and checks that it comes from a process of this generation.
 template <typename Request, typename Rep>
 absl::StatusOr<Request> RequestOfRun(const Rep& rep, const rpc::Message& message) {
   ASSIGN_OR_RETURN(Request request, rpc::ParseHeader<Request>(message.header));

@@ -12,13 +12,13 @@
 //        \--one that no restart cures, in a generation whose job `satrap scale` has changed:
 //           the next one has the earlier job (job_trial.h)                       --> RESTARTING
 //
-// FINISHED, STOPPED, RESTARTING and FAILED are final. Every method still answers in them, so that
-// all members learn of the end. The run's end is in its log before anybody is told of it
-// (generation_end.h). If there are several causes, the first is kept, because the later
-// ones follow from it. A restart may cure the following losses: a member is lost or was started
-// again; Fail with UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, ABORTED, UNKNOWN, INTERNAL or
-// RESOURCE_EXHAUSTED; an error of the run's log; another coordinator has begun a later generation;
-// a disk hangs. If somebody has asked for a stop, such a loss ends in STOPPED.
+// FINISHED, STOPPED, RESTARTING and FAILED are final. In these states every method still answers,
+// so that all members learn of the end. The run's end is in its log before anybody is told of it
+// (generation_end.h). If there are several causes, the first is kept, because the later ones follow
+// from it. A restart may cure the following losses: a member is lost or was started again; Fail
+// with UNAVAILABLE, DEADLINE_EXCEEDED, CANCELLED, ABORTED, UNKNOWN, INTERNAL or RESOURCE_EXHAUSTED;
+// an error of the run's log; another coordinator has begun a later generation; a disk hangs. If
+// somebody has asked for a stop, such a loss ends in STOPPED.
 //
 // Commits. CommitCut checks the cut's files and appends a CUT entry to the run's log; linking the
 // entry's file is the commit (run_log.h). One entry is appended at a time, and the generation does
@@ -65,30 +65,32 @@ class CoordinatorEngine final : public rpc::Handler {
   CoordinatorEngine(ClaimedGeneration claimed, const CoordinatorOptions& options);
   ~CoordinatorEngine() override;
 
-  // Every call except Register, Status and Wish: FAILED_PRECONDITION if its envelope names another
-  // run, generation or job.
+  // Every call except Register, Status and Wish fails with FAILED_PRECONDITION if its envelope
+  // names another run, generation or job.
   //
   //   Register    FAILED_PRECONDITION: an index out of range. INVALID_ARGUMENT: no incarnation, or
-  //               a program built from other sources. With a holder: wait. See also members.h.
-  //   Heartbeat   FAILED_PRECONDITION: the process has not registered. A member that leaves before
-  //               training begins may be told RESTARTING alone, while the generation goes on.
+  //               a program built from other sources. A process that names its holder is told
+  //               to wait instead if its index or its build is wrong. See also members.h.
+  //   Heartbeat   FAILED_PRECONDITION: the process has not registered. If a member leaves before
+  //               training begins, it alone may be told RESTARTING, while the generation continues.
   //   FixSplits   INVALID_ARGUMENT if loaders list different files. FAILED_PRECONDITION, and the
   //               run fails, if the files give the cut's samples another order, or the topics
   //               cannot be read. UNAVAILABLE: the same loader has asked again.
-  //   LeaseSplit  hands out, in order and each once, the splits of an epoch that are not done
-  //               according to the cut's ledger. INVALID_ARGUMENT if loaders disagree on the number
-  //               of splits.
+  //   LeaseSplit  hands out the splits of an epoch that are not done according to the cut's ledger,
+  //               in order and each once. INVALID_ARGUMENT if loaders disagree on the number of
+  //               splits.
   //   CommitCut   FAILED_PRECONDITION: not RUNNING, or the cut is from another generation, or is
   //               not newer than a committed one. INVALID_ARGUMENT: not the name of a cut, or a cut
-  //               with which the ranks leave although nobody has wished that. After an error, and
-  //               if the answer says `abandoned` (why, naming the file), the cut is not committed.
+  //               after which the ranks leave although nobody has wished that. The cut is not
+  //               committed after an error, nor if the answer says `abandoned` (with the reason,
+  //               which names the file).
   //   StoreSet    ALREADY_EXISTS if the key has another value.
   //   StoreGet    always succeeds.
   //   Finish      OK once FINISHED is in the run's log. Also OK, without effect, once another end
   //               of the generation is decided.
-  //   Fail        does nothing once the generation has ended, or if its sender is no member, which
-  //               is answered RESTARTING. While an entry is being appended, it also answers
-  //               RESTARTING, because the entry may make a restart possible.
+  //   Fail        does nothing once the generation has ended, or if its sender is no member; such a
+  //               sender is answered RESTARTING. While an entry is being appended, a member is also
+  //               answered RESTARTING, because the entry may make a restart possible.
   //   Wish        FAILED_PRECONDITION, INVALID_ARGUMENT: see WishAnswer. A SCALE whose epochs or
   //               max_steps would end training is also INVALID_ARGUMENT.
   //   Status      FAILED_PRECONDITION if it asks for another run.

@@ -1,5 +1,5 @@
-// A coordinator's changes of the run's log other than cuts: its compaction, and the entry that a
-// changed job has begun to train.
+// What a coordinator does to the run's log apart from cuts: it compacts the log, and appends
+// RUNNING once a changed job has begun to train.
 
 #include <string>
 #include <utility>

@@ -17,7 +17,7 @@ class CoordinatorMoveTest : public CoordinatorFixture {
  protected:
   CoordinatorMoveTest() { BeginNewRunInPods(); }
   CutWish Asked() { return Heartbeat(NN_WORKER, 0)->wish(); }
-  // The coordinator's own pod goes, and with it whoever knows how this generation ends.
+  // Moves the coordinator's own pod. Then only the log can say how this generation ended.
   void MoveCoordinator() {
     engine_->Move();
     disk_executor_.RunReady();
@@ -269,7 +269,8 @@ TEST_F(CoordinatorMoveTest, TheCoordinatorItselfGoesElsewhereInTheSameWay) {
   EXPECT_EQ(ending().why(), Ending::MOVED);
 }
 
-// A drained node takes the coordinator's pod and its supervisor, so only the log can say it.
+// When a node is drained, the coordinator's pod and its supervisor are gone, so only the log can
+// record the move.
 TEST_F(CoordinatorMoveTest, ACoordinatorThatGoesBeforeTrainingUsesNoRestartUpHoweverOften) {
   job_.set_max_restarts(0);
   BeginNewRunInPods();
@@ -400,7 +401,8 @@ TEST_F(CoordinatorMoveTest, WithALauncherAMemberThatFallsSilentBeforeTrainingIsL
   EXPECT_TRUE(IsOf(ending(), EMBEDDING_PS, 1));
 }
 
-// Evictions come one after another, and those before a poisonous record must not give it restarts.
+// A move must not give restarts back. Otherwise a run whose input crashes it would be restarted for
+// ever if pods are evicted again and again.
 TEST_F(CoordinatorMoveTest, AMoveNeitherUsesRestartsUpNorGivesAnyBack) {
   job_.set_max_restarts(1);
   BeginNewRunInPods();

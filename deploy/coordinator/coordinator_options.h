@@ -1,4 +1,4 @@
-// What a coordinator's engine is made with (coordinator_engine.h).
+// The options of a coordinator's engine (coordinator_engine.h).
 
 #ifndef SATRAP_DEPLOY_COORDINATOR_COORDINATOR_OPTIONS_H_
 #define SATRAP_DEPLOY_COORDINATOR_COORDINATOR_OPTIONS_H_
@@ -18,8 +18,8 @@ namespace satrap {
 
 struct CoordinatorTimeouts {
   int64_t heartbeat_timeout_ms = 8000;  // a member silent for longer is lost
-  // All members must have been heard from within this time, or the generation ends. In pods the run
-  // ends, and the time counts over generations (members/attendance.h). If a place becomes free
+  // If not all members are heard from within this time, the generation ends. In pods the run ends,
+  // and the time is counted across generations (members/attendance.h). If a place becomes free
   // before training begins, the time begins anew. There is no time limit for becoming ready: a
   // member that loads for a long time shows by its heartbeats that it lives.
   int64_t start_timeout_ms = 600000;
@@ -29,17 +29,18 @@ struct CoordinatorTimeouts {
   int64_t partitions_period_ms = 10000;
   // If a broker did not answer, how long to wait before asking it again.
   int64_t broker_pause_ms = 1000;
-  // How often a log that refuses the run's end is asked, and for how long if a launcher waits.
+  // If the log refuses the run's end: how often the engine tries again, and for how long if a
+  // launcher waits.
   int64_t end_period_ms = 1000;
   int64_t end_limit_ms = 10000;
-  // How long a process that goes elsewhere waits until the log says so, if no cut does.
+  // How long a generation that ends because a process goes elsewhere waits until the log has the
+  // entry LEFT. Not used if the entry of a cut records the move.
   int64_t left_limit_ms = 2000;
 };
 
 struct CoordinatorOptions {
   Executor* executor = nullptr;  // for timers and answers; never blocked
-  // For file work, which blocks. May be the same as `executor` if it does no harm that file work
-  // blocks that executor.
+  // For file work, which blocks. May be `executor` itself if it does no harm to block that one.
   Executor* disk_executor = nullptr;
   FileSystem* file_system = nullptr;
   // For a job that reads topics: the source that answers questions about topics, and the executor

@@ -42,7 +42,7 @@ class CoordinatorPlacesTest : public CoordinatorFixture {
     EXPECT_NE(answer->wait(), answer->has_envelope());
     return answer->why_wait();
   }
-  // All members are of kPod, as if each role had a pod of that name.
+  // Registers all members with the holder kPod, as if each role had a pod of that name.
   void RegisterMembers() {
     EXPECT_EQ(Ask(kPod, DATA_LOADER, 0, kFirst), "");
     EXPECT_EQ(Ask(kPod, EMBEDDING_WORKER, 0, kFirst), "");
@@ -67,8 +67,8 @@ class CoordinatorPlacesTest : public CoordinatorFixture {
   std::vector<std::string> warnings_;
 };
 
-// A PS was killed, and its supervisor has started it again while the dead one still counts as a
-// member.
+// A PS was killed, and its supervisor has started it again while the dead process still counts as
+// the member.
 TEST_F(CoordinatorPlacesTest, AProcessThatFailsBeforeItIsHeardAsAMemberHarmsNobody) {
   StartMembers();
   EXPECT_EQ(Ask(kPod, EMBEDDING_PS, 1, kSecond), "");
@@ -118,7 +118,8 @@ TEST_F(CoordinatorPlacesTest, TheSecondProcessOfAPodSaysHowTheFirstEnded) {
   EXPECT_EQ(ending().why(), Ending::MEMBER_LOST);
 }
 
-// The process between them never was the member, or the pod's container was started again.
+// The ending in `before` is not that of the member, but of a process that ran between the two, or
+// that ran before the container was started again.
 TEST_F(CoordinatorPlacesTest, HowAnotherProcessThanTheMemberEndedIsNotSaidOfTheMember) {
   StartMembers();
   RegisterRequest next = RegisterIn(kPod, EMBEDDING_PS, 1, kSecond);

@@ -1,5 +1,6 @@
-// The implementation of CoordinatorEngine: the parts of a generation, and how calls and time reach
-// them. coordinator_engine.cc serves calls and time, coordinator_status.cc reports the status.
+// The implementation of CoordinatorEngine: the components that serve a generation, and how calls
+// and time reach them. coordinator_engine.cc serves calls and time, coordinator_status.cc reports
+// the status.
 //
 // `mutex` (state/coordinator_state.h) guards the state of the generation and is held only briefly.
 // `disk` runs one task at a time, so members that only its tasks use (files, log) need no lock.
@@ -33,8 +34,8 @@ namespace satrap {
 
 struct CoordinatorEngine::Rep : RunTopics::Host, CoordinatorState {
   Rep(ClaimedGeneration claimed, const CoordinatorOptions& options);
-  // Call once it is in a shared_ptr. Timers hold only a weak one, because they may fire after the
-  // engine is destroyed.
+  // Call after a shared_ptr owns this object. Timers hold only a weak_ptr, because they may fire
+  // after the engine is destroyed.
   void SetOwner(const std::weak_ptr<void>& owner);
 
   absl::Status CheckRun(const Envelope& call) const;
@@ -45,9 +46,10 @@ struct CoordinatorEngine::Rep : RunTopics::Host, CoordinatorState {
   absl::StatusOr<StatusAnswer> Status(const StatusRequest& request) REQUIRES(mutex);
   void Tick() EXCLUDES(mutex);
   void AnswerRunning(const HeartbeatRequest& request, HeartbeatAnswer* answer) REQUIRES(mutex);
-  // Returns whether the next generation has to learn from the log that all members are there.
+  // Returns whether COMPLETE must now be appended to the log, so that the next generation learns
+  // that all members were there.
   bool IsFirstComplete(int64_t now_us) REQUIRES(mutex);
-  // These two are tasks of `disk`.
+  // RunCommit and TidyCuts are tasks of `disk`.
   void RunCommit(const rpc::PendingAnswer& call, const CommitCutRequest& request) EXCLUDES(mutex);
   void TidyCuts() EXCLUDES(mutex);
 

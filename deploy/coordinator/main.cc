@@ -18,18 +18,19 @@
 // harm (common/checkpoint/run_log.h). Old cuts that it has not removed yet are left to the next
 // coordinator.
 //
-// A coordinator of an earlier submission than the log's newest (--submission) tells everybody to
-// wait, until a signal ends it. So does one whose pod (--holder) has begun a generation, and
-// another pod the newest, until processes have asked it for a place for 8 s; then it claims the
-// next one.
+// If the log has a later submission than the coordinator (--submission), the coordinator tells
+// everybody to wait until a signal ends it. It does the same if its pod (--holder) has begun a
+// generation but another pod has begun the newest one. In that case, once processes have asked it
+// for a place for 8 s, it claims the next generation.
 //
-// In pods a coordinator that can claim nothing, by a cause that no restart cures
-// (common/role/cause_table.h), prints why and serves that to whoever asks, until a signal ends it
-// (refusing_coordinator.h). If the submission has begun, an END in the log says so instead.
+// In pods, a cause that no restart cures (common/role/cause_table.h) may keep the coordinator from
+// claiming a generation. Then it prints the cause, and serves it to whoever asks until a signal
+// ends it (refusing_coordinator.h). If the submission has begun, an END in the log records the
+// cause instead.
 //
-// Signals. The first SIGTERM asks the run to stop, or in pods (--submission) says that this process
-// goes elsewhere, as it does at any role (role_runtime.h). After a second SIGTERM, a SIGINT, or any
-// signal after the end, the process no longer waits for members.
+// Signals. The first SIGTERM asks the run to stop. In pods (--submission) it means instead that
+// this process goes elsewhere, as for any role (role_runtime.h). After a second SIGTERM, a SIGINT,
+// or any signal after the end, the process no longer waits for members.
 
 #include <poll.h>
 #include <unistd.h>
@@ -88,11 +89,11 @@ constexpr int64_t kTellMs = 2000;
 // How long running file work may delay the exit, and with it the next generation. Removing old cuts
 // usually takes less.
 constexpr int64_t kFileWorkMs = 2000;
-// How often a refusal is left again. Those who wait for one ignore what was there before them,
-// which may be of an earlier attempt (RefusalWatch).
+// How often the file with a refusal is written again. A process that waits for a refusal ignores a
+// file that was there before the wait, because it may be from an earlier attempt (RefusalWatch).
 constexpr int64_t kLeaveAgainMs = 2000;
-// A storage that has come back late may have failed a claim once. So a coordinator in a pod refuses
-// only if a second claim after this pause fails, too.
+// A claim may fail once because the storage was not back yet after an outage. So a coordinator in a
+// pod refuses only if a second claim after this pause fails, too.
 constexpr int64_t kClaimAgainMs = 5000;
 constexpr int64_t kPollMs = 100;
 constexpr int64_t kBrokerMs = 2000;
@@ -109,7 +110,7 @@ sigset_t StopSignals() {
   return signals;
 }
 
-// The next signal; 0 if none comes within that time.
+// The next signal; 0 if none comes within `timeout_ms`.
 int NextSignal(const sigset_t& signals, int64_t timeout_ms = kPollMs) {
   const timespec period = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
   return std::max(sigtimedwait(&signals, nullptr, &period), 0);
@@ -128,7 +129,7 @@ absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t 
   request.next_job = flags.next_job && !request.drops_change;
   if (!flags.from.empty()) {
     ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(request.job.run_dir(), DiskFileSystem()));
-    // Once the submission has begun, the cut may be gone, and counts no more.
+    // Once the submission has begun, --from has no effect any more, and the cut may be gone.
     const bool has_begun = SubmissionOf(log.entries()) >= request.submission;
     if (request.submission == 0 || !has_begun) {
       ASSIGN_OR_RETURN(request.from, NameOfCut(log, request.job.run_dir(), flags.from));
@@ -149,7 +150,7 @@ absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t 
   return claimed;
 }
 
-// What the first SIGTERM asks for.
+// Does what the first SIGTERM asks for.
 void AskToLeave(CoordinatorEngine* engine, bool in_pods, const Logger& logger) {
   if (in_pods) return engine->Move();
   WishRequest request;
@@ -170,7 +171,8 @@ RunState ServeGeneration(CoordinatorEngine* engine, bool in_pods, const LifeSign
   int64_t known_ms = 0;
   while (true) {
     const int signal = NextSignal(signals);
-    // After a call of the engine: if that hangs, the process is of no use.
+    // Give the sign of life only after a call of the engine: if the engine hangs, this process is
+    // of no use.
     const StatusAnswer status = engine->Status();
     life.Give();
     if (status.state() != state) {
@@ -211,7 +213,7 @@ struct Exit {
   absl::optional<Ending> ending;  // the Ending to write; none if the run has finished
 };
 
-// Serves what another coordinator has taken over. Returns nullopt once this one may claim.
+// Serves while another coordinator has the run. Returns nullopt once this coordinator may claim.
 absl::StatusOr<absl::optional<Exit>> ServeWaiting(const ClaimedGeneration& last,
                                                   const CoordinatorFlags& flags,
                                                   const LifeSign& life, const Logger& logger) {
@@ -232,11 +234,12 @@ absl::StatusOr<absl::optional<Exit>> ServeWaiting(const ClaimedGeneration& last,
   return absl::nullopt;
 }
 
-// Serves that no generation of this submission can begin. Such a coordinator is not ready: what
-// waits for it to begin hears of the refusal from Job RUN.
+// Tells whoever asks that no generation of this submission can begin. Such a coordinator never
+// reports that it is ready; whoever waits for that learns of the refusal from Job RUN.
 absl::StatusOr<Exit> ServeRefusal(const Ending& why, const CoordinatorFlags& flags,
                                   const LifeSign& life, const Logger& logger) {
-  // Nothing here may hang but the run's folder, without which the refusal is served all the same.
+  // Only file operations in the run's folder may hang here, and the refusal is served even if they
+  // do. So a thread gives the signs of life.
   const LifeSignThread meanwhile(&life);
   RefusingCoordinator refusing(static_cast<uint64_t>(flags.submission), why);
   ASSIGN_OR_RETURN(auto server,
@@ -249,7 +252,8 @@ absl::StatusOr<Exit> ServeRefusal(const Ending& why, const CoordinatorFlags& fla
   }
   fprintf(stderr, "error: %s\n", why.text().c_str());
   logger.Info("claims nothing, and tells why until it is ended", {{"address", server->address()}});
-  // A job that cannot be read names no folder either; its refusal is told by this server alone.
+  // If the job cannot be read, the run's folder is not known either. Then only this server tells of
+  // the refusal.
   const absl::StatusOr<JobConfig> job = ReadJobWithFolder(flags.config);
   const sigset_t signals = StopSignals();
   do {
@@ -285,7 +289,8 @@ void AwaitBrokers(const CoordinatorEngine& engine, RunState state) {
   }
 }
 
-// Claims a generation; or serves why none can be claimed, and returns how the process ends then.
+// Claims a generation. If none can be claimed, serves the reason, and then returns how the process
+// ends.
 absl::StatusOr<absl::variant<ClaimedGeneration, Exit>> ClaimOrServeWhyNot(
     const CoordinatorFlags& flags, const CoordinatorOptions& options, const LifeSign& life,
     const Logger& logger) {

@@ -1,6 +1,7 @@
-// Answers for a coordinator in a pod that can claim no generation for a reason which no restart
-// cures, such as a storage without hard links: the run's log cannot say so, or knows nothing of
-// this submission. The Jobs of the run take its answer for the end of the submission.
+// Answers the calls to a coordinator in a pod that cannot claim a generation, for a reason that no
+// restart cures, such as a storage without hard links. The reason is not in the run's log, because
+// the log cannot be written or does not have this submission. The Jobs of the run treat the answer
+// as the end of the submission.
 //
 // Thread-safe.
 
@@ -19,8 +20,8 @@ class RefusingCoordinator final : public rpc::Handler {
   // `why` says why `submission` cannot begin.
   RefusingCoordinator(uint64_t submission, const Ending& why);
 
-  // Register: wait. Status, whichever run it asks for: FAILED, with `why` and the submission, and
-  // without a run or a generation. FAILED_PRECONDITION for all other calls.
+  // Answers Register with `wait`. Answers Status with FAILED, `why` and the submission, but without
+  // a run or a generation, whichever run it asks for. All other calls get FAILED_PRECONDITION.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
  private:

@@ -1,5 +1,5 @@
-// The files and topics of a run, as its loaders see them: all loaders of a generation must see the
-// same files, the first list of a run is the run's for good (splits/split_files.h), and it must
+// The files and topics of a run, as its loaders see them. All loaders of a generation must see the
+// same files. The first list of a run stays its list (splits/split_files.h), and this list must
 // order the samples as they were ordered when the cut was made.
 //
 // Only tasks of the coordinator's disk may use it; they run one at a time. It holds the state's

@@ -1,7 +1,8 @@
-// Answers for a coordinator that has claimed nothing because another one has the run: one of a
-// later submission, or one in another pod. Whoever asks for a place is told to wait, until the
-// address leads to the other coordinator. If that one is another pod's, and processes have asked
-// here for kAskedMs, they do not find it, and this one may claim a generation.
+// Answers the calls to a coordinator that has claimed nothing because another coordinator has the
+// run: one of a later submission, or one in another pod. Processes that ask for a place are told to
+// wait until the address leads to the other coordinator. But if that one is in another pod, and
+// processes have asked here for kAskedMs, they evidently do not find it. Then this coordinator may
+// claim a generation.
 //
 // Thread-safe.
 
@@ -22,18 +23,18 @@ namespace satrap {
 class WaitingCoordinator final : public rpc::Handler {
  public:
   static constexpr int64_t kAskedMs = 8000;
-  // Nobody has asked meanwhile if two calls are further apart. A process asks every second.
+  // If two calls are further apart, kAskedMs begins anew. A process that waits asks every second.
   static constexpr int64_t kAskedAgainMs = 3000;
 
   // `now_ms` is a clock. REQUIRES: last.superseded or last.waits_to_be_asked
   WaitingCoordinator(const ClaimedGeneration& last, std::function<int64_t()> now_ms);
 
-  // Register: wait. Status: RESTARTING, SUPERSEDED. FAILED_PRECONDITION for all other calls, whose
-  // generation is over.
+  // Answers Register with `wait`, and Status with RESTARTING, because of SUPERSEDED. All other
+  // calls get FAILED_PRECONDITION, because their generation is over.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
   const Ending& why() const { return status_.ending(); }
-  // Whether processes have asked for so long that this coordinator may claim.
+  // Whether this coordinator may claim, because processes have asked it for kAskedMs.
   bool MayClaim();
 
  private:

@@ -40,7 +40,7 @@ std::string BuildOf(const std::string& programs_dir) {
     if (!next.ok()) return "";
     hash = *next;
   }
-  // Only an image for cards has it.
+  // Only an image for cards has this program.
   JobConfig on_card;
   on_card.mutable_nn_worker()->set_device(NnWorkerConfig::CUDA);
   const std::string program = ProgramOf(NN_WORKER, on_card);

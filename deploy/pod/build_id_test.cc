@@ -12,7 +12,7 @@ class BuildIdTest : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::remove_all(Folder()); }
   static std::string Folder() { return ::testing::TempDir() + "build_id_test"; }
-  // Writes the programs of all roles, the embedding PS's with these bytes.
+  // Writes the programs of all roles. The embedding PS's has the bytes `ps`.
   static std::string BuildWith(const std::string& ps) {
     for (const char* program : {"deploy/coordinator/coordinator", "data_loader/data_loader",
                                 "embedding_worker/embedding_worker", "embedding_ps/embedding_ps",

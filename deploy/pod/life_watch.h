@@ -1,10 +1,11 @@
-// Decides whether a role stands still for good, by the signs of life that it gives
+// Decides whether a role hangs for good, from the signs of life that it gives
 // (common/life/life_sign.h).
 //
-// A role is silent after 12 s without a sign. One that has just been started has 60 s for its first
-// sign: a program and its libraries may come from a slow disk. Time in which the supervisor itself
-// stood still does not count, because the role mostly stood still with it and can give a sign only
-// afterwards: as when all processes of a container are stopped, or the machine is.
+// A role is silent if it has given no sign for 12 s. A role that has just been started has 60 s for
+// its first sign, because its program and libraries may come from a slow disk. The time for which
+// the supervisor itself was suspended does not count: the role was mostly suspended, too, and can
+// give a sign only afterwards. This happens if all processes of a container are stopped, or the
+// machine is.
 //
 // Not thread-safe.
 
@@ -22,14 +23,14 @@ struct LifeLimits {
 
 class LifeWatch {
  public:
-  // How often it must be asked: OnWake at least.
+  // OnWake must be called at least this often.
   static constexpr int kTickMs = 1000;
 
   // The role is started at `now_ms`. All times are MonotonicMs.
   LifeWatch(const LifeLimits& limits, int64_t now_ms) : limits_(limits), woke_ms_(now_ms) {}
 
-  // The supervisor has waited, for kTickMs at most. Call this before OnSign for the signs that have
-  // come meanwhile.
+  // Call after each wait of the supervisor, which lasts kTickMs at most, and before OnSign for the
+  // signs that have come meanwhile.
   void OnWake(int64_t now_ms);
   void OnSign();
   bool IsSilent() const { return silent_ms_ >= LimitMs(); }

@@ -7,7 +7,7 @@ namespace {
 
 class LifeWatchTest : public testing::Test {
  protected:
-  // Wakes every second for so long.
+  // Wakes every second, for `ms` in all.
   void Pass(int64_t ms) {
     for (int64_t passed_ms = 0; passed_ms < ms; passed_ms += LifeWatch::kTickMs) {
       now_ms_ += LifeWatch::kTickMs;

@@ -23,7 +23,7 @@
 namespace satrap {
 namespace {
 
-// DIR, where this program is DIR/deploy/satrap_pod.
+// The folder DIR, if this program is DIR/deploy/satrap_pod.
 absl::StatusOr<std::string> ProgramsDir() {
   std::error_code error;
   const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
@@ -63,7 +63,7 @@ absl::StatusOr<int> AwaitMembers(const MembersFlags& flags) {
   if (job.run_dir().empty()) {
     return absl::InvalidArgumentError(absl::StrCat(flags.config, " has no run_dir"));
   }
-  // As process 1 it would never see a signal that it does not ask for.
+  // As process 1, this program would not get these signals unless it waited for them.
   BlockSupervisorSignals();
   return AwaitSubmissionEnd(job.run_dir(), flags.submission, WaitForStopSignal);
 }

@@ -1,5 +1,5 @@
-// What Job RUN-members does: it waits until the run has ended. It owns the objects of the run's
-// pods, and Kubernetes removes them with it when it has ended.
+// What the program of Job RUN-members does: it waits until the run has ended. The Job owns the
+// objects of the run's pods, so Kubernetes removes them with the Job when the Job has ended.
 //
 // Thread-safe: a function of its arguments and of the run's folder.
 
@@ -21,9 +21,9 @@ struct MembersFlags {
   std::vector<Flag> Table();
 };
 
-// Waits until the submission is over (EndOfSubmission, RefusalWatch), and then until all processes
-// have been told, for which they have 5 s. `wait` waits and returns the signal that ended the wait,
-// or 0. Returns the exit code: 0, or 128 and the number of the signal.
+// Waits until the submission is over (EndOfSubmission, RefusalWatch), and then 5 s more, in which
+// all processes are told. `wait` waits and returns the signal that ended the wait, or 0. Returns
+// the exit code: 0, or 128 plus the signal's number.
 int AwaitSubmissionEnd(const std::string& run_dir, uint64_t submission,
                        const std::function<int(int64_t timeout_ms)>& wait);
 

@@ -13,7 +13,7 @@
 namespace satrap {
 namespace {
 
-// A limit of v1 that is not set is the largest number of pages.
+// In v1, a limit that is not set reads as the largest number of pages.
 constexpr int64_t kNoLimitBytes = int64_t{1} << 60;
 
 std::vector<std::string> LinesOf(const std::string& path) {
@@ -57,8 +57,8 @@ absl::optional<std::string> PathOf(const std::vector<std::string>& lines, bool i
   return absl::nullopt;
 }
 
-// The folder of the process's cgroup, as this process sees it. A container mostly sees its own
-// cgroup alone: then the mount's root is the cgroup.
+// The folder of the process's cgroup, as this process sees it. A container mostly sees only its own
+// cgroup; then that cgroup is the mount's root.
 std::string FolderOf(const Mount& mount, const std::string& path) {
   if (mount.root == "/") return path == "/" ? mount.point : mount.point + path;
   if (absl::StartsWith(path, mount.root + "/")) return mount.point + path.substr(mount.root.size());
@@ -70,7 +70,7 @@ std::string FolderOf(const Mount& mount, const std::string& path) {
 MemoryKills::MemoryKills(const std::string& proc_folder) {
   const std::vector<std::string> mounts = LinesOf(proc_folder + "/mountinfo");
   const std::vector<std::string> cgroups = LinesOf(proc_folder + "/cgroup");
-  // A machine with both has the controller in v1.
+  // If a machine has both versions, the memory controller is in v1.
   for (const bool is_v2 : {false, true}) {
     const absl::optional<Mount> mount = MountOf(mounts, is_v2);
     const absl::optional<std::string> path = PathOf(cgroups, is_v2);
@@ -95,7 +95,7 @@ int64_t MemoryKills::Count() const {
 absl::optional<int64_t> MemoryKills::LimitBytes() const {
   const std::vector<std::string> lines = LinesOf(limit_path_);
   int64_t bytes = 0;
-  // v2 says "max" where there is none.
+  // v2 says "max" if there is no limit.
   if (lines.empty() || !absl::SimpleAtoi(lines[0], &bytes) || bytes >= kNoLimitBytes) {
     return absl::nullopt;
   }

@@ -1,5 +1,6 @@
-// How often the kernel has killed a process of this container because the container's memory was
-// used up: the counters of its cgroup. Without them such a kill looks like any other SIGKILL.
+// Counts how often the kernel has killed a process of this container because the container's memory
+// was used up. The counts come from the container's cgroup. Without them such a kill looks like any
+// other SIGKILL.
 //
 //   v1   memory.oom_control, "oom_kill N"; the limit is memory.limit_in_bytes
 //   v2   memory.events, "oom_kill N"; the limit is memory.max
@@ -23,7 +24,7 @@ class MemoryKills {
   explicit MemoryKills(const std::string& proc_folder);
 
   int64_t Count() const;
-  // The container's limit; nothing if there is none.
+  // The container's memory limit; nullopt if there is none.
   absl::optional<int64_t> LimitBytes() const;
 
  private:

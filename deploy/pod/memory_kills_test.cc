@@ -23,7 +23,8 @@ class MemoryKillsTest : public testing::Test {
     std::filesystem::create_directories(path.parent_path());
     std::ofstream(path) << text;
   }
-  // `root` is that of the mount in the hierarchy.
+  // `root` is the mount's root in the hierarchy of cgroups, `path` the path of the process's
+  // cgroup.
   void MountV1(const std::string& root, const std::string& path) const {
     Write("proc/mountinfo",
           "22 1 0:20 / /proc rw - proc proc rw\n"
@@ -45,7 +46,7 @@ class MemoryKillsTest : public testing::Test {
 };
 
 TEST_F(MemoryKillsTest, V1CountsInTheContainersOwnCgroup) {
-  // A container sees its own cgroup alone, and its path as the machine names it.
+  // A container sees only its own cgroup, but its path is the one on the machine.
   MountV1("/pods/pod7/c1", "/pods/pod7/c1");
   Write("memory/memory.oom_control", "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
   Write("memory/memory.limit_in_bytes", "268435456\n");
@@ -63,7 +64,7 @@ TEST_F(MemoryKillsTest, V1OnTheMachineItselfIsFoundByItsPath) {
 }
 
 TEST_F(MemoryKillsTest, V2CountsInTheEvents) {
-  // A namespace of cgroups shows both as the root.
+  // In a cgroup namespace, the mount's root and the process's path are both shown as "/".
   MountV2("/", "/");
   Write("unified/memory.events", "low 0\nhigh 0\nmax 12\noom 2\noom_kill 1\noom_group_kill 0\n");
   Write("unified/memory.max", "max\n");

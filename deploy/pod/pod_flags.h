@@ -30,8 +30,8 @@ struct PodFlags {
   int port = 0;          // 0: not given
   int metrics_port = 0;  // 0: not given
   std::string coordinator;
-  // The coordinator's alone: which submission of the run it belongs to, 1 for the first; and the
-  // cut that this submission begins from, if it is not the newest.
+  // Only for the coordinator: the submission of the run that it belongs to, 1 for the first; and
+  // the cut that this submission begins from, if that is not the newest.
   int submission = 1;
   std::string from;
   std::string scratch;
@@ -45,9 +45,9 @@ absl::StatusOr<Role> RoleNamed(absl::string_view name);
 // INVALID_ARGUMENT if a flag is missing that `role` needs.
 absl::Status CheckPodFlags(const PodFlags& flags, Role role);
 
-// Checks that files can be written in the folder --scratch, where a role writes its ending, from
-// which its supervisor learns the cause and the pause before the next start. The error names the
-// folder and says what to do.
+// Checks that files can be written in the folder --scratch. A role writes its ending there, which
+// tells its supervisor the cause and the pause before the next start. The error names the folder
+// and says what to do.
 absl::Status CheckScratch(const std::string& folder);
 
 // "10.0.0.7:7000", "[fd00::7]:7000".

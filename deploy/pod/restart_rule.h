@@ -9,10 +9,10 @@
 // The pause is never shorter than the one in the table of causes (common/role/cause_table.h).
 //
 // The coordinator begins generations, so for its own restarts the rules of the launcher apply
-// (RestartCount), with the launcher's causes, pauses and max_restarts. After 0 and 1 it is started
-// again like any role: the run's log says how the run has ended, and the next coordinator tells
-// everybody. Where the launcher would end the run, the pause is 5 s, and the next coordinator finds
-// in the log that no restart is left.
+// (RestartCount), with the launcher's causes, pauses and max_restarts. After the exit codes 0 and 1
+// it is started again like any role: the run's log says how the run has ended, and the next
+// coordinator tells everybody. Where the launcher would end the run, the pause is 5 s, and the next
+// coordinator finds in the log that no restart is left.
 //
 // Not thread-safe.
 
@@ -38,11 +38,12 @@ struct RoleEnd {
 };
 
 // The end of process `index` of `role`, with the ending that it has written to `ending_path`, if
-// any. `how` says more of its exit than the status does; empty: DescribeExit's.
+// any. `how` describes its exit if more is known than the status says; empty: as DescribeExit does.
 RoleEnd EndOf(Role role, int index, int wait_status, const std::string& ending_path,
               int64_t lived_ms, const std::string& how = "");
 
-// What the next process of the same pod tells the coordinator of it (RegisterRequest.before).
+// What the next process of the same pod tells the coordinator about this end
+// (RegisterRequest.before).
 Ending ToldByTheNext(Role role, int index, const RoleEnd& end);
 
 class RoleRestarts {
@@ -58,7 +59,7 @@ class RoleRestarts {
 class CoordinatorRestarts {
  public:
   explicit CoordinatorRestarts(int max_restarts) : max_restarts_(max_restarts) {}
-  // As RoleRestarts. `cut` is the run's newest cut according to its log, or empty.
+  // As RoleRestarts::PauseMs. `cut` is the run's newest cut according to its log, or empty.
   int64_t PauseMs(const RoleEnd& end, const std::string& cut);
 
  private:

@@ -127,8 +127,9 @@ TEST_F(RoleLogTest, TheLastErrorIsThatOfTheRoleWhichPrintedSinceItBegan) {
   EXPECT_EQ(log_->LastError(), "error: no such table");
 }
 
-// The thread takes what is printed, and then waits for stdout for ever. All that follows happens
-// before the reader of stdout goes: otherwise the file would have the line.
+// The thread takes what is printed, and then waits for stdout for ever. Say, Drain and the
+// destructor must return nevertheless. As long as the reader of stdout is there, the file does not
+// have the line.
 TEST_F(RoleLogTest, AStdoutThatNobodyReadsStopsNeitherSayNorDrainNorTheEnd) {
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC | O_NONBLOCK), 0);
@@ -149,7 +150,7 @@ TEST_F(RoleLogTest, AStdoutThatNobodyReadsStopsNeitherSayNorDrainNorTheEnd) {
   log_->Drain(1);
   log_.reset();
   EXPECT_EQ(Read("logs/role.log"), "") << "the thread still waits for stdout";
-  // A write to the pipe now fails, and the thread goes on to the file and ends.
+  // A write to the pipe now fails, so the thread continues with the file and ends.
   const sighandler_t before = signal(SIGPIPE, SIG_IGN);
   close(ends[0]);
   EXPECT_TRUE(Await([&] { return Read("logs/role.log") == "printed\n"; }));

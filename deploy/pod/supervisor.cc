@@ -92,8 +92,8 @@ class Supervisor {
     if (options_.role == COORDINATOR) RemoveRefusal(options_.run_dir, options_.submission);
     std::vector<std::string> command = options_.command;
     command.insert(command.end(), more_flags_.begin(), more_flags_.end());
-    // Each start has a pipe of its own: nothing that is left of the process before can give signs
-    // for this one.
+    // Each start has its own pipe, so that nothing that is left of the previous process can give
+    // signs of life for this one.
     int life[2];
     if (pipe2(life, O_CLOEXEC | O_NONBLOCK) != 0) return NotStarted(FileError("start", command[0]));
     command.push_back(absl::StrCat("--alive=", life[1]));
@@ -128,8 +128,8 @@ class Supervisor {
     return end;
   }
 
-  // Waits until the role has ended, and kills it if it shows no life: then returns for how long it
-  // had shown none. `life` is the end of its pipe that is read.
+  // Waits until the role has ended. If the role gives no sign of life, kills it, and returns for
+  // how long it had given none. `life` is the read end of the role's pipe.
   absl::optional<int64_t> AwaitEnd(int life, int64_t started_ms) {
     LifeWatch watch(options_.life, started_ms);
     absl::optional<int64_t> silent_ms;
@@ -147,7 +147,7 @@ class Supervisor {
     return silent_ms;
   }
 
-  // What the status alone does not say of a SIGKILL; empty if there is nothing to add.
+  // What is known of a SIGKILL beyond the status; empty if there is nothing to add.
   std::string HowItEnded(absl::optional<int64_t> silent_ms, int64_t kills_before) const {
     if (!WIFSIGNALED(*wait_status_) || WTERMSIG(*wait_status_) != SIGKILL) return "";
     if (silent_ms.has_value()) {
@@ -181,7 +181,7 @@ class Supervisor {
       // The role has not been reaped yet, so the pid is still its own.
       if (pid_ > 0) kill(pid_, signal);
     }
-    // One SIGCHLD may stand for several ends.
+    // One SIGCHLD may report several ends.
     int status = 0;
     for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
       if (pid != pid_) continue;
@@ -228,7 +228,7 @@ class Supervisor {
     const bool refuses = WIFEXITED(end.wait_status) &&
                          WEXITSTATUS(end.wait_status) == kExitFailed && end.has_left &&
                          NoRestartCures(end.ending, Ending());
-    // A storage that has come back late may have refused once.
+    // One refusal may be due to storage that was not back yet after an outage.
     if (refuses && has_refused_ &&
         !EndOfSubmission(options_.run_dir, options_.submission).has_value()) {
       LeaveRefusal(options_.run_dir, options_.submission, end.ending);

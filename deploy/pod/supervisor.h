@@ -8,7 +8,7 @@
 // no sign of life any more (life_watch.h) is killed. The log says so if a role was killed because
 // the container's memory was used up (memory_kills.h).
 //
-// A coordinator that refuses to begin twice in a row, with a cause that no restart cures, is still
+// If a coordinator refuses twice in a row to begin, for a cause that no restart cures, it is still
 // started again, but its supervisor leaves the cause for the run's Jobs (refusal.h).
 
 #ifndef SATRAP_DEPLOY_POD_SUPERVISOR_H_
@@ -51,8 +51,8 @@ int Supervise(const SupervisorOptions& options, RoleLog* log);
 // Blocks the signals that Supervise reads. Call this before the first thread is started.
 void BlockSupervisorSignals();
 
-// Waits, and returns SIGTERM or SIGINT if one of them ends the wait, else 0. REQUIRES:
-// BlockSupervisorSignals, and no Supervise
+// Waits. If SIGTERM or SIGINT ends the wait, returns the signal; else returns 0. REQUIRES:
+// BlockSupervisorSignals was called, and Supervise is not running
 int WaitForStopSignal(int64_t timeout_ms);
 
 }  // namespace satrap

@@ -12,7 +12,7 @@ std::vector<Flag> NamespaceFlags::Table() { return {NamespaceFlag(&space)}; }
 std::vector<Flag> PlaceFlags::Table() {
   return {
       TextFlag("namespace", "N", "RUN is a run in that namespace of the cluster", &space),
-      // Satrap alone gives them (ArgumentsInPod), so the help does not list them.
+      // Only Satrap itself sets these flags (ArgumentsInPod), so the help does not list them.
       TextFlag("coordinator", "HOST:PORT", "", &coordinator),
       NumberFlag("submission", "N", "", &submission, 1),
   };

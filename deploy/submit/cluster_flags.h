@@ -1,4 +1,4 @@
-// The flags of the commands for runs that are in a Kubernetes cluster, a struct for each.
+// The flags of the commands for runs that are in a Kubernetes cluster, one struct for each command.
 //
 // Thread-compatible.
 
@@ -21,10 +21,12 @@ struct NamespaceFlags {
   std::vector<Flag> Table();
 };
 
-// The flags of commands that take a folder of a run, or with a namespace a run in the cluster.
+// The flags of commands that take either a run's folder or, with a namespace, the name of a run in
+// the cluster.
 struct PlaceFlags {
   std::string space;  // empty: a folder
-  // For a command in a pod of the run: where the coordinator serves, and its submission.
+  // Only for a command that runs in a pod of the run: the coordinator's address, and its
+  // submission.
   std::string coordinator;
   uint64_t submission = 1;
   std::vector<Flag> Table();
@@ -40,7 +42,8 @@ struct ClusterLogFlags {
   NamespaceFlags cluster;
   bool follow = false;
   bool previous = false;
-  // For a command in a pod of the run, as of PlaceFlags: RUN is the run's folder.
+  // Only for a command that runs in a pod of the run, as in PlaceFlags. RUN is then the run's
+  // folder.
   std::string coordinator;
   uint64_t submission = 1;
   std::vector<Flag> Table();

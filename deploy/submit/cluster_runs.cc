@@ -19,7 +19,7 @@
 namespace satrap {
 namespace {
 
-// The pods of one run among those of many.
+// The pods of `run` among the objects of many runs.
 KubectlList PodsOf(const KubectlList& objects, const std::string& run) {
   KubectlList pods;
   for (const KubectlObject& object : objects.items()) {
@@ -62,7 +62,8 @@ std::string PodLine(const KubectlObject& pod) {
   return line + "\n";
 }
 
-// The pod should be gone by the time in its deletionTimestamp, which includes its grace.
+// Whether the pod is still there although it should be gone. The time in its deletionTimestamp
+// includes its grace.
 bool DoesNotGo(const KubectlObject& pod) {
   constexpr absl::Duration kPatience = absl::Seconds(30);
   absl::Time until;
@@ -112,7 +113,7 @@ absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl) {
     const KubectlList pods = PodsOf(objects, run);
     lines[run] = LineOfRun(run, StateText(job, pods), job, WhyFailed(job, pods));
   }
-  // Job RUN is made last. So without it, a command was broken off, or a resume could not begin.
+  // Job RUN is made last. If it is missing, a command was broken off, or a resume could not begin.
   for (const char* kind : {"Job", "ConfigMap"}) {
     for (const KubectlObject& object : objects.items()) {
       const std::string run = LabelOf(object, kRunLabel);

@@ -1,4 +1,4 @@
-// Runs that are in a cluster already, by what kubectl shows of them.
+// Shows the runs that are in a cluster, from what kubectl reports.
 //
 // Not thread-safe.
 
@@ -20,13 +20,14 @@ namespace satrap {
 // INVALID_ARGUMENT: a run in a cluster cannot have that name.
 absl::Status CheckRunName(const std::string& name);
 
-// The runs of the namespace, a line each, sorted by name: its state, when it was submitted, its
-// folder, and why it has failed. Also those that have no Job RUN: half made, or left by a resume
-// that could not begin. "" if there is none.
-// Errors as Kubectl::Ask.
+// Lists the runs of the namespace, one line for each, sorted by name: the state, when it was
+// submitted, the folder, and why it has failed. Also lists runs that have no Job RUN, which are
+// half made, or left by a resume that could not begin. Empty if there are no runs. Errors are those
+// of Kubectl::Ask.
 absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl);
 
-// Which log to show: without a role the run's story, else that of the process `index` of the role.
+// Which log to show: the run's story if `role` is not set, else the log of process `index` of the
+// role.
 struct LogChoice {
   absl::optional<Role> role;
   int index = 0;
@@ -34,27 +35,27 @@ struct LogChoice {
   bool previous = false;  // of the container before this one
 };
 
-// The arguments with which kubectl shows it: of the story, that of its newest pod. NOT_FOUND: there
-// is no such pod. Other errors as Kubectl::Ask.
+// The arguments with which kubectl shows the log. For the story, that is the log of its newest pod.
+// NOT_FOUND: there is no such pod. Other errors are those of Kubectl::Ask.
 absl::StatusOr<std::vector<std::string>> LogArguments(const std::string& run,
                                                       const LogChoice& choice, Kubectl* kubectl);
 
-// The arguments with which kubectl gives `command`, the words of one of satrap's that takes a run's
-// folder, `more` and PlaceFlags, to the coordinator's pod of the run, also if its submission was
-// broken off. NOT_FOUND: there is no such run. FAILED_PRECONDITION: it has ended. Other errors as
-// Kubectl::Ask.
+// The arguments with which kubectl runs one of satrap's commands in the coordinator's pod of the
+// run, even if the run's submission was broken off. `command` are the words of a command that takes
+// a run's folder; `more` and the flags of PlaceFlags follow the folder. NOT_FOUND: there is no such
+// run. FAILED_PRECONDITION: it has ended. Other errors are those of Kubectl::Ask.
 absl::StatusOr<std::vector<std::string>> ArgumentsInPod(const std::string& run,
                                                         const std::vector<std::string>& command,
                                                         Kubectl* kubectl,
                                                         const std::vector<std::string>& more = {});
 
-// How the run has ended, in lines; "" if it has not. NOT_FOUND: there is no such run. Other errors
-// as Kubectl::Ask.
+// How the run has ended, in several lines; empty if it has not ended. NOT_FOUND: there is no such
+// run. Other errors are those of Kubectl::Ask.
 absl::StatusOr<std::string> EndText(const std::string& run, Kubectl* kubectl);
 
-// The run's pods, a line each: phase, whether it is ready, node, restarts, and what Kubernetes
-// waits for; and what has no pod. A pod that does not go, as one of a lost node, has a line with
-// the command that removes it. Errors as Kubectl::Ask.
+// The run's pods, one line for each: phase, whether it is ready, node, restarts, and what
+// Kubernetes waits for. Also the objects that lack pods. If a pod should be gone but is not, such
+// as one of a lost node, a line has the command that removes it. Errors are those of Kubectl::Ask.
 absl::StatusOr<std::string> PodsText(const std::string& run, Kubectl* kubectl);
 
 }  // namespace satrap

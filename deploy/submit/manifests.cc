@@ -23,9 +23,9 @@ constexpr char kPrograms[] = "/opt/satrap";
 constexpr char kJobDir[] = "/etc/satrap";
 constexpr char kJobFile[] = "/etc/satrap/job.textproto";
 constexpr char kScratch[] = "/tmp";
-// After `stop_seconds`, in which a pod that leaves may wait for a last cut.
+// The grace of a pod beyond `stop_seconds`, in which a pod that leaves may wait for a last cut.
 constexpr int kGraceSeconds = 15;
-// A Job's pod is made anew however often it is lost.
+// A Job makes a new pod however often its pod is lost.
 constexpr int64_t kNoLimit = 2147483647;
 
 std::string Dashed(absl::string_view name) { return absl::StrReplaceAll(name, {{"_", "-"}}); }
@@ -64,7 +64,7 @@ Map FieldVariable(const std::string& name, const std::string& path) {
   return {{"name", name}, {"valueFrom", Map{{"fieldRef", Map{{"fieldPath", path}}}}}};
 }
 
-// A volume of a pod, and where its container mounts it.
+// The volumes of a pod, and where its container mounts them.
 class Mounts {
  public:
   void Add(const std::string& name, std::pair<std::string, Yaml> source, const std::string& path,
@@ -122,7 +122,7 @@ Map NodeSelector(const KubernetesPod& pod) {
     has_arch = has_arch || label.name() == kArch;
     selector.emplace_back(label.name(), label.value());
   }
-  // The image holds programs for no other.
+  // The image has no programs for other architectures.
   if (!has_arch) selector.emplace_back(kArch, "amd64");
   return selector;
 }
@@ -151,12 +151,13 @@ List Tolerations(const KubernetesPod& pod) {
   return tolerations;
 }
 
-// The container with what all containers have. `more` are its other fields.
+// A container with the fields that all containers have, followed by `more`.
 Map Container(const RunInCluster& run, List command, List args, Map resources, Map more) {
   Map container = {{"name", "satrap"},
                    {"image", run.image},
                    {"imagePullPolicy", "IfNotPresent"},
-                   // What it says when it ends before it can write a message of its own.
+                   // If the program ends before it has written a termination message, take the end
+                   // of its log.
                    {"terminationMessagePolicy", "FallbackToLogsOnError"},
                    {"command", std::move(command)},
                    {"args", std::move(args)}};
@@ -168,7 +169,7 @@ Map Container(const RunInCluster& run, List command, List args, Map resources, M
   return container;
 }
 
-// The pod of one container. `fields` begin its spec.
+// The template of a pod with one container. `fields` are the first fields of the pod's spec.
 Map PodTemplate(const RunInCluster& run, absl::string_view part, const KubernetesPod& pod,
                 Map fields, Mounts mounts, Map container, Map annotations = {}) {
   Map metadata = {{"labels", Labels(run, part)}};
@@ -219,7 +220,8 @@ Manifest RoleSet(const RunInCluster& run, Role role) {
   Mounts mounts = MountsOf(run, /*with_job=*/true);
   mounts.AddSecretsOf(run.job.kubernetes());
   if (HasCard(role, run.job)) {
-    // Cards of one machine exchange sums by shared memory, of which containers have 64 MB.
+    // The cards of one machine exchange sums through shared memory, but containers have only 64 MB
+    // of it by default.
     mounts.Add("shared-memory", {"emptyDir", Map{{"medium", "Memory"}}}, "/dev/shm",
                /*read_only=*/false);
   }
@@ -267,8 +269,8 @@ Manifest CoordinatorService(const RunInCluster& run) {
       {"kind", "Service"},
       {"metadata", Metadata(run, name, part, /*is_owned=*/true)},
       {"spec", Map{{"selector", Labels(run, part)},
-                   // A coordinator is reached as soon as it serves, and not only when
-                   // the kubelet has seen that.
+                   // Let pods reach a coordinator as soon as it serves, before the kubelet has seen
+                   // that.
                    {"publishNotReadyAddresses", true},
                    {"ports",
                     List{Map{{"name", "serve"}, {"port", kServePort}, {"targetPort", "serve"}}}}}}};
@@ -342,7 +344,8 @@ std::string RunDirOf(const RunInCluster& run) {
 
 Manifest MembersJob(const RunInCluster& run) {
   const std::string name = NameOfMembersJob(run.name);
-  // The job's file says where the run's folder is. It is not known yet when this object is made.
+  // The pod reads the run's folder from the job's file, because the folder is not known yet when
+  // this object is made.
   Mounts mounts = MountsOf(run, /*with_job=*/true);
   Map container = Container(
       run, {absl::StrCat(kPrograms, "/deploy/satrap_pod"), "members"},
@@ -353,7 +356,7 @@ Manifest MembersJob(const RunInCluster& run) {
       {"kind", "Job"},
       {"metadata", Metadata(run, name, "members", /*is_owned=*/false)},
       {"spec", Map{{"backoffLimit", kNoLimit},
-                   // Removed at once when it has ended, and all that it owns with it.
+                   // Kubernetes removes the Job, and all that it owns, as soon as it has ended.
                    {"ttlSecondsAfterFinished", 0},
                    {"template", PodTemplate(run, "members", run.job.kubernetes().coordinator(),
                                             {{"restartPolicy", "OnFailure"}}, std::move(mounts),
@@ -376,7 +379,7 @@ Manifest ReaderJob(const RunInCluster& run, const std::string& id,
   for (const std::string& word : command) args.emplace_back(word);
   args.emplace_back(RunDirOf(run));
   for (const std::string& word : more) args.emplace_back(word);
-  // It is not asked, but says that this is a pod.
+  // Nobody calls this address. The flag only says that the command runs in a pod.
   args.emplace_back(absl::StrCat("--coordinator=127.0.0.1:", kServePort));
   args.emplace_back(absl::StrCat("--submission=", run.submission));
   Map container = Container(

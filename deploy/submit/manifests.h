@@ -2,11 +2,11 @@
 //
 //   Job RUN-members               owns all but Job RUN, and ends with the run
 //   Service RUN-coordinator       the address at which the pods find the coordinator
-//   ConfigMap RUN-job             the resolved job; of submission N from the second on, RUN-job-N
+//   ConfigMap RUN-job             the resolved job; from submission N = 2 on, its name is RUN-job-N
 //   StatefulSet RUN-ROLE          the pods of a role; the ordinal of a pod is its index
-//   Job RUN                       the run for those who look from outside; tells its story
+//   Job RUN                       shows the run to those outside, and tells its story
 //
-// The ConfigMap has no owner: it stays with Job RUN, because the next submission, a resume, begins
+// The ConfigMap has no owner. It stays, like Job RUN, because the next submission (a resume) begins
 // with it.
 //
 // Thread-safe: functions of their arguments. The same arguments give the same bytes.
@@ -31,9 +31,10 @@ inline constexpr char kPartLabel[] = "app.kubernetes.io/component";
 inline constexpr char kSubmissionAnnotation[] = "satrap/submission";
 inline constexpr char kIdentityAnnotation[] = "satrap/identity";
 inline constexpr char kCommandAnnotation[] = "satrap/command";
-// Of Job RUN, of the coordinator and of the ConfigMap.
+// The annotation of Job RUN, the coordinator's objects and the ConfigMap: the run's folder.
 inline constexpr char kRunDirAnnotation[] = "satrap/run-dir";
-// Of the ConfigMap: what `satrap scale` has changed in its job, an assignment a line.
+// The annotation of the ConfigMap: what `satrap scale` has changed in its job, one assignment per
+// line.
 inline constexpr char kChangesAnnotation[] = "satrap/changes";
 // The part of ReaderJob.
 inline constexpr char kReaderPart[] = "reader";
@@ -41,8 +42,8 @@ inline constexpr char kReaderPart[] = "reader";
 inline constexpr char kJobKey[] = "job.textproto";
 inline constexpr char kPatchKey[] = "template_patch.yaml";
 
-// The port at which the coordinator, embedding PSs and embedding workers serve, and the one of the
-// metrics and the readiness of each role.
+// The port at which the coordinator, embedding PSs and embedding workers serve, and the port of
+// each role's metrics and readiness.
 inline constexpr int kServePort = 7000;
 inline constexpr int kMetricsPort = 7001;
 
@@ -53,14 +54,15 @@ struct RunInCluster {
   std::string image;
   std::string template_patch;  // of PatchOfTemplate; empty: none
   int submission = 1;
-  // Of a run that goes on by a later submission: its folder, and the cut that it begins from, empty
-  // for the newest.
+  // For a submission after the first: the run's folder, and the cut to begin from; empty: the
+  // newest.
   std::string run_dir;
   std::string from;
-  // Tells the objects of one submission from those of another; empty: they have no such annotation.
+  // Distinguishes the objects of this submission from those of others. Empty: they have no such
+  // annotation.
   std::string identity;
-  // Tells what one command has made from what another one of the same submission has made: random.
-  // Empty: they have no such annotation.
+  // Random. Distinguishes what this command has made from what another command has made for the
+  // same submission. Empty: the objects have no such annotation.
   std::string command;
   // The uid of Job RUN-members, which only the cluster knows. Empty: no object has an owner, and
   // the run's folder is named after the run alone.
@@ -79,19 +81,20 @@ std::string NameOfRole(absl::string_view run, Role role);
 std::string NameOfMembersJob(absl::string_view run);
 std::string NameOfJobMap(const RunInCluster& run);
 
-// The folder of the run: run_dir; without that, in the volume that is not read only, named after
-// the run and, if there is one, the owner. So a run that takes the name of one that was deleted
-// does not go on with that one.
+// The folder of the run: run_dir if that is set. Otherwise the folder is in the volume that is not
+// read-only, and is named after the run and, if there is one, the owner. So a run that has the name
+// of a deleted run does not continue the deleted one.
 std::string RunDirOf(const RunInCluster& run);
 
 // The Job that owns the others.
 Manifest MembersJob(const RunInCluster& run);
-// All others, in the order in which they are made. Job RUN is the last.
+// All other objects, in the order in which they are made. Job RUN is the last.
 std::vector<Manifest> OwnedManifests(const RunInCluster& run);
 
-// A Job that runs `command`, words of one of satrap's that takes the run's folder, `more` and
-// PlaceFlags, and so reads the folder when the run has no pods any more. `id` tells its name from
-// others'. It ends by itself within kReaderSeconds, and Kubernetes removes it a minute later.
+// A Job that runs one of satrap's commands, in order to read the run's folder when the run has no
+// pods any more. `command` are the words of a command that takes a run's folder; `more` and the
+// flags of PlaceFlags follow the folder. `id` makes the Job's name unique. The Job ends by itself
+// within kReaderSeconds, and Kubernetes removes it a minute later.
 inline constexpr int kReaderSeconds = 120;
 Manifest ReaderJob(const RunInCluster& run, const std::string& id,
                    const std::vector<std::string>& command,

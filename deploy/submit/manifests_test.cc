@@ -51,7 +51,7 @@ RunInCluster WithCards() {
   return run;
 }
 
-// The text without that of the job, which has every setting with its default.
+// The text without the job, which has every setting with its default.
 std::string WithoutJob(const std::string& text) {
   std::string rest;
   bool in_job = false;
@@ -95,7 +95,7 @@ TEST(ManifestsTest, TheServiceAndTheSetsHaveTheMembersJobAsTheirOwner) {
   const std::string owner = "uid: \"01234567-89ab\"";
   int owned = 0;
   for (const Manifest& manifest : OwnedManifests(run)) {
-    // They stay when the run has ended.
+    // Job RUN and the ConfigMap stay when the run has ended.
     const bool stays = manifest.kind == "Job" || manifest.kind == "ConfigMap";
     EXPECT_EQ(absl::StrContains(manifest.object.Text(), owner), !stays) << manifest.name;
     owned += stays ? 0 : 1;

@@ -12,23 +12,23 @@
 namespace satrap {
 namespace {
 
-// The reasons of a container that waits as it should.
+// The reasons for which a container waits in a normal start.
 constexpr absl::string_view kStarting[] = {"ContainerCreating", "PodInitializing"};
-// Those that another attempt does not change.
+// The reasons that another attempt does not change.
 constexpr absl::string_view kFinal[] = {"InvalidImageName", "ErrImageNeverPull"};
-// A registry, a runtime or a device plugin may be busy for a moment. The kubelet says
-// ImagePullBackOff after the first pull that fails.
+// The reasons that may pass: a registry, a runtime or a device plugin may be busy for a moment. The
+// kubelet says ImagePullBackOff after the first pull that fails.
 constexpr absl::string_view kStuck[] = {"ErrImagePull", "ImagePullBackOff",
                                         "CreateContainerConfigError", "CreateContainerError",
                                         "RunContainerError"};
 constexpr absl::string_view kPullFails[] = {"ErrImagePull"};
 constexpr absl::string_view kPullWaits[] = {"ImagePullBackOff"};
 constexpr absl::string_view kEndsAgain[] = {"CrashLoopBackOff"};
-// So many times a container may end by itself while the run starts. The kubelet's pauses before
-// these starts take 30 s.
+// How often a container may end by itself while the run starts. The kubelet's pauses before these
+// starts take 30 s in all.
 constexpr int64_t kMostEnds = 3;
 
-// The reason of the event by which a controller says that it may make no pod.
+// The reason of an event by which a controller reports that it cannot make a pod.
 constexpr absl::string_view kNoPod[] = {"FailedCreate"};
 
 template <typename Texts>
@@ -62,7 +62,7 @@ void AddNoteOf(const KubectlContainer& container, const std::string& pod,
                const std::string& pull_error, std::vector<PodNote>* notes) {
   const KubectlWaiting& waiting = container.state().waiting();
   if (waiting.reason().empty() || IsOneOf(kStarting, waiting.reason())) return;
-  // The last words of a container say more than that it has ended.
+  // The container's last message says more than that the container has ended.
   std::string more = container.laststate().terminated().message();
   if (IsOneOf(kPullWaits, waiting.reason())) more = pull_error;
   PodNote note;

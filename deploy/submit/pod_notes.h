@@ -1,6 +1,6 @@
-// What Kubernetes waits for before the pods of a run can work, from what `kubectl get` prints.
+// Tells from the output of `kubectl get` why the pods of a run do not work yet.
 //
-// Thread-safe: functions of their arguments. Not PodWatch.
+// Thread-safe: functions of their arguments. PodWatch is not thread-safe.
 
 #ifndef SATRAP_DEPLOY_SUBMIT_POD_NOTES_H_
 #define SATRAP_DEPLOY_SUBMIT_POD_NOTES_H_
@@ -18,9 +18,10 @@ namespace satrap {
 struct PodNote {
   std::string object;  // "demo-nn-worker-1", "StatefulSet demo-nn-worker"
   std::string text;    // for people, one line: "Pending, 0/3 nodes are available"
-  // It may pass, as a pull that a registry refuses for a moment does, but not if it lasts.
+  // The reason may pass, for example if a registry refuses a pull for a moment. It is final if it
+  // lasts.
   bool is_stuck = false;
-  // Waiting does not help: the name of the image is none, say.
+  // Waiting does not help, for example if the image's name is not valid.
   bool is_final = false;
 };
 
@@ -37,21 +38,21 @@ std::string AnnotationOf(const KubectlObject& object, absl::string_view name);
 // Whether the condition of that type is true.
 bool IsTrue(const KubectlObject& object, absl::string_view condition);
 
-// Why the pod does not work yet: a note for each reason. Empty if it works, is just starting, or is
-// being deleted. `pull_error`: why its image could not be pulled before, which the kubelet does not
-// say while it waits for the next attempt; empty: not known.
+// Why the pod does not work yet: one note for each reason. Empty if it works, is just starting, or
+// is being deleted. `pull_error` says why a pull of its image failed before, because the kubelet
+// does not say it while it waits for the next attempt; empty: not known.
 std::vector<PodNote> NotesOf(const KubectlObject& pod, const std::string& pull_error = "");
 
-// The StatefulSets and Jobs among `parts`, and how many pods each of them lacks. A Job that has
-// ended, and what is being deleted, lacks none.
+// The StatefulSets and Jobs among `parts` that lack pods, and how many. A Job that has ended lacks
+// none, nor does an object that is being deleted.
 struct Missing {
   const KubectlObject* owner;  // one of `parts`
   int64_t pods;
 };
 std::vector<Missing> MissingPods(const KubectlList& parts);
 
-// Why those that lack pods cannot make them: for each the newest of its events, which are sorted by
-// time.
+// Why the objects that lack pods cannot make them: one note for each, from its newest event.
+// REQUIRES: `events` are sorted by time
 std::vector<PodNote> NotesOfEvents(const KubectlList& parts, const KubectlList& events);
 
 // Follows the pods of a run, and knows for how long each of them has been stuck.
@@ -59,8 +60,8 @@ class PodWatch {
  public:
   static constexpr int64_t kStuckMs = 60000;
 
-  // The notes of the pods among `parts` as they are now; `now_ms` is of MonotonicMs. Those of a pod
-  // that has been stuck for kStuckMs, seen at every call, are final.
+  // Returns the notes of the pods among `parts`. `now_ms` is MonotonicMs(). If a pod was stuck at
+  // every call for kStuckMs, its notes are final.
   std::vector<PodNote> Notes(const KubectlList& parts, int64_t now_ms);
 
  private:

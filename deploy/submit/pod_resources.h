@@ -14,7 +14,7 @@
 
 namespace satrap {
 
-// What the job says of the pods of a role.
+// The job's settings for the pods of a role.
 const KubernetesPod& PodOf(Role role, const KubernetesConfig& config);
 
 // Whether each process of the role has a card of its own.
@@ -24,14 +24,15 @@ bool HasCard(Role role, const JobConfig& job);
 int BusyThreadsOf(Role role, const JobConfig& job);
 
 // The field `resources` of a role's container. Processors and memory are always reserved, because a
-// namespace with a quota takes no pod without; memory that the job gives is also the limit.
+// namespace with a quota refuses pods without them. If the job sets the memory, that is also the
+// limit.
 Yaml::Map ResourcesOf(Role role, const JobConfig& job);
 
-// The same of the containers of the two Jobs, which only read files and print.
+// The field `resources` of the containers of the two Jobs, which only read files and print.
 Yaml::Map ResourcesOfJobs();
 
-// What may not go as the user expects: threads for which no processor is reserved, an embedding PS
-// without a limit of its memory, and how much of such a limit cuts may need. A line each.
+// Warns of what the user may not expect, with one line for each: threads for which no processor is
+// reserved, an embedding PS without a memory limit, and how much of such a limit cuts may need.
 std::vector<std::string> PodWarnings(const JobConfig& job);
 
 }  // namespace satrap

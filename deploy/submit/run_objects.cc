@@ -39,7 +39,7 @@ const KubectlObject* NewestPod(const KubectlList& objects, absl::string_view par
   const KubectlObject* newest = nullptr;
   for (const KubectlObject& object : objects.items()) {
     if (object.kind() != "Pod" || LabelOf(object, kPartLabel) != part) continue;
-    // Times of this form are in order as texts are.
+    // Times in this format sort like texts.
     if (newest == nullptr ||
         newest->metadata().creationtimestamp() <= object.metadata().creationtimestamp()) {
       newest = &object;
@@ -78,7 +78,7 @@ absl::StatusOr<KubectlList> PartsOf(absl::string_view run, Kubectl* kubectl) {
 std::vector<PodNote> NotesOfMissing(const KubectlList& parts, Kubectl* kubectl) {
   if (MissingPods(parts).empty()) return {};
   KubectlList events;
-  // Without them there is only less to say.
+  // Without the events there are only fewer notes.
   kubectl
       ->Ask({"get", "events", "--field-selector=reason=FailedCreate", "--sort-by=.lastTimestamp"},
             &events)

@@ -1,6 +1,7 @@
-// The objects of a run in a cluster, found by their labels or names, and how messages call the run.
+// Finds the objects of a run in a cluster by their labels or names, and has the words by which
+// messages name the run.
 //
-// Not thread-safe if they ask kubectl; else functions of their arguments.
+// Functions that ask kubectl are not thread-safe. The others depend only on their arguments.
 
 #ifndef SATRAP_DEPLOY_SUBMIT_RUN_OBJECTS_H_
 #define SATRAP_DEPLOY_SUBMIT_RUN_OBJECTS_H_
@@ -20,7 +21,7 @@ namespace satrap {
 // The kinds of all objects that a submission makes.
 inline constexpr char kKindsOfRun[] = "jobs.batch,services,configmaps,statefulsets.apps";
 
-// "--selector=..." of the run's objects; `part` is the value of kPartLabel, empty: of any.
+// "--selector=..." for the run's objects. `part` is a value of kPartLabel; empty: any part.
 std::string SelectorOf(absl::string_view run, absl::string_view part = "");
 
 // "namespace ml", or "the namespace of your context".
@@ -36,20 +37,20 @@ const KubectlObject* FindObject(const KubectlList& objects, absl::string_view ki
 // The newest of the pods of that part; null if there is none.
 const KubectlObject* NewestPod(const KubectlList& objects, absl::string_view part);
 
-// Of which submission the object is; 0: it does not say so.
+// The submission of the object; 0 if the object does not name it.
 int SubmissionOf(const KubectlObject& object);
 
 bool IsBeingDeleted(const KubectlObject& object);
 // Whether a Job has ended.
 bool HasEnded(const KubectlObject& job);
-// The last words of a container of the pod that has ended; empty: none.
+// The termination message of a container of the pod that has ended; empty if there is none.
 std::string LastWordsOf(const KubectlObject& pod);
 
 // The Jobs, StatefulSets and pods of the run. Errors as Kubectl::Ask.
 absl::StatusOr<KubectlList> PartsOf(absl::string_view run, Kubectl* kubectl);
 
-// Why those of `parts` that lack a pod cannot make it, by the events of the namespace, for which it
-// asks only if one lacks a pod. Empty also if kubectl fails.
+// Why those of `parts` that lack a pod cannot make it, from the events of the namespace. Asks for
+// the events only if a pod is missing. Empty also if kubectl fails.
 std::vector<PodNote> NotesOfMissing(const KubectlList& parts, Kubectl* kubectl);
 
 }  // namespace satrap

@@ -70,7 +70,7 @@ absl::StatusOr<std::string> ReadInPod(const std::string& run,
   ASSIGN_OR_RETURN(const std::string text, PatchedText(reader, newest.template_patch, kubectl));
   RETURN_IF_ERROR(kubectl->Run({"create", "--filename=-"}, text).status());
   absl::StatusOr<std::string> log = LogOf(reader.name, kubectl, say, wait);
-  // If this fails, Kubernetes removes it.
+  // If this fails, Kubernetes removes the Job later.
   kubectl
       ->Run({"delete", absl::StrCat("jobs.batch/", reader.name), "--ignore-not-found",
              "--wait=false"})

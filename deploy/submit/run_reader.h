@@ -1,4 +1,4 @@
-// Reads the folder of a run that has no pods any more, by a pod that Kubernetes makes for that.
+// Reads the folder of a run that has no pods any more, with a pod that is made for that.
 //
 // Not thread-safe.
 
@@ -15,12 +15,13 @@
 
 namespace satrap {
 
-// Runs `command`, words of one of satrap's that takes a run's folder, `more` and PlaceFlags, in a
-// pod with the image and the volumes of the run's newest submission, returns what it prints, and
-// removes the pod. `say` gets what Kubernetes waits for; `wait` as of Submission. NOT_FOUND: there
-// is no such run. FAILED_PRECONDITION: the command fails, with what it says, or the pod can never
-// work. DEADLINE_EXCEEDED: it has not ended within kReaderSeconds. CANCELLED: a signal. Other
-// errors as Kubectl::Ask. REQUIRES: as Kubectl::Stream
+// Runs one of satrap's commands in a pod with the image and the volumes of the run's newest
+// submission, returns what it prints, and removes the pod. `command` are the words of a command
+// that takes a run's folder; `more` and the flags of PlaceFlags follow the folder. `say` gets what
+// Kubernetes waits for; `wait` as in Submission. NOT_FOUND: there is no such run.
+// FAILED_PRECONDITION: the command has failed, and the message is its last one; or the pod can
+// never work. DEADLINE_EXCEEDED: the command has not ended within kReaderSeconds. CANCELLED: a
+// signal came. Other errors are those of Kubectl::Ask. REQUIRES: as Kubectl::Stream
 absl::StatusOr<std::string> ReadInPod(const std::string& run,
                                       const std::vector<std::string>& command,
                                       const std::vector<std::string>& more, Kubectl* kubectl,

@@ -14,9 +14,9 @@
 namespace satrap {
 namespace {
 
-// How long Job RUN may take to see that the run has ended, a second each.
+// How many seconds Job RUN may take to see that the run has ended.
 constexpr int kAttempts = 60;
-// If the run could not be stopped, it may have ended just before.
+// The same if the run could not be stopped. It may have ended just before.
 constexpr int kAttemptsAfterFailure = 10;
 
 void ShowLine(absl::string_view line) {

@@ -14,15 +14,16 @@
 
 namespace satrap {
 
-// Has the objects of a run removed, and does not wait for that: a submission of the same name is
-// refused until all of them are gone. The run's folder stays. A run whose submission was broken off
-// before Job RUN was made is removed, too. NOT_FOUND: there is none. FAILED_PRECONDITION: the run
-// has not ended, and `now` is false. Other errors as Kubectl::Run.
+// Begins to remove the objects of a run, and does not wait until they are gone. A submission of the
+// same name is refused until then. The run's folder stays. A run whose submission was broken off
+// before Job RUN was made is removed, too. NOT_FOUND: there is no such run. FAILED_PRECONDITION:
+// the run has not ended, and `now` is false. Other errors are those of Kubectl::Run.
 absl::Status DeleteRun(const std::string& run, bool now, Kubectl* kubectl);
 
-// Lets the run take a last cut and end if it goes on, and then has its objects removed. `wait` as
-// of Submission. CANCELLED: a signal. FAILED_PRECONDITION: the run cannot be stopped. Then nothing
-// was removed. Else as DeleteRun. REQUIRES: as Kubectl::Stream
+// If the run has not ended, lets it take a last cut and end. Then begins to remove its objects.
+// `wait` as in Submission. CANCELLED: a signal came. FAILED_PRECONDITION: the run cannot be
+// stopped. After these two errors, nothing was removed. Other errors are those of DeleteRun.
+// REQUIRES: as Kubectl::Stream
 absl::Status StopAndDelete(const std::string& run, Kubectl* kubectl,
                            const std::function<int(int64_t timeout_ms)>& wait);
 

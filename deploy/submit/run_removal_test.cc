@@ -22,7 +22,7 @@ constexpr char kGoesOn[] = R"({"items":[{"kind":"Job","metadata":{"name":"demo",
     "labels":{"app.kubernetes.io/instance":"demo"}}}]})";
 constexpr char kHasEnded[] = R"({"items":[{"kind":"Job","metadata":{"name":"demo"},
     "status":{"conditions":[{"type":"Complete","status":"True"}]}}]})";
-// Of a run whose submission was broken off.
+// The objects of a run whose submission was broken off.
 constexpr char kHalfMade[] = R"({"items":[
     {"kind":"Job","metadata":{"name":"demo-members"}},
     {"kind":"StatefulSet","metadata":{"name":"demo-coordinator",

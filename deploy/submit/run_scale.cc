@@ -102,7 +102,7 @@ class Scaling {
     return absl::OkStatus();
   }
 
-  // Says what the pods wait for. FAILED_PRECONDITION: one can never work.
+  // Says what the pods wait for. FAILED_PRECONDITION: a pod can never work.
   absl::Status TellNotes() {
     const absl::StatusOr<KubectlList> parts = PartsOf(run_, kubectl_);
     if (!parts.ok()) return absl::OkStatus();  // it is asked again
@@ -133,7 +133,7 @@ class Scaling {
                          told_.empty() ? "" : ": ", absl::StrJoin(told_, "; ")));
       }
       if (options_.wait(kScalePollMs) != 0) return absl::CancelledError(kBrokenOff);
-      // While a generation is replaced its coordinator does not answer.
+      // While one generation replaces another, no coordinator answers.
       const absl::StatusOr<ScalePlan> next = Plan();
       if (next.ok()) *plan = *next;
     }
@@ -161,7 +161,7 @@ class Scaling {
                                  "command completes the change: ", removed.message()));
   }
 
-  // Leaves as many pods of each role as the plan says.
+  // Removes pods until each role has as many as the plan says.
   absl::Status RemovePods(const ScalePlan& plan, int32_t (ScalePlan::Part::*replicas)() const) {
     ASSIGN_OR_RETURN(const KubectlList parts, PartsOf(run_, kubectl_));
     for (const ScalePlan::Part& part : plan.parts()) {

@@ -14,8 +14,8 @@
 
 namespace satrap {
 
-// Changes the job of the run by `sets`, assignments as of ChangedJob, in steps that may each be
-// repeated, so that the same call completes one that was broken off:
+// Changes the job of the run by `sets`, which are assignments as in ChangedJob. Each step may be
+// repeated, so the same call completes a change that was broken off:
 //
 //   1. pods are added; their processes ask for a place and are told to wait
 //   2. when each of them has asked, a program in the coordinator's pod makes the wish, and waits
@@ -23,14 +23,14 @@ namespace satrap {
 //   3. the change is noted for the next submission (NoteChanges)
 //   4. pods are removed
 //
-// If the added pods do not ask within kubernetes.start_seconds, can never work, or the run refuses
-// the change, they are removed again. `show` of the options gets what the program in the pod
-// prints.
+// The added pods are removed again if they do not ask within kubernetes.start_seconds, if one of
+// them can never work, or if the run refuses the change. `show` of the options gets what the
+// program in the pod prints.
 //
-// FAILED_PRECONDITION: the run goes on as before, and the message or the program's own, on stderr,
-// says why. DEADLINE_EXCEEDED: the pods have not asked. CANCELLED: a signal; the pods that were
-// added stay. NOT_FOUND: there is no such run. Else as Kubectl::Run; the run may or may not have
-// the new size then. REQUIRES: as Kubectl::Stream
+// FAILED_PRECONDITION: the run continues as before; the message says why, or the program has said
+// it on stderr. DEADLINE_EXCEEDED: the pods have not asked in time. CANCELLED: a signal came; the
+// added pods stay. NOT_FOUND: there is no such run. Other errors are those of Kubectl::Run; after
+// them the run may or may not have the new size. REQUIRES: as Kubectl::Stream
 absl::Status ScaleRunInCluster(const std::string& run, const std::vector<std::string>& sets,
                                Kubectl* kubectl, const WatchOptions& options);
 

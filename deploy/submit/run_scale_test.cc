@@ -39,14 +39,15 @@ class RunScaleTest : public FakeKubectlTest {
     On("*scale statefulsets.apps/*", "");
     On("*annotate *", "");
   }
-  // What the pod's program plans: PSs by the job, by the change, and those that wait.
+  // The plan that the program in the pod prints: how many embedding PSs the job has now, how many
+  // the change wants, and which of them wait.
   static std::string PlanOf(int now, int wanted, const std::string& waiting = "") {
     return absl::StrCat("parts { role: DATA_LOADER now: 1 wanted: 1 } parts { role: EMBEDDING_PS ",
                         "now: ", now, " wanted: ", wanted, " ", waiting,
                         " } changes_nothing: ", now == wanted ? "true" : "false",
                         " start_seconds: ", start_seconds_);
   }
-  // The set of embedding PSs as it is now, and the one of data loaders.
+  // The StatefulSets of the run: one data loader, and `replicas` embedding PSs.
   static std::string SetsOf(int replicas, const std::string& more = "") {
     return absl::StrCat(R"({"items":[{"kind":"StatefulSet","metadata":{"name":"demo-data-loader"},
         "spec":{"replicas":1}},{"kind":"StatefulSet","metadata":{"name":"demo-embedding-ps"},

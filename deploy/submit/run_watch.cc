@@ -17,7 +17,7 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kPeriodMs = 1000;
-// How often it asks for the rest of a log after the run has ended.
+// How often to ask for the rest of a log after the run has ended.
 constexpr int kMostAttempts = 10;
 
 class Watch {
@@ -30,7 +30,7 @@ class Watch {
     std::string uid;   // of Job RUN
     int attempts = 0;  // after the end
     while (true) {
-      // The Job first: what its pods have said when it had ended is all.
+      // Ask for the Job before the logs: if the Job has ended by then, the logs are complete.
       KubectlObject job;
       const absl::Status asked =
           kubectl_->Ask({"get", "jobs.batch", run_, "--ignore-not-found"}, &job);
@@ -66,7 +66,7 @@ class Watch {
     bool is_complete = false;
   };
 
-  // Shows what is new. Returns the signal that came meanwhile, or 0.
+  // Shows the new lines of the logs. Returns the signal that came meanwhile, or 0.
   absl::StatusOr<int> ShowLogs() {
     is_complete_ = false;
     KubectlList pods;
@@ -97,7 +97,7 @@ class Watch {
     std::vector<std::string> args = {"logs", "--follow", "--timestamps", pod, "--container=satrap"};
     const absl::Time before = shown->last;
     if (before != absl::InfinitePast()) {
-      // In whole seconds, as the server reads it.
+      // The server reads whole seconds only.
       args.push_back(absl::StrCat(
           "--since-time=", absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", before, absl::UTCTimeZone())));
     }

@@ -21,9 +21,9 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kPollMs = 1000;
-// How long what was told to go may need after the grace of its pods.
+// How long the removal of objects may take after the grace of their pods.
 constexpr int64_t kGoneMs = 75000;
-// A ConfigMap holds 1 MiB, of which some is for its other fields.
+// A ConfigMap holds 1 MiB, part of which is for its other fields.
 constexpr size_t kMostJobBytes = 1000000;
 
 bool HasAccess(const KubectlObject& claim, absl::string_view mode) {
@@ -57,7 +57,7 @@ bool IsRunning(const KubectlObject& pod) {
   return pod.kind() == "Pod" && !IsBeingDeleted(pod) && pod.status().phase() == "Running";
 }
 
-// Whether all pods of the sets run, and that of Job RUN.
+// Whether all pods of the StatefulSets run, and the pod of Job RUN, too.
 bool AllRun(const KubectlList& parts) {
   if (!MissingPods(parts).empty()) return false;
   return std::all_of(parts.items().begin(), parts.items().end(), [](const KubectlObject& each) {
@@ -188,7 +188,7 @@ absl::Status Submission::CheckCluster() {
 }
 
 absl::StatusOr<KubectlList> Submission::Objects() {
-  // By their names, because somebody else may have made one of them.
+  // Look for the names, not the labels, because somebody else may have made one of these objects.
   std::vector<std::string> args = {"get", ResourceOf(MembersJob(run_))};
   for (const Manifest& manifest : OwnedManifests(run_)) args.push_back(ResourceOf(manifest));
   args.emplace_back("--ignore-not-found");
@@ -247,7 +247,7 @@ absl::StatusOr<std::string> Submission::EarlierIn(const KubectlList& objects) {
     if (!IsOfRun(object, run_.name)) continue;
     const bool is_members = object.metadata().name() == NameOfMembersJob(run_.name);
     if (IsBeingDeleted(object)) {
-      // Perhaps of an attempt with the same number, which could not begin.
+      // It may belong to an attempt with the same number that could not begin.
       earlier = NameOf(object);
     } else if (SubmissionOf(object) >= run_.submission) {
       has_begun = has_begun || is_members;
@@ -268,7 +268,7 @@ absl::StatusOr<std::string> Submission::EarlierIn(const KubectlList& objects) {
 }
 
 absl::Status Submission::AwaitEarlier(KubectlList* objects) {
-  // Pods that were told to go have their grace.
+  // Pods that are being deleted may take all of their grace.
   const auto limit_ms = static_cast<int64_t>(run_.job.stop_seconds() * 1000) + kGoneMs;
   const int64_t until_ms = MonotonicMs() + limit_ms;
   std::string told;
@@ -325,7 +325,7 @@ absl::StatusOr<std::string> Submission::Make(const Manifest& manifest) {
   if (!objects.ok()) return status;
   const KubectlObject* const found = FindObject(*objects, manifest.kind, manifest.name);
   if (found == nullptr || !IsOurs(*found)) return status;
-  // Another command has made it meanwhile, or this one has, and the answer was lost.
+  // Either another command has made it meanwhile, or this one has but the answer was lost.
   if (manifest.name == run_.name && !IsOfThisCommand(*found)) {
     return absl::AlreadyExistsError(absl::StrCat("another command has just submitted the run ",
                                                  run_.name, ", and this one has changed nothing"));
@@ -379,7 +379,7 @@ absl::Status Submission::Await(const std::function<bool(const KubectlList& parts
   const auto limit_ms = static_cast<int64_t>(run_.job.kubernetes().start_seconds() * 1000);
   const int64_t until_ms = MonotonicMs() + limit_ms;
   while (true) {
-    // A cluster that does not answer for a while is asked again.
+    // If the cluster does not answer, ask again later.
     const absl::StatusOr<KubectlList> parts = PartsOf(run_.name, kubectl_);
     if (parts.ok()) {
       RETURN_IF_ERROR(Tell(watch_.Notes(*parts, MonotonicMs())));
@@ -413,7 +413,7 @@ absl::Status Submission::AwaitCoordinator() {
     return true;
   });
   if (!absl::IsDeadlineExceeded(status)) return status.ok() ? failed : status;
-  // What it has said last may be why.
+  // The end of the coordinator's log may say why.
   const absl::StatusOr<std::string> log =
       kubectl_->Run({"logs", pod, "--container=satrap", "--tail=3"});
   std::vector<std::string> why = told_;

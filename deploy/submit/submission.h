@@ -1,11 +1,11 @@
-// Brings a run into a Kubernetes cluster by kubectl. If that fails, what it has made is removed.
+// Submits a run to a Kubernetes cluster with kubectl. If that fails, removes what was made.
 //
-// Objects are made by `kubectl create`, and never by `apply`, which takes an object that is being
-// deleted for one that is there. Job RUN-members is made first, because it owns all but Job RUN,
+// Objects are made by `kubectl create`, never by `kubectl apply`, which mistakes an object that is
+// being deleted for one that stays. Job RUN-members is made first, because it owns all but Job RUN,
 // and only the cluster knows its uid. Job RUN is made last: the command whose `create` of it
-// succeeds is the one that has submitted the run. A submission that was broken off is completed by
-// another one of the same job; its objects are known by their identity (manifests.h). What another
-// command has made, or anybody else, is never removed.
+// succeeds is the one that has submitted the run. If a submission was broken off, another
+// submission of the same job completes it, and recognises its objects by their identity
+// (manifests.h). What other commands or other people have made is never removed.
 //
 // Not thread-safe.
 
@@ -27,84 +27,86 @@
 namespace satrap {
 
 // Checks what can be checked without a cluster: names, the image, and that the job is not too large
-// for a ConfigMap. INVALID_ARGUMENT says what is wrong with which, and what is expected.
+// for a ConfigMap. The message of INVALID_ARGUMENT says what is wrong, and what is expected.
 absl::Status CheckRun(const RunInCluster& run);
 
-// A part of a pod, as YAML or JSON, as the same part of what has pods of that kind.
-// INVALID_ARGUMENT if the text holds several documents; `file` names it in the error.
+// Turns a patch of a pod, in YAML or JSON, into a patch of an object that has a pod template.
+// INVALID_ARGUMENT if the text does not hold one document; `file` names the text in the error.
 absl::StatusOr<std::string> PatchOfTemplate(const std::string& pod_patch, const std::string& file);
 
-// The object's text, with the patch of PatchOfTemplate merged in if it has pods. Only a patch needs
-// kubectl. Errors as Kubectl::Run.
+// The object's text. If the object has pods, the patch of PatchOfTemplate is merged into it, which
+// needs kubectl. Errors are those of Kubectl::Run.
 absl::StatusOr<std::string> PatchedText(const Manifest& manifest, const std::string& template_patch,
                                         Kubectl* kubectl);
 
-// The text of MembersJob and OwnedManifests without owners, each with the patch merged in that has
-// pods. Only a patch needs kubectl, but no cluster. Errors as Kubectl::Run.
+// The text of MembersJob and OwnedManifests without owners. The patch is merged into each object
+// that has pods, which needs kubectl, but no cluster. Errors are those of Kubectl::Run.
 absl::StatusOr<std::string> PatchedManifests(RunInCluster run, Kubectl* kubectl);
 
 class Submission {
  public:
   // Prints a line for people.
   using Say = std::function<void(const std::string& line)>;
-  // Waits that long, and returns a signal that asks for the end, or 0 (WaitForSignal).
+  // Waits for `timeout_ms`. Returns the signal that ended the wait, or 0 (WaitForSignal).
   using Wait = std::function<int(int64_t timeout_ms)>;
 
-  // `run` has no identity and no owner yet. `kubectl` is not owned. REQUIRES: CheckRun
+  // `run` has no identity and no owner yet. `kubectl` is not owned. REQUIRES: CheckRun(run) is OK
   Submission(RunInCluster run, Kubectl* kubectl, Say say, Wait wait);
 
   // Checks that the cluster has the claims and secrets that the job names, and that all pods can
-  // use the claims. NOT_FOUND, FAILED_PRECONDITION, or as Kubectl::Run.
+  // use the claims. NOT_FOUND, FAILED_PRECONDITION, or the errors of Kubectl::Run.
   absl::Status CheckCluster();
 
-  // Makes the objects, those that are missing if an earlier command was broken off. ALREADY_EXISTS:
-  // there is a run of that name, and nothing has changed. FAILED_PRECONDITION: other objects of
-  // these names, or pods of an earlier run, are there, or are still being deleted; or kubectl
-  // fails, and what was made is removed again. Of a submission from the second on, waits until the
-  // pods and objects of the one before are gone, and replaces its Job RUN. REQUIRES: called once
+  // Makes the objects or, if an earlier command was broken off, those that are missing. If the run
+  // was submitted before, first waits until the pods and objects of the previous submission are
+  // gone, and then replaces its Job RUN. ALREADY_EXISTS: there is a run of that name; nothing has
+  // changed. FAILED_PRECONDITION: other objects of these names, or pods of an earlier run, are
+  // there or are still being deleted; or kubectl has failed, and what was made is removed again.
+  // REQUIRES: called once
   absl::Status Create();
 
-  // Waits until the coordinator serves, and says what Kubernetes waits for. FAILED_PRECONDITION: a
-  // pod can never work, or the run has failed before; NOT_FOUND: the run was deleted;
-  // DEADLINE_EXCEEDED: kubernetes.start_seconds are over; UNAVAILABLE: the same, but the cluster
-  // has not answered at last, so that nothing is known; CANCELLED: a signal. REQUIRES: Create
+  // Waits until the coordinator serves, and meanwhile says what Kubernetes waits for.
+  // FAILED_PRECONDITION: a pod can never work, or the run has failed. NOT_FOUND: the run was
+  // deleted. DEADLINE_EXCEEDED: kubernetes.start_seconds are over. UNAVAILABLE: they are over, but
+  // the cluster does not answer, so the run's state is not known. CANCELLED: a signal came.
+  // REQUIRES: Create was OK
   absl::Status AwaitCoordinator();
 
-  // Waits until all pods run, or the run has ended, and says what Kubernetes waits for. OK also
-  // after kubernetes.start_seconds, which end the run itself. Else as AwaitCoordinator. REQUIRES:
-  // that was OK
+  // Waits until all pods run or the run has ended, and meanwhile says what Kubernetes waits for.
+  // Also OK after kubernetes.start_seconds, because then the run ends by itself. Other errors are
+  // those of AwaitCoordinator. REQUIRES: AwaitCoordinator was OK
   absl::Status AwaitPods();
 
-  // Removes the run that this command has submitted, or what it has made of it, without waiting for
-  // that. FAILED_PRECONDITION: another command has made the objects that are there, and nothing is
-  // removed. Else as Kubectl::Run.
+  // Begins to remove the run that this command has submitted, or what the command has made of it.
+  // FAILED_PRECONDITION: another command has made the objects that are there, and nothing is
+  // removed. Other errors are those of Kubectl::Run.
   absl::Status Remove();
 
   // As it was created.
   const RunInCluster& run() const { return run_; }
 
  private:
-  // Those of the names that the submission uses.
+  // The objects in the cluster that have the names of this submission's objects.
   absl::StatusOr<KubectlList> Objects();
   absl::Status CheckFree(const KubectlList& objects) const;
-  // Waits until what belongs to an earlier submission is gone, and takes its Job RUN, which stays
-  // until the end, off the list.
+  // Waits until the objects of the earlier submission are gone, except its Job RUN, which stays
+  // until the end. Then removes that Job from `objects`.
   absl::Status AwaitEarlier(KubectlList* objects);
-  // What of an earlier submission is still there; "" if nothing is. FAILED_PRECONDITION: it goes
-  // on.
+  // An object of the earlier submission that is still there; empty if there is none.
+  // FAILED_PRECONDITION: the earlier submission has not ended.
   absl::StatusOr<std::string> EarlierIn(const KubectlList& objects);
   // Removes Job RUN of an earlier submission.
   absl::Status RemoveEarlierStory();
-  // No pod of an earlier run may be there: it would be taken for one of this run.
+  // Fails if a pod of an earlier run is still there. It would be mistaken for one of this run.
   absl::Status CheckPodsAreGone();
   bool IsOurs(const KubectlObject& object) const;
   bool IsOfThisCommand(const KubectlObject& object) const;
-  // Makes the object, or finds that it was made meanwhile by a command that submits the same.
-  // Returns its uid.
+  // Makes the object, unless another command has made it meanwhile for the same submission. Returns
+  // its uid.
   absl::StatusOr<std::string> Make(const Manifest& manifest);
   absl::Status CreateAll(const KubectlList& objects);
   absl::Status Tell(const std::vector<PodNote>& notes);
-  // Waits until `is_over` of the parts of the run, for at most kubernetes.start_seconds.
+  // Waits until `is_over` is true of the run's parts, but at most kubernetes.start_seconds.
   absl::Status Await(const std::function<bool(const KubectlList& parts)>& is_over);
 
   RunInCluster run_;

@@ -30,7 +30,7 @@ std::string MapOf(int submission, int replicas, const std::string& annotations) 
   RunInCluster run = RunWith();
   run.job.mutable_embedding_ps()->set_replicas(replicas);
   run.job.mutable_kubernetes()->set_image("satrap:7");
-  // As an object with the keys as names.
+  // Let JsonOf write the data as an object whose fields have the keys as names.
   KubectlObject data;
   for (const auto& [key, value] : std::vector<std::pair<std::string, std::string>>{
            {kJobKey, ResolvedJobText(run.job)}, {kPatchKey, "spec: {}\n"}}) {

@@ -19,21 +19,21 @@ namespace satrap {
 
 inline constexpr char kNothing[] = R"({"kind":"List","items":[]})";
 
-// The run demo of namespace ml, with more fields of its section `kubernetes`.
+// The run demo of namespace ml. `more` are further fields of its section `kubernetes`.
 RunInCluster RunWith(absl::string_view more = "");
 
-// The ConfigMap of a submission of demo as kubectl shows it, of a job of that many embedding PSs;
-// `annotations`: further ones, "NAME":"VALUE".
+// The ConfigMap of a submission of demo, as kubectl shows it. Its job has `replicas` embedding PSs.
+// `annotations` are further ones, as "NAME":"VALUE".
 std::string MapOf(int submission, int replicas, const std::string& annotations = "");
 
 class SubmissionTest : public FakeKubectlTest {
  protected:
   void SetUp() override;
 
-  // Its lines are in said_, and its waits return signal_ at once.
+  // A submission whose lines go to said_, and whose waits return signal_ at once.
   Submission Submit(RunInCluster run, const std::string& patch = "");
-  // An object as kubectl shows it, of the submission of RunWith(). `more` are fields of its
-  // metadata. `command`: of the one that has made it.
+  // An object of the submission of RunWith(), as kubectl shows it. `more` are fields of its
+  // metadata. `command` is the command that has made it.
   std::string Shown(const std::string& kind, const std::string& name, const std::string& more = "",
                     const std::string& command = "another") {
     return ShownOf(RunWith(), kind, name, more, command);
@@ -41,7 +41,7 @@ class SubmissionTest : public FakeKubectlTest {
   std::string ShownOf(RunInCluster run, const std::string& kind, const std::string& name,
                       const std::string& more = "", const std::string& command = "another");
   static std::string List(const std::vector<std::string>& objects);
-  // Kind and name of what was created, in order.
+  // Kind and name of each object that was created, in order.
   std::vector<std::string> Created();
 
   std::unique_ptr<Kubectl> kubectl_;

@@ -98,7 +98,7 @@ TEST_F(SubmissionTest, AnObjectOfSomebodyElseIsRefusedAndNotTouched) {
                 "Job demo in namespace ml has a name that the run demo needs, and does not belong "
                 "to a run of that name: choose another name by --name"));
   EXPECT_EQ(Calls().size(), 1u);
-  // Job RUN-members of one run would be Job RUN of another.
+  // Job RUN of a run demo-members has the same name as Job RUN-members of the run demo.
   std::string of_other = Shown("Job", "demo-members");
   of_other.replace(of_other.find("\"demo\""), 6, "\"demo-members\"");
   On(kGetObjects, List({of_other}));
@@ -231,7 +231,7 @@ TEST_F(SubmissionTest, ARunIsRemovedByTheCommandThatHasSubmittedIt) {
   EXPECT_THAT(Calls().back(),
               HasSubstr("delete jobs.batch/demo jobs.batch/demo-members configmaps/demo-job "
                         "--ignore-not-found"));
-  // Somebody has deleted it, and has submitted another one.
+  // Somebody has deleted the run, and has submitted another one of the same name.
   std::string other = Shown("Job", "demo-members");
   other.replace(other.find("u-1"), 3, "u-7");
   On(kGetJobs, {List({other, Shown("Job", "demo")}), 0, "", true});

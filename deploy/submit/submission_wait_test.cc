@@ -27,7 +27,7 @@ constexpr char kReady[] = R"({"phase":"Running","conditions":[{"type":"Ready","s
 constexpr char kStory[] = R"({"kind":"Job","metadata":{"name":"demo","uid":"u-9",
     "labels":{"app.kubernetes.io/component":"story"}}})";
 
-// As kubectl shows a part of the run in its labels.
+// The labels of a part of the run, as kubectl shows them.
 std::string LabelsOf(const std::string& part) {
   return absl::StrCat(R"(,"labels":{"app.kubernetes.io/component":")", part, "\"}");
 }
@@ -36,7 +36,7 @@ std::string StoryPod() { return Pod("demo-x", R"({"phase":"Running"})", LabelsOf
 
 TEST_F(SubmissionWaitTest, WaitsUntilTheCoordinatorServes) {
   const std::string pending = Pod("demo-coordinator-0", kPending);
-  // That of a run before, on its way out.
+  // The pod of an earlier run, which is being deleted.
   const std::string old = Pod("demo-coordinator-0", kReady, R"(,"deletionTimestamp":"x")");
   On(kGetParts, {List({kStory, StoryPod(), pending}), 0, "", true});
   On(kGetParts, {List({kStory, StoryPod(), pending}), 0, "", true});
@@ -136,7 +136,7 @@ TEST_F(SubmissionWaitTest, WaitsUntilAllPodsRunOrTheRunHasEnded) {
       R"({"kind":"Job","metadata":{"name":"demo"},"status":{"conditions":[{"type":"Complete","status":"True"}]}})";
   On(kGetParts, {List({complete, set}), 0, "", true});
   EXPECT_EQ(submission.AwaitPods(), absl::OkStatus());
-  // The run itself ends if it has not all its pods in time.
+  // If the run does not have all its pods in time, it ends by itself.
   On(kGetParts, List({kStory, StoryPod(), set}));
   EXPECT_EQ(Submit(RunWith("start_seconds: 1")).AwaitPods(), absl::OkStatus());
 }

@@ -45,13 +45,13 @@ absl::string_view PathOf(absl::string_view assignment) {
   return assignment.substr(0, assignment.find('='));
 }
 
-// Whether the run has finished, by the last words of its story.
+// Whether the run has finished, according to the last message of its story.
 bool HasFinished(const KubectlList& objects) {
   const KubectlObject* const story = NewestPod(objects, "story");
   return story != nullptr && LastWordsOf(*story) == RunState_Name(FINISHED);
 }
 
-// The run as the ConfigMap of one of its submissions has it.
+// The run that the ConfigMap of one of its submissions describes.
 absl::StatusOr<RunInCluster> RunOfMap(const KubectlObject& map, const std::string& run,
                                       const std::string& space) {
   RunInCluster newest;
@@ -94,7 +94,7 @@ absl::StatusOr<RunInCluster> NewestSubmission(const std::string& run, Kubectl* k
 absl::StatusOr<RunInCluster> NextSubmission(const std::string& run, Kubectl* kubectl) {
   KubectlList all;
   RETURN_IF_ERROR(kubectl->Ask({"get", "jobs.batch,configmaps,pods", SelectorOf(run)}, &all));
-  // What is being deleted may be of a resume that could not begin.
+  // Leave out what is being deleted: it may belong to a resume that could not begin.
   KubectlList objects;
   for (const KubectlObject& object : all.items()) {
     if (!IsBeingDeleted(object)) *objects.add_items() = object;

@@ -1,5 +1,5 @@
-// A run that was submitted before, as it goes on: what the cluster keeps of it is the ConfigMap of
-// its newest submission.
+// Reads a run that was submitted before, to change or resume it. The cluster keeps the run in the
+// ConfigMap of its newest submission.
 //
 // Not thread-safe.
 
@@ -16,20 +16,23 @@
 
 namespace satrap {
 
-// The newest submission of the run as it is now, with the changes of NoteChanges. NOT_FOUND: there
-// is no such run. Other errors as Kubectl::Ask; INTERNAL: the ConfigMap cannot be read.
+// The newest submission of the run as it is now, including the changes of NoteChanges. NOT_FOUND:
+// there is no such run. INTERNAL: the ConfigMap cannot be read. Other errors are those of
+// Kubectl::Ask.
 absl::StatusOr<RunInCluster> NewestSubmission(const std::string& run, Kubectl* kubectl);
 
 // The next submission of the run, with the job, the image, the patch and the folder of the newest
-// one. If a command that began the next one was broken off, returns that submission again, so that
-// it can be completed. NOT_FOUND: there is no such run. UNAVAILABLE: it goes on, or has ended so
-// lately that its Job has not seen it yet. FAILED_PRECONDITION: it has finished, or its first
-// submission was broken off. Other errors as Kubectl::Ask; INTERNAL: the ConfigMap cannot be read.
+// one. If a command that began the next submission was broken off, returns that submission again,
+// so that it can be completed. NOT_FOUND: there is no such run. UNAVAILABLE: the run has not ended,
+// or its Job has not seen the end yet. FAILED_PRECONDITION: the run has finished, or its first
+// submission was broken off. INTERNAL: the ConfigMap cannot be read. Other errors are those of
+// Kubectl::Ask.
 absl::StatusOr<RunInCluster> NextSubmission(const std::string& run, Kubectl* kubectl);
 
-// Notes at the ConfigMap of the newest submission how its job was changed meanwhile, so that the
-// next one begins with the same job. `sets` are assignments as of ChangedJob; they replace earlier
-// ones of the same fields. NOT_FOUND: there is no such run. Else as Kubectl::Ask.
+// Records in the ConfigMap of the newest submission how the run's job was changed meanwhile, so
+// that the next submission begins with the changed job. `sets` are assignments as in ChangedJob;
+// they replace earlier assignments to the same fields. NOT_FOUND: there is no such run. Other
+// errors are those of Kubectl::Ask.
 absl::Status NoteChanges(const std::string& run, const std::vector<std::string>& sets,
                          Kubectl* kubectl);
 

@@ -20,7 +20,7 @@ constexpr size_t kRowsPerBlock = 2048;
 // unsynced file may stay in memory.
 constexpr size_t kMaxUnsyncedFiles = 64;
 
-// The approximate least size of a file that several ranges share. It avoids many small files,
+// The approximate minimum size of a file that several ranges share. It avoids many small files,
 // because each file costs a sync.
 constexpr uint64_t kSharedFileBytes = uint64_t{4} << 20;
 
@@ -67,7 +67,7 @@ CutWriter::CutWriter(const Options& options)
 }
 
 // Ranges end at multiples of kPartitionsPerFile and where the table ends, so that no file holds
-// rows of two PSs. With `few`, a table whose ranges would hold less than one block of rows on
+// rows of two PSs. If `few` is set, a table whose ranges would hold less than one block of rows on
 // average becomes a single range.
 std::vector<CutWriter::Range> CutWriter::RangesOf(size_t table, bool few) const {
   const EmbeddingTable& rows = *options_.tables[table];

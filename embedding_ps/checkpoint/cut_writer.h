@@ -6,14 +6,15 @@
 //
 // The files have the format of row_file.h. A table has one file for each aligned range of
 // kPartitionsPerFile partitions in which it has rows. A range is shortened to the partitions that
-// the table may hold. If this would make more than kMostFilesOfPs files, several ranges, even of
-// different tables, become parts of one file, and a table with few rows becomes one range. So a cut
-// of 500 small tables does not have 8,000 files.
+// the table may hold. If this rule would give more than kMostFilesOfPs files, a file holds several
+// ranges as its parts, even ranges of different tables, and a table with few rows becomes one
+// range. So a cut of 500 small tables does not have 8,000 files.
 //
-// Up to `threads` files are written at the same time. Each task writes only one block, so the
-// executor may have a single thread. A shard's lock is held only while some hundred rows are
-// copied. As far as possible, files are synced only after all rows have been read: until then, rows
-// that change must be copied out, and a sync takes long.
+// Up to `threads` files are written at the same time. Each task writes only one block, so other
+// tasks get their turn even if the executor has a single thread. A shard's lock is held only while
+// some hundred rows are copied. As far as possible, files are synced only after all rows have been
+// read: a sync takes long, and until all rows have been read, a row must be copied out before it
+// changes.
 //
 // Thread-safe. The tables, the executor, the file system and the kill points are not owned and must
 // outlive the tasks.
@@ -54,13 +55,14 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
     KillPoints* kill_points = nullptr;  // may be null
   };
   struct Result {
-    // OK if `files` are durable. Otherwise it gives the reason why the cut was abandoned: it is the
-    // status given to Abandon, the error of a file (with its name), or an error that says that a
-    // later mark or a load has ended the cut of the tables.
+    // OK if `files` are durable. Otherwise the reason why the cut was abandoned: the status that
+    // was passed to Abandon, the error of a file (with the file's name), RESOURCE_EXHAUSTED if
+    // copies needed more than copy_bytes, or ABORTED if a later mark or a load has ended the cut of
+    // the tables.
     absl::Status status;
     bool copy_limit = false;  // abandoned because copies needed more than copy_bytes
-    // Ordered by table and partition, except that the parts of one file stay together, in file
-    // order.
+    // Ordered by table and partition, except that the parts of one file stay together, in the order
+    // that they have in the file.
     std::vector<SavedFile> files;
     int64_t copied_rows = 0;
     int64_t copied_bytes = 0;  // of memory, in total

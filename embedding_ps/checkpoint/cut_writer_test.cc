@@ -95,9 +95,9 @@ class CutWriterTest : public testing::Test {
   int folders_ = 0;
 };
 
-// The tables change between the blocks that are written. Some cuts are abandoned by a call, or
-// because their budget is exhausted. The files of all others must have the content that the tables
-// had at the mark.
+// The tables change while the blocks are written, one after another. Some cuts are abandoned, by a
+// call or because their budget is exhausted. The files of all others must have the content that the
+// tables had at the mark.
 TEST_F(CutWriterTest, TheFilesOfACutAreTheTablesAtTheMark) {
   FailingFileSystem unsynced(/*syncs=*/false);
   int written = 0, limited = 0;

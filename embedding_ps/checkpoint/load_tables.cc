@@ -18,8 +18,8 @@
 namespace satrap {
 namespace {
 
-// Finds the model's table from which `table` is filled. In a warm start this may be null: the model
-// has no such table, or the warm start does not take it.
+// Finds the model's table from which `table` is filled. Returns null, in a warm start only, if the
+// model has no such table or the warm start does not take it.
 absl::StatusOr<const SavedTable*> FindSavedTable(const LoadOptions& options,
                                                  const CheckpointManifest& manifest,
                                                  const EmbeddingTable& table) {
@@ -216,7 +216,8 @@ class Load : public std::enable_shared_from_this<Load> {
     return ReadRowFile(options_.directory, files_[i].saved, files_[i].where, format,
                        options_.file_system,
                        [&](absl::Span<const uint64_t> keys, absl::Span<const float> rows) {
-                         // The table's partitions are one range, and the keys ascend.
+                         // The table's partitions are one range, and the keys ascend. So the rows
+                         // to take are one range, too.
                          size_t begin = 0, end = keys.size();
                          while (begin < end && PartitionOf(keys[begin]) < table->first_partition())
                            ++begin;

@@ -22,8 +22,8 @@ struct LoadOptions {
   int threads = 1;        // files read at the same time
   Executor* executor = nullptr;
   FileSystem* file_system = nullptr;
-  // If given, it selects tables by name. Each of these gets the rows of the model's table of the
-  // same name, unless the model has no such table. All other tables stay unchanged. Rows that were
+  // If given, it selects some of `tables` by name. Each selected table gets the rows of the model's
+  // table with the same name, if the model has one. All other tables stay unchanged. Rows that were
   // saved with another optimizer are converted (row_conversion.h). If absent, the model must have
   // all tables, with rows of the same segments and optimizers; only rows in the form of an older
   // build are converted (row_form.h).
@@ -38,16 +38,16 @@ struct LoadResult {
   //                        file is missing, truncated or damaged (names file and offset); or a file
   //                        is intact but belongs to another save (names the file)
   absl::Status status;
-  // Whether the rows from before the load are gone. If they are gone and `status` is an error, the
-  // tables are empty, and no Update may be applied to them.
+  // Whether the load has removed the rows that the tables had before. If it has, and `status` is an
+  // error, the tables are empty, and no Update may be applied to them.
   bool replaced = false;
 };
 
-// Replaces the rows of `tables` by the model's rows of the partitions that the tables may hold.
-// Calls `done` once, in a task of the executor. Several parts of files are read at the same time,
-// each part by one task. Tasks never wait for each other. A Lookup that runs meanwhile finds either
-// all rows of a shard or none. Nothing that is passed in is owned; all of it must outlive the call
-// to `done`. REQUIRES: until `done`, nothing else changes the tables
+// Replaces the rows of `tables` by those of the model's rows whose partitions the tables may hold.
+// Calls `done` once, in a task of the executor. Up to `threads` parts of files are read at the same
+// time, each part by one task. Tasks never wait for each other. A Lookup that runs meanwhile finds
+// either all rows of a shard or none. Nothing that is passed in is owned; all of it must outlive
+// the call to `done`. REQUIRES: until `done`, nothing else changes the tables
 void LoadTables(const LoadOptions& options, absl::AnyInvocable<void(const LoadResult&)> done);
 
 }  // namespace satrap

@@ -77,8 +77,7 @@ class ManyTablesTest : public testing::Test {
     }
     return tables;
   }
-  // Saves the tables in the way in which `num_ps` PSs save them. Writes the manifest and returns
-  // it.
+  // Saves the tables as `num_ps` PSs save them. Writes the manifest and returns it.
   CheckpointManifest Save(int num_ps, const std::string& folder) {
     std::vector<SavedFile> files;
     for (int ps = 0; ps < num_ps; ++ps) {
@@ -159,8 +158,8 @@ TEST_F(ManyTablesTest, DamageInAnyPartIsFoundAndNamed) {
     EXPECT_NE(status.message().find(path), absl::string_view::npos) << status;
     std::ofstream(path, std::ios::binary) << content;
   }
-  // A manifest from which one part is missing: the parts after it then seem to begin at other
-  // offsets than they do.
+  // If one part is missing from a manifest, the parts after it seem to begin at other offsets than
+  // they do.
   CheckpointManifest shorter = manifest;
   for (int i = 0; i < manifest.table_files_size(); ++i) {
     if (parts[i].is_last) continue;

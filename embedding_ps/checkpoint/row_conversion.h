@@ -2,13 +2,13 @@
 // state of a segment is kept if the kind of optimizer is the same; otherwise the state starts anew.
 //
 // Step numbers change, because this run counts its steps from 0. The step numbers of l2_mode
-// TOUCHED start anew. States that age (semantics GLOBAL, sgd_l1) have a last step. That step is
-// renumbered so that it is as far before this run's first step as it was before the end of the
-// other run. If this run's rows keep no last step for such a state, the state is aged to the end of
-// the other run with this run's constants.
+// TOUCHED start anew. A state that ages (semantics GLOBAL, sgd_l1) has a last step. This is
+// renumbered so that it lies as many steps before this run's first step as it lay before the end of
+// the other run. If this run's rows keep no last step for such a state, the state is aged to the
+// end of the other run with this run's constants.
 //
-// Rows that an older build has saved are also converted to the form that this build uses
-// (row_form.h), whichever run reads them.
+// If an older build has saved the rows, they are also converted to the form that this build uses
+// (row_form.h). This holds for rows of the run itself, too.
 //
 // Thread-safe: constant after construction.
 
@@ -36,8 +36,9 @@ class RowConversion {
   // The conversion of rows that were saved by a table with this id and fingerprint, after `steps`
   // steps of the table itself (those in which it was not frozen). nullopt if there is none: the
   // names or dims of the segments differ. A manifest does not list the segments of a table, so
-  // combinations of optimizers are tried, with both semantics, until one gives the fingerprint.
-  // With more than 3 segments, only combinations with the same optimizer in all segments are tried.
+  // combinations of optimizers are tried, with both semantics, until a combination gives the
+  // fingerprint. With more than 3 segments, only combinations with the same optimizer in all
+  // segments are tried.
   static absl::optional<RowConversion> Find(const EmbeddingTable& table, uint32_t saved_id,
                                             uint64_t fingerprint, uint64_t steps);
 

@@ -116,7 +116,7 @@ absl::Status CheckHeader(absl::Span<const char> header, const SavedFile& saved,
   return file.DamagedIf(!matches, "the header does not match the manifest");
 }
 
-// Whether `keys` ascend. With `any_before`, they must also all be above `before`.
+// Whether `keys` ascend and, if `any_before`, are all above `before`.
 bool Ascend(absl::Span<const uint64_t> keys, bool any_before, uint64_t before) {
   if (any_before && keys[0] <= before) return false;
   for (size_t i = 1; i < keys.size(); ++i) {

@@ -44,7 +44,8 @@ std::string RowFileName(uint32_t table, int first_partition, int last_partition)
 // Writes a file. If Commit is not called, no file remains.
 class RowFileWriter {
  public:
-  // Creates the file `name` in `directory`. Errors as DurableFile. `file_system` is not owned.
+  // Creates the file `name` in `directory`. Errors are those of DurableFile. `file_system` is not
+  // owned.
   static absl::StatusOr<std::unique_ptr<RowFileWriter>> Create(const std::string& name,
                                                                const std::string& directory,
                                                                FileSystem* file_system);
@@ -77,11 +78,11 @@ struct RowFormat {
 };
 RowFormat RowFormatOf(const EmbeddingTable& table);
 
-// Reads one part of a file in `directory`: the part that `saved`, an entry of a manifest,
-// describes. It begins at `where`. Calls visit(keys, rows) for each block after verifying its
-// checksum. The rows are [keys.size(), num_floats]. DATA_LOSS if the file is missing, truncated or
-// not the one that `saved` describes, if a byte has changed, or if its keys do not ascend within
-// its partitions. The message names the file and, if it is damaged, the offset.
+// Reads one part of a file in `directory`. `saved`, an entry of a manifest, describes the part,
+// which begins at `where`. Calls visit(keys, rows) for each block after verifying its checksum. The
+// rows are [keys.size(), num_floats]. DATA_LOSS if the file is missing, truncated or not the one
+// that `saved` describes, if a byte has changed, or if its keys do not ascend within its
+// partitions. The message names the file and, if it is damaged, the offset.
 absl::Status ReadRowFile(
     const std::string& directory, const SavedFile& saved, const PartOfFile& where,
     const RowFormat& format, FileSystem* file_system,

@@ -1,11 +1,10 @@
 // The form of rows in cuts of older builds (RowForm::kFirst, common/checkpoint/manifest.h), and the
 // conversion of such a row to the form that this build uses:
 //
-// - For each segment, sgd_l1 kept what each weight had paid and, in one float, the total that every
-//   weight owed: dim + 2 floats. Now it keeps two debts of each weight, one that applies above 0
-//   and one that applies below 0 (sgd_l1.h): 2 dim + 1 floats.
-// - A row's last step was counted modulo 2^24. Now it is encoded as in
-//   embedding_ps/optimizer/row_step.h.
+// - For each segment, sgd_l1 kept dim + 2 floats: what each weight had paid, the total that every
+//   weight owed, and the last step. Now it keeps 2 dim + 1 floats: for each weight a debt that
+//   applies above 0 and a debt that applies below 0 (sgd_l1.h), and the last step.
+// - A last step was counted modulo 2^24. Now it is encoded as in embedding_ps/optimizer/row_step.h.
 //
 // Thread-safe: constant after construction.
 
@@ -21,7 +20,8 @@
 
 namespace satrap {
 
-// The numbers of floats in the parts of a segment's state.
+// The parts of a segment's state, in their order. `optimizer` is the number of the optimizer's
+// floats.
 struct StateFloats {
   int optimizer;
   bool optimizer_has_last_step;  // whether the last of `optimizer` is the row's last step
@@ -45,8 +45,8 @@ class RowUpgrade {
   struct Copy {
     size_t from, to, floats;
   };
-  // Floats [from, from + dim) are what each weight has paid. The float after them is what every
-  // weight owes in all.
+  // Floats [from, from + dim) of a row in the first form are what each weight has paid. The float
+  // after them is the total that every weight owes.
   struct Debts {
     size_t from, to, dim;
   };

@@ -57,8 +57,9 @@ class FirstFormTest : public testing::Test {
     directory_ = mkdtemp(pattern.data());
   }
 
-  // Saves row 1 of a table of `config`, after `steps` steps, in the first form. The table that is
-  // saved is one of `stand_in`, whose rows are as long as rows of `config` in the first form.
+  // Saves `row` as row 1 of a table of `config`, in the first form, after `steps` steps. This build
+  // cannot make such a table. So a table of `stand_in` is saved, whose rows are as long as rows of
+  // `config` in the first form, and its fingerprint is replaced.
   void Save(const TableConfig& config, TableConfig stand_in, const Row& row, uint64_t steps) {
     const auto table = NewTable(stand_in);
     table->WriteRows({1}, row);

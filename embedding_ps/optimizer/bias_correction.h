@@ -35,8 +35,8 @@ class BiasCorrection {
  private:
   static constexpr size_t kTabled = 32768;
 
-  // In double, because 1 - beta^t starts near .001 for a beta of .999: a float would lose three
-  // digits.
+  // Computed in double: for a beta of .999, 1 - beta^t starts near .001, and a float would lose
+  // three digits.
   float Compute(float t) const {
     return static_cast<float>(1 - std::pow(static_cast<double>(beta_), static_cast<double>(t)));
   }

@@ -4,8 +4,8 @@
 //
 // z and d need not be kept. Before each step but the first, z = -d_(t-1) w; before the first step,
 // z and d are 0. In both cases the last line becomes w -= (1 - b1) g / d_t. In this form a step
-// starts from the current value of w, so a row keeps its initial values, and values that were
-// clamped. With a stored z it would lose both.
+// starts from the current value of w, so a row's initial values count, and so does clamping. A step
+// from a stored z would ignore both.
 //
 // State: v [dim], t [1], both starting at 0.
 

@@ -4,8 +4,8 @@
 //
 // A weight that is not 0 determines its z: -w ((beta + sqrt(n)) / alpha + lambda2) - sgn(w)
 // lambda1. So z is computed from w if w is not 0, and read from the state if w is 0. Therefore a
-// row keeps its random initial values in its first step, whereas a z of 0 would discard them. Also,
-// w does not jump when the learning rate changes. With a constant rate this is Algorithm 1.
+// row's first step starts from its random initial values, whereas a z of 0 would discard them.
+// Also, w does not jump when the learning rate changes. With a constant rate this is Algorithm 1.
 //
 // State: z [dim], which starts at 0 and is read only if w is 0; n [dim], which starts at
 // initial_accumulator.

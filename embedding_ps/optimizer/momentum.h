@@ -1,9 +1,9 @@
 // SGD with momentum, element by element, in two forms:
 //   RATE_INSIDE   m = mu m - lr g; w += m                       (TensorFlow, HugeCTR)
 //   RATE_OUTSIDE  m = mu m + (1 - dampening) g; w -= lr m       (PyTorch)
-// With a constant rate and no dampening they are equal up to rounding. When the rate falls, the
-// steps that m holds keep their length in the first form but get shorter in the second. PyTorch
-// does not dampen a parameter's first step; here every step is dampened.
+// With a constant rate and no dampening the two forms are equal up to rounding. When the rate
+// falls, the steps that m holds keep their length in the first form but get shorter in the second.
+// PyTorch does not dampen a parameter's first step; here every step is dampened.
 //
 // State: m, [dim], which starts at 0.
 

@@ -7,7 +7,7 @@
 // 2^24, then the floats above them, then the negative floats that are not subnormal.
 //
 // In hybrid mode the parts of a step arrive one by one, and a part may arrive after parts of later
-// steps. The row has then already passed the late part's step.
+// steps. The row's last step may then be later than the step of the part.
 //
 // Thread-safe: the functions depend only on their arguments.
 
@@ -24,12 +24,11 @@ inline constexpr int64_t kMostExactCount = int64_t{1} << 24;
 // The number of finite floats above kMostExactCount.
 inline constexpr int64_t kLargerFloats = 0x7f7fffff - 0x4b800000;
 inline constexpr int64_t kRowStepPeriod = kMostExactCount + kLargerFloats + (int64_t{254} << 23);
-// An Update arrives at most max_staleness steps after its part was trained, and max_staleness is at
-// most 256.
+// The most steps by which an Update can be late: max_staleness, which is at most 256.
 inline constexpr int64_t kMostStepsLate = 256;
-// If a row's last step is at most this many steps ahead of the current step, the part is late or
-// the row comes from another run. If it seems to be further ahead, it belongs to the previous
-// period.
+// If a row's last step is ahead of the current step by at most this many steps, the part is late or
+// the row comes from another run. If the last step seems to be further ahead, it belongs to the
+// previous period.
 inline constexpr int64_t kMostStepsAhead = kMostExactCount;
 
 inline float FloatOfBits(uint32_t bits) {
@@ -76,7 +75,8 @@ inline int64_t StepsPassed(float encoded_last_step, int64_t step) {
 }
 
 // The encoded last step of a row after a step that does not count because it was not finite. The
-// last step moves on by one, so that its distance to later steps is as if the step did not exist.
+// result is one step later than `encoded_last_step`, so that its distance to later steps is as if
+// the step had not happened.
 inline float SkipStep(float encoded_last_step) {
   return EncodedStep(encoded_last_step == 0 ? 0 : DecodedStep(encoded_last_step) + 1);
 }

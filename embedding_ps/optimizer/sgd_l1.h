@@ -1,5 +1,6 @@
 // SGD with the cumulative L1 penalty of Tsuruoka, Tsujii and Ananiadou 2009. Each step of the job
-// adds to the total penalty, u += lr l1, whether or not the step has the row. A step of the row is
+// raises the total penalty, u += lr l1, even for rows that the step does not hold. A step that
+// holds the row is
 //   z = w - lr g
 //   z > 0: w = max(0, z - (u + q));  z < 0: w = min(0, z + (u - q));  q += w - z
 // where q is the penalty that the weight has paid so far. So a weight pays its debt when its row is
@@ -12,9 +13,9 @@
 // debt of a weight that is held at 0. Such a debt is exact for some 2^23 steps and then stops
 // growing. From then on it is a lower bound of the true debt.
 //
-// Steps that a row missed are counted at the learning rate of the step that next has the row. This
-// is exact while the rate is constant. In hybrid the second part of a step finds that the step has
-// already been counted (row_step.h).
+// Steps that a row missed are counted at the learning rate of the next step that holds the row.
+// This is exact while the rate is constant. In hybrid mode, if two parts of a step hold the row,
+// only the first one counts the step (row_step.h).
 //
 // State: u + q [dim], u - q [dim], the last step [1] (row_step.h); all start at 0.
 

@@ -1,7 +1,8 @@
 // A SparseOptimizer is the rule that turns the gradient of one segment of a row into a step.
 //
-// It owns no memory of rows: the table keeps `state` beside the row's values (docs/formats.md,
-// "Row") and passes both in. One object serves all rows of its segment on all threads.
+// It owns no memory of rows: the table stores `state` in the row, after the values
+// (docs/formats.md, "Row"), and passes both in. One object serves all rows of its segment on all
+// threads.
 //
 // Thread-safe: all methods are const and touch only their arguments.
 
@@ -19,7 +20,7 @@
 
 namespace satrap {
 
-// What an optimizer may use besides the gradient.
+// What an optimizer may use in addition to the gradient.
 struct StepContext {
   // The fields up to clip_factor are the same for all keys of an Update.
   int64_t step = 0;                   // the job's step, from 0
@@ -27,7 +28,7 @@ struct StepContext {
   float normalizer = 1;               // the normalizer of the step (StepHeader), > 0
   float learning_rate_factor = 1;     // of the push; multiplies the table's schedule
   absl::optional<int64_t> data_time;  // event time of the samples; nullopt: not known
-  double part_share = 1;              // share of the step in this update: 1 in sync; in hybrid the
+  double part_share = 1;              // this update's share of the step: 1 in sync; in hybrid the
                                       // part's weight divided by the normalizer
   float clip_factor = 1;  // factor of each normalised gradient (JobConfig.gradient_clip_norm)
 
@@ -60,12 +61,11 @@ class SparseOptimizer {
   // learning rate may be stepped as one segment, and get the same bits.
   virtual bool IsElementwise() const = 0;
 
-  // Whether Step reads context.sample_count. If so, the count is always known: an Update without
-  // counts is refused.
+  // Whether Step reads context.sample_count. If it does, an Update without counts is refused, so
+  // the count is always known.
   virtual bool NeedsSampleCount() const { return false; }
 
-  // What a step with a gradient of 0 changes. This decides how semantics GLOBAL treats rows that no
-  // sample of a step holds.
+  // What a step with a gradient of 0 changes. This decides how semantics GLOBAL treats idle rows.
   enum class IdleStep {
     kNothing,
     kState,   // AgeState has a closed form for any number of such steps

@@ -1,5 +1,5 @@
-// The contract of every SparseOptimizer. Reflection finds all kinds of SparseOptimizerConfig, so a
-// new kind runs through these tests without being listed here.
+// Tests the contract of every SparseOptimizer. Reflection finds all kinds of SparseOptimizerConfig,
+// so a new kind is tested without being listed here.
 
 #include <cmath>
 #include <cstring>
@@ -21,8 +21,8 @@ std::vector<std::string> AllKinds() {
   return kinds;
 }
 
-// Creates the optimizer of `kind` with its defaults. Turns penalties off unless `penalties` is
-// true, because they pull values towards 0 whatever the gradient is.
+// Creates the optimizer of `kind` with its defaults. If `penalties` is false, penalties are turned
+// off, because they pull values towards 0 whatever the gradient is.
 std::unique_ptr<const SparseOptimizer> OptimizerOfKind(const std::string& kind,
                                                        bool penalties = true) {
   SparseOptimizerConfig config;

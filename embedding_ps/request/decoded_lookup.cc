@@ -14,7 +14,7 @@ absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header
                                                       int64_t max_answer_bytes) {
   std::vector<TableLookup> tables;
   RequestTables named(&ownership);
-  // The answer is laid out as PsEngine::Lookup does it, but never allocated.
+  // Lays out the answer as PsEngine::Lookup does, but does not allocate it.
   rpc::PayloadBuilder answer;
   Section unused;
   for (const TableKeys& from : header.tables()) {

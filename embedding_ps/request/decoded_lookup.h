@@ -1,5 +1,5 @@
-// Decodes a Lookup into the form that the tables take. It is checked against the job, and the size
-// of its answer is bounded.
+// Decodes a Lookup into the form that the tables take. Checks the Lookup against the job, and
+// limits the size of its answer.
 //
 // Thread-safe: a function of its arguments.
 

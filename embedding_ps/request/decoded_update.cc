@@ -38,7 +38,7 @@ absl::StatusOr<absl::Span<const uint32_t>> SampleCounts(const TableUpdate& from,
   return counts;
 }
 
-// The share that the part of a hybrid Update has in its step.
+// The part's share of its step (DecodedUpdate::part_share).
 absl::StatusOr<double> PartShare(const UpdateHeader& header, const TableOwnership& ownership,
                                  absl::Span<const TableGradient> tables) {
   const auto needs = std::find_if(tables.begin(), tables.end(), [&](const TableGradient& table) {

@@ -1,5 +1,5 @@
-// Decodes an Update into the form that the tables take: checked against the job, with gradients in
-// f32.
+// Decodes an Update into the form that the tables take, with gradients in f32, and checks it
+// against the job.
 //
 // Thread-compatible.
 
@@ -37,9 +37,8 @@ struct DecodedUpdate {
   std::vector<std::vector<float>> widened;
 };
 
-// Checks every count, offset and key of an Update before anything is applied. Also checks that the
-// Update has sample counts and the part's weight if the rules of a table need them.
-// INVALID_ARGUMENT names the field.
+// Decodes an Update. Checks every count, offset and key of it, and that it has the sample counts
+// and the part's weight if the rules of a table need them. INVALID_ARGUMENT names the field.
 absl::StatusOr<DecodedUpdate> DecodeUpdate(const UpdateHeader& header, const Buffer& payload,
                                            const TableOwnership& ownership);
 

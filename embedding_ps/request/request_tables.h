@@ -1,6 +1,6 @@
 // Checks, while a request is decoded, that the request names each table at most once and that its
-// payload sections do not overlap. This bounds the memory that a request costs by the bytes of the
-// request: no section can be used for the keys of several tables.
+// payload sections do not overlap. So no section can serve as the keys of several tables, and the
+// size of a request limits the memory that the request costs.
 //
 // Not thread-safe; one object per request.
 
@@ -27,8 +27,8 @@ class RequestTables {
   // this id, or if the table was added before.
   absl::StatusOr<int> AddTable(uint32_t table_id);
 
-  // Notes a section of the most recently added table. `field` is a string literal, for the error.
-  // REQUIRES: the section lies in the payload
+  // Notes a section of the most recently added table. `field`, a string literal, names the section
+  // in the error. REQUIRES: the section lies in the payload
   void AddSection(const Section& section, const char* field);
 
   // INVALID_ARGUMENT, naming both fields, if two sections overlap. Call it once, after all sections

@@ -18,7 +18,7 @@ struct TableOwnership {
   struct Table {
     uint32_t id = 0;
     int row_values = 0;
-    // What the methods of EmbeddingTable with these names return.
+    // The results of the methods of EmbeddingTable with these names.
     bool needs_sample_counts = false;
     bool needs_part_share = false;
   };

@@ -60,8 +60,9 @@ EmbeddingTable::EmbeddingTable(const TableConfig& config, const Options& options
 
 template <typename Visitor>
 void EmbeddingTable::ForEachShard(absl::Span<const uint64_t> keys, Visitor visit) const {
-  // Sorts the positions by shard with a counting sort. At first places[i] is the number of keys of
-  // shard i, then the start of its positions, and after all are written, their end.
+  // Sorts the positions by shard with a counting sort. places[i] is first the number of keys of
+  // shard i. Then it is the start of the shard's positions, and after all positions are written,
+  // their end.
   absl::InlinedVector<uint32_t, 64> places_memory(shards_.size() + 1);
   const absl::Span<uint32_t> places = absl::MakeSpan(places_memory);
   for (const uint64_t key : keys) ++places[shard_of_partition_[PartitionOf(key)]];

@@ -1,6 +1,6 @@
 // An EmbeddingTable maps 64-bit keys to rows: the values of all segments and their optimizer state.
-// Options say which keys of the job the table holds. Every call REQUIRES that its keys are among
-// them.
+// The options say which keys of the job the table may hold. Every call REQUIRES that its keys are
+// among these.
 //
 // Thread-safe. Keys are distributed over shards, each with its own lock. A call locks one shard at
 // a time, and each shard once, so it is atomic for each row but not across rows.
@@ -54,13 +54,14 @@ class EmbeddingTable {
   void Lookup(absl::Span<const uint64_t> keys, AbsentRows mode, absl::Span<float> values,
               absl::Span<uint8_t> presence) const;
 
-  // Takes a step for the rows of `keys`: StepOfTable::Add (step_of_table.h), which says what the
-  // arguments mean. Returns the number of rows created.
+  // Takes a step for the rows of `keys`. The arguments mean what they mean in StepOfTable::Add
+  // (step_of_table.h). Returns the number of rows created.
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                  absl::Span<const uint32_t> sample_counts, const StepContext& context);
 
-  // Creates a row for each of `keys` that has none, the same row that an Update of the first step
-  // creates before it steps the rows. Returns the number of rows created. REQUIRES: keys are unique
+  // Creates a row for each of `keys` that has none. The row is the one that an Update of this
+  // process's first step creates before it steps the row. Returns the number of rows created.
+  // REQUIRES: keys are unique
   int64_t CreateRows(absl::Span<const uint64_t> keys);
 
   // The keys of partitions [first, last], ascending.
@@ -74,9 +75,9 @@ class EmbeddingTable {
   void Clear();
 
   // Begins a cut of all rows and returns its number. The time that this takes does not depend on
-  // the number of rows. An unfinished earlier cut is abandoned. Rows are copied out within
-  // `budget`. REQUIRES: no other call that changes rows is running; otherwise the rows of the cut
-  // may be of different moments
+  // the number of rows. An unfinished earlier cut is abandoned. `budget` limits the memory of the
+  // rows that are copied out. REQUIRES: no other call that changes rows is running; otherwise the
+  // rows of the cut may come from different moments
   uint64_t BeginCut(const std::shared_ptr<CopyBudget>& budget);
   // Reads the next rows of a partition, by ascending keys, to keys[*num_rows] and rows[*num_rows,
   // num_floats]: at most TableShard::kMaxCutRows and at most `max_rows`. kGone if another cut has
@@ -104,8 +105,8 @@ class EmbeddingTable {
   friend class StepOfTable;
 
   EmbeddingTable(const TableConfig& config, const Options& options, RowUpdater updater);
-  // Calls visit(shard, positions) for each shard that has some of `keys`. `positions` are the
-  // indices of these keys in `keys`, ascending.
+  // Calls visit(shard, positions) for each shard to which some of `keys` belong. `positions` are
+  // the indices of these keys in `keys`, ascending.
   template <typename Visitor>
   void ForEachShard(absl::Span<const uint64_t> keys, Visitor visit) const;
   // Visits the rows of `keys` with `step`. Returns the number of rows created.
@@ -114,8 +115,8 @@ class EmbeddingTable {
   int NthInShard(int partition) const {
     return (partition - first_partition_) / static_cast<int>(shards_.size());
   }
-  // The table's own step number: the number of the run's step, less the steps in which the table
-  // was frozen.
+  // The table's own step number: the number of the run's step, minus the number of steps in which
+  // the table was frozen.
   int64_t OwnStep(int64_t step) const { return step - frozen_steps_; }
 
   const TableConfig config_;

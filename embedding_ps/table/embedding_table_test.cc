@@ -162,8 +162,8 @@ TEST(EmbeddingTableTest, BehavesAsAMapOfRows) {
     std::unordered_map<uint64_t, std::vector<float>> reference;
     SplitMix64 random(shards);
     for (int call = 0; call < 400; ++call) {
-      // Keys from a random permutation of a range. They are dense either in the low bits or in the
-      // high bits.
+      // The keys of a range, in random order. Neighbours in the range differ either in their low
+      // bits or in their high bits.
       std::vector<uint64_t> keys;
       const uint64_t first = random.Below(20000), count = random.Below(300);
       const int shift = random.Below(2) == 0 ? 0 : 44;

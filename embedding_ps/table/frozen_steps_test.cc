@@ -34,7 +34,7 @@ std::vector<float> RowsOf(const EmbeddingTable& table, const std::vector<uint64_
   return rows;
 }
 
-// Copies all rows, as when a generation loads what an earlier one has saved.
+// Copies all rows, like a generation that loads what an earlier one has saved.
 void TakeRows(const EmbeddingTable& from, EmbeddingTable* to) {
   const std::vector<uint64_t> keys = from.Keys(0, kNumPartitions - 1);
   to->WriteRows(keys, RowsOf(from, keys));

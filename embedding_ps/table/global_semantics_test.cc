@@ -105,8 +105,8 @@ TEST(GlobalSemanticsTest, AStepThatIsNotFiniteIsNoStep) {
 }
 
 TEST(GlobalSemanticsTest, NeighbouringSegmentsAreSteppedEachByItsOwnRule) {
-  // The row has three rules: one needs a sweep, one catches up when the row is next stepped, and
-  // one needs neither.
+  // The segments have three kinds of rules: Adam needs a sweep, RMSProp catches up when the row is
+  // next stepped, and SGD needs neither.
   TableConfig config = ConfigOf({"adam", "adam {}"});
   for (const char* rule : {"rmsprop {}", "sgd {}", "adam {}"}) {
     *config.add_segments() = ConfigOf({rule, rule}).segments(0);

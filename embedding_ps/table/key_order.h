@@ -37,8 +37,8 @@ class KeyOrder {
 
   // REQUIRES: the key's partition belongs to the shard
   uint64_t OrdinalOf(uint64_t key) const {
-    // Divides by multiplying. The result is exact, because a partition is below 2^12 and kShift is
-    // 28.
+    // A multiplication replaces the division. The result is exact, because a partition is below
+    // 2^12 and kShift is 28.
     const uint64_t nth = (((key >> kLowBits) - first_) * reciprocal_) >> kShift;
     return nth << kLowBits | (key & kLowMask);
   }

@@ -4,7 +4,7 @@
 // Rows are stored in chunks of 2^n rows. A chunk is mapped as a whole, and the kernel commits its
 // pages as rows are touched, so a growing arena never copies. The only memory committed ahead of
 // the rows is the rest of the last page: a page has 4 KiB in the first 2 MiB of rows, and 2 MiB
-// beyond.
+// after them.
 //
 // Not thread-safe: the shard's lock guards it.
 

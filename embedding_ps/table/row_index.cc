@@ -14,7 +14,7 @@ constexpr double kMinHomeLines = 48;
 // of overflow lines doubles.
 constexpr size_t kMinOverflowLines = 16;
 
-// A trade-off: a full line costs a lookup a second cache miss, and an empty entry costs 16 bytes.
+// A trade-off: a full line costs a lookup a second cache miss, but an empty entry costs 16 bytes.
 constexpr double kMaxLoad = 0.79;
 
 // A smaller factor leaves fewer entries empty but copies each entry more often: 9 times with 9/8, 7

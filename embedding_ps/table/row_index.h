@@ -2,8 +2,8 @@
 //
 // It uses open addressing over an array of 16-byte entries, four to a cache line, in ascending
 // order of ordinals and thus of keys. The home of a key is the cache line at the same relative
-// position in the array as the ordinal has among all ordinals. An insert moves the entries from its
-// place to the next empty entry up by one. Keys are distributed evenly over the homes, because
+// position in the array as the ordinal has among all ordinals. An insert moves all entries between
+// its place and the next empty entry up by one. Keys are distributed evenly over the homes, because
 // every key is Mix64 of an id (docs/formats.md, "Hashes").
 //
 // The order does not depend on the capacity. So growing the index is one sequential pass over both
@@ -35,8 +35,8 @@ class RowIndex {
     uint64_t ordinal() const { return ~inverse; }
     uint32_t row() const { return row_plus_one - 1; }
 
-    // The mark of the cut that has already copied the row or does not need it (shard_cut.h). 0: no
-    // cut.
+    // The mark of the cut that has already copied the row, or does not need it (shard_cut.h). 0 if
+    // there is no such cut.
     uint8_t mark() const { return mark_; }
     void set_mark(uint8_t mark) { mark_ = mark; }
 

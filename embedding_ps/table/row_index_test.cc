@@ -76,7 +76,7 @@ TEST(RowIndexTest, WalkVisitsTheOrdinalsOfARangeOnceAscending) {
     const uint64_t end = static_cast<uint64_t>(partitions) << 52;  // 0: 2^64
     std::set<uint64_t> ordinals;
     for (uint32_t i = 0; i < 3000; ++i) {
-      // Two thirds of the ordinals are close to either end of the range.
+      // A third of the ordinals are close to the beginning of the range, and a third to its end.
       uint64_t ordinal = i % 3 == 0 ? i : i % 3 == 1 ? end - 1 - i : random.Next();
       if (end != 0) ordinal %= end;
       if (!ordinals.insert(ordinal).second) continue;

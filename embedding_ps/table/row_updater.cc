@@ -68,8 +68,8 @@ absl::StatusOr<RowUpdater> RowUpdater::Create(const TableConfig& config, uint64_
 }
 
 void RowUpdater::FuseSegments(const TableConfig& config) {
-  // Fewer, longer calls are faster: if a segment `linear` of one value is stepped together with an
-  // embedding, it costs almost nothing.
+  // Fewer, longer calls are faster: a segment `linear` of one value costs almost nothing if it is
+  // stepped together with an embedding.
   std::string before;  // SteppedAlike of the previous segment
   for (int i = 0; i < config.segments_size(); ++i) {
     const RowLayout::Segment& at = layout_.segments()[i];
@@ -278,8 +278,8 @@ double RowUpdater::Step::IdleSquares(float* row) {
   context_.sample_count = 0;
   double squares = 0;
   for (const FusedSegments& fused : updater_.fused_) {
-    // Prepare must not change the row. It changes rows only under L2 of mode TOUCHED, when it
-    // records a step in them, and such rules are not dense.
+    // Prepare must not change the row here. It changes rows only for L2 of mode TOUCHED, to record
+    // a step in them, and rules with this mode are not dense.
     if (!fused.rule->IsDense()) continue;
     PrepareSegment(fused, zeros_.data(), row);
     for (const float value : NormalisedOf(fused)) squares += static_cast<double>(value) * value;
@@ -287,7 +287,7 @@ double RowUpdater::Step::IdleSquares(float* row) {
   return squares;
 }
 
-// Does not change the row; null: the row is absent.
+// Does not change the row. A null `row` stands for an absent row.
 double RowUpdater::Step::Squares(uint64_t key, const float* gradient,
                                  absl::optional<uint32_t> sample_count, const float* row) {
   // Works on a copy, because Prepare may record in the row that L2 was added, and only the real

@@ -27,26 +27,28 @@ class RowUpdater {
   struct FusedSegments;
 
  public:
-  // What one pass of a step does to rows (step_of_table.h). Has the constants of the step, computed
-  // once, and room for one normalised gradient. Not thread-safe.
+  // What one pass of a step does to rows (step_of_table.h). Holds the constants of the step, which
+  // are computed once, and room for one normalised gradient. Not thread-safe.
   class Step {
    public:
     // `update` has the fields that are the same for the whole update; its other fields are
     // overwritten for each key and segment. The learning rate schedule follows update.step, the
     // run's step. Rows count `own_step` instead, which leaves out the steps in which the table was
-    // frozen. `squares` is null, or gets the sum of the squares of what the optimizers would get
-    // with a clip_factor of 1.
+    // frozen. If `squares` is null, the pass changes rows. Otherwise it only adds to *squares the
+    // squares of the gradients that the optimizers would get with a clip_factor of 1.
     Step(const RowUpdater& updater, const StepContext& update, int64_t own_step,
          ExactSum* squares = nullptr);
     bool changes_rows() const { return squares_ == nullptr; }
-    // Whether the pass visits idle rows, too, which no sample of the step holds (semantics GLOBAL):
-    // to step them, to record a step that is not finite, which they would otherwise count as
-    // missed, or to add the squares of the gradients that L2 of mode DENSE gives them.
+    // Whether the pass visits idle rows, too (only with semantics GLOBAL). It visits them for one
+    // of three purposes: to step them; to record a step that is not finite, which they would
+    // otherwise count as missed; or to add the squares of the gradients that L2 of mode DENSE gives
+    // them.
     bool has_idle_rows() const;
 
-    // Visits the row of `key`: for each segment its rule (segment_rule.h), then its optimizer.
-    // `gradient`, [num_values], is a sum over samples. `row` may be null, for an absent row, if the
-    // pass changes no rows. REQUIRES: sample_count is known if needs_sample_counts()
+    // Visits the row of `key`: applies the rule of each segment (segment_rule.h), then its
+    // optimizer. `gradient`, [num_values], is a sum over samples. A null `row` stands for an absent
+    // row, and is allowed only if the pass changes no rows. REQUIRES: sample_count is known if
+    // needs_sample_counts()
     void VisitRow(uint64_t key, const float* gradient, absl::optional<uint32_t> sample_count,
                   float* row);
     // Visits `count` idle rows, which begin `stride` floats apart. REQUIRES: has_idle_rows()
@@ -92,7 +94,7 @@ class RowUpdater {
   // Whether a segment's rule needs StepContext.part_share.
   bool needs_part_share() const { return needs_part_share_; }
   // Whether the table's gradients count in the norm of JobConfig.gradient_clip_norm and are
-  // multiplied by its factor. False with normalisation NONE, where they are not divided by the
+  // multiplied by its factor. False with normalisation NONE: such gradients are not divided by the
   // normalizer either.
   bool is_clipped() const { return normalises_; }
 
@@ -112,8 +114,8 @@ class RowUpdater {
     bool keeps_last_step;
     bool needs_sweep;
   };
-  // Neighbouring segments that are stepped by one call: a single segment, or several with the same
-  // element-wise optimizer and rule.
+  // Neighbouring segments that are stepped by one call. Either this is a single segment, or all
+  // have the same element-wise optimizer and rule.
   struct FusedSegments {
     const SparseOptimizer* optimizer;
     const SegmentRule* rule;

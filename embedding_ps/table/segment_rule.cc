@@ -94,8 +94,8 @@ void SegmentRule::Prepare(const StepContext& context, float inverse_normalizer,
   } else {
     WriteScaled(inverse_normalizer, gradient, prepared, dim);
   }
-  // Most rows of a sweep have no sample. The norm of their gradient is 0, so no limit changes it,
-  // and computing two norms would cost more than the rest of the rule.
+  // Before L2 is added, the gradient of an idle row is 0, so no limit changes it. Computing two
+  // norms would cost more than the rest of the rule.
   const bool is_zero = l2_last && context.sample_count == 0u;
   if (cow_clips_ && !is_zero) ScaleDownTo(CowLimit(context, values, dim), prepared, dim);
   if (l2 > 0 && l2_last) AddDecay(l2, values, prepared, dim);

@@ -1,6 +1,6 @@
-// A SegmentRule processes the gradient of a segment before the optimizer gets it, and the values
-// after the step: normalisation, CowClip, L2, clipping by norm, weight bound (SegmentConfig in
-// proto/table.proto has the formulas).
+// A SegmentRule processes the gradient of a segment before the optimizer gets it (normalisation,
+// CowClip, L2, clipping by norm), and the values after the step (weight bound). SegmentConfig in
+// proto/table.proto has the formulas.
 //
 // Thread-safe: const, owns no memory of rows.
 
@@ -35,20 +35,21 @@ class SegmentRule {
   // Whether the row keeps one more float for the segment, which starts at 0: the last step that
   // added L2 (row_step.h).
   bool KeepsL2Step() const { return l2_mode_ == SegmentConfig::TOUCHED; }
-  // Whether a step only decays a row that no sample holds: the prepared gradient is L2OfIdleRows()
-  // times the value, and no bound is applied after the step.
+  // Whether a step only decays an idle row: the prepared gradient is L2OfIdleRows() times the
+  // value, and no bound is applied after the step.
   bool OnlyDecaysIdleRows() const {
     const bool clips = cow_clips_ && form_ != CowClipConfig::PAPER;
     return clip_norm_ == 0 && weight_bound_ == 0 && !(IsDense() && clips);
   }
   float L2OfIdleRows() const { return IsDense() ? l2_ : 0; }
-  // Whether a row that no sample holds also has a gradient.
+  // Whether idle rows have gradients, too.
   bool IsDense() const { return l2_mode_ == SegmentConfig::DENSE; }
 
   // Writes to `prepared` what the optimizer gets for `gradient`, a sum over samples. All arrays are
-  // [dim]. `l2_step` is the row's float if KeepsL2Step(). A sample_count of 0 says that no sample
-  // holds the row. Then only L2 of mode DENSE is added, and CowClip counts one sample, as the
-  // released code does. REQUIRES: no overlap; the counts and shares that the rule needs are known
+  // [dim]. `l2_step` points to the float that the row keeps if KeepsL2Step(), and is not used
+  // otherwise. A sample_count of 0 means that no sample holds the row. Then only L2 of mode DENSE
+  // is added, and CowClip counts one sample, as its released code does. REQUIRES: no overlap; the
+  // counts and shares that the rule needs are known
   void Prepare(const StepContext& context, float inverse_normalizer, const float* gradient,
                const float* values, float* l2_step, float* prepared, size_t dim) const;
   bool HasBound() const { return weight_bound_ > 0; }
@@ -56,7 +57,7 @@ class SegmentRule {
   void Bound(float* values, size_t dim) const;
 
  private:
-  // The factor with which the values are added to this step's gradient.
+  // The values times this factor are added to this step's gradient.
   float L2Of(const StepContext& context, float inverse_normalizer, float* l2_step) const;
   // The norm to which CowClip scales gradients down.
   double CowLimit(const StepContext& context, const float* values, size_t dim) const;

@@ -3,10 +3,11 @@
 //
 // The cut must get each row as it was when the cut began. A row that the writer has not passed yet
 // is copied out before it changes, and its mark (RowIndex::Entry::mark) is set to the mark of the
-// cut. A row that is created where the writer has not been yet gets the same mark, because it is
-// not part of the cut. The writer takes rows without the cut's mark from the table, and rows with
-// the mark from the copies (a marked row without a copy is not part of the cut). It sets the marks
-// of the rows that it passes to 0. Rows that the writer has passed may change freely.
+// cut. A row that is created in a place that the writer has not passed yet gets the same mark,
+// because the row is not part of the cut. The writer takes rows without the cut's mark from the
+// table, and rows with the mark from the copies (a marked row without a copy is not part of the
+// cut). It sets the marks of the rows that it passes to 0. Rows that the writer has passed may
+// change freely.
 //
 // Not thread-safe: the shard's lock guards it. But a CopyBudget is thread-safe.
 
@@ -29,8 +30,8 @@ class CopyBudget {
  public:
   explicit CopyBudget(int64_t limit_bytes) : left_bytes_(limit_bytes) {}
 
-  // Takes `bytes` for the copies of `rows` rows. Returns false if fewer bytes are left. The budget
-  // is then exhausted for good, and the cut is lost.
+  // Takes `bytes` for the copies of `rows` rows. Returns false if fewer bytes are left. From then
+  // on the budget is exhausted, and the cut is lost.
   bool Take(int64_t rows, int64_t bytes);
   void Return(int64_t bytes) { left_bytes_ += bytes; }
   bool exhausted() const { return exhausted_; }
@@ -88,8 +89,8 @@ class ShardCut {
 
  private:
   // Each place of copies_ holds a Head, followed by the row. The heads link the copies of each
-  // partition to a list, and the free places to another list. So no memory is needed apart from the
-  // places.
+  // partition to a list, and the free places to another list. So the lists need no memory of their
+  // own.
   struct Head {
     uint64_t ordinal;
     uint32_t next;  // place, or RowArena::kMaxRows

@@ -6,8 +6,8 @@
 //   step.Add(keys, gradients, sample_counts);
 //   for each shard, if step.has_idle_rows(): step.FinishIdleRows(shard);
 //
-// Not thread-safe, because it has room for one gradient. Several passes of the same step may run at
-// the same time, such as one for each shard.
+// Not thread-safe, because it has room for only one gradient. But several passes of the same step
+// may run at the same time, such as one for each shard.
 
 #ifndef SATRAP_EMBEDDING_PS_TABLE_STEP_OF_TABLE_H_
 #define SATRAP_EMBEDDING_PS_TABLE_STEP_OF_TABLE_H_
@@ -25,9 +25,9 @@ namespace satrap {
 class StepOfTable {
  public:
   // If `squares` is null, the pass takes the step. Otherwise no row changes, and the pass adds to
-  // *squares what the step's gradients would be with a clip_factor of 1; nothing if the table's
-  // gradients do not take part in the common clipping (RowUpdater::is_clipped) or the table is
-  // frozen. `table` and `squares` are not owned and must outlive the pass.
+  // *squares the squares of the gradients that the optimizers would get with a clip_factor of 1. It
+  // adds nothing if the table is frozen, or if the common clipping leaves its gradients out
+  // (RowUpdater::is_clipped). `table` and `squares` are not owned and must outlive the pass.
   StepOfTable(EmbeddingTable* table, const StepContext& context, ExactSum* squares = nullptr);
 
   // Visits the rows of `keys`. The gradient of keys[i] is row i of `gradients`, [keys.size(),
@@ -42,10 +42,10 @@ class StepOfTable {
   // Whether idle rows take part, so that FinishIdleRows must be called for each shard after all
   // keys of the step were added. Only with semantics GLOBAL.
   bool has_idle_rows() const { return !table_.config().frozen() && step_.has_idle_rows(); }
-  // Visits the rows of a shard that no pass has visited by Add since the last call of this
-  // function. Their gradient is 0, to which L2 of mode DENSE is added. If the step is not finite,
-  // no value changes, and the rows do not count the step as missed. REQUIRES: has_idle_rows(), and
-  // no Add is running
+  // Visits the idle rows of a shard: those that no Add, of any pass, has visited since the last
+  // call of this function. Their gradient is 0, to which L2 of mode DENSE is added. If the step is
+  // not finite, no value changes, and the rows do not count the step as missed. REQUIRES:
+  // has_idle_rows(), and no Add is running
   void FinishIdleRows(int shard);
 
  private:

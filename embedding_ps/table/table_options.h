@@ -17,8 +17,9 @@ struct TableOptions {
   // The range of partitions whose keys the table may hold; both ends are inclusive.
   int first_partition = 0;
   int last_partition = kNumPartitions - 1;
-  // first_step: how many steps the run had made when this process started. frozen_steps: in how
-  // many of these the table was frozen. A step in which the table is frozen is not a missed step.
+  // first_step: how many steps the run had taken when this process started. frozen_steps: in how
+  // many of these the table was frozen. Rows do not count a step as missed if the table was frozen
+  // in it.
   int64_t first_step = 0;
   int64_t frozen_steps = 0;
   SparseOptimizerFactory new_optimizer = NewSparseOptimizer;

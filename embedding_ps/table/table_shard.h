@@ -53,13 +53,14 @@ class TableShard {
   // `phase`, in [0, 1), differs between the shards of a table: see RowIndex and RowArena.
   TableShard(const RowUpdater* updater, const KeyOrder& order, size_t reserve_rows, double phase);
 
-  // Like the methods of EmbeddingTable, but only for the keys at `positions`.
+  // These do what the methods of EmbeddingTable with these names do, but only for the keys at
+  // `positions`.
   void Lookup(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
               AbsentRows mode, float* values, uint8_t* presence) const EXCLUDES(mutex_);
   int64_t VisitRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
                     const float* gradients, absl::Span<const uint32_t> sample_counts,
                     RowUpdater::Step* step) EXCLUDES(mutex_);
-  // Visits the idle rows with `step`: those that VisitRows has not visited since the last call of
+  // Visits with `step` the idle rows: those that VisitRows has not visited since the last call of
   // this function. REQUIRES: step->has_idle_rows()
   void VisitIdleRows(RowUpdater::Step* step) EXCLUDES(mutex_);
   int64_t CreateRows(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -72,7 +73,7 @@ class TableShard {
   // Appends the keys of the nth partition of the shard, ascending, to `keys`.
   void AppendKeys(int nth_partition, std::vector<uint64_t>* keys) EXCLUDES(mutex_);
 
-  // Like the methods of EmbeddingTable, but only for this shard.
+  // These do what the methods of EmbeddingTable do, but only for this shard.
   void BeginCut(uint64_t cut, std::shared_ptr<CopyBudget> budget) EXCLUDES(mutex_);
   void EndCut(uint64_t cut) EXCLUDES(mutex_);
   // Reads the next rows of the nth partition of the shard, with their keys: at most kMaxCutRows and
@@ -94,15 +95,15 @@ class TableShard {
   int64_t bytes() const EXCLUDES(mutex_);
 
  private:
-  // An array of the caller, [request keys, width], whose row i belongs to key i. It holds values to
-  // be filled in, or gradients.
+  // An array of the caller, [request keys, width], whose row i belongs to key i. It holds gradients
+  // or rows, or will be filled with values or rows.
   struct CallerArray {
     const float* floats;
     size_t width;
   };
   // Calls visit(position, number, row) for each position in turn; row is null if the key is absent.
   // Before such a call, brings the first `touched_bytes` of the row, and the key's row of
-  // `caller_array`, into the cache. Even before that, calls absent(ordinal) if the key is absent:
+  // `caller_array`, into the cache. If the key is absent, calls absent(ordinal) before that:
   // `absent` may create the row and return its number; otherwise it returns RowIndex::kAbsent.
   template <typename Absent, typename Visitor>
   void ForEachRow(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions,
@@ -113,10 +114,11 @@ class TableShard {
   uint32_t AddRow(uint64_t ordinal, bool init) REQUIRES(mutex_);
   // Notes that the step holds the row, so that the next VisitIdleRows skips it.
   void MarkSeen(uint32_t row) REQUIRES(mutex_);
-  // Call this before rows change: it copies out those that the cut in progress still needs.
+  // Copies out those rows of the keys that the cut in progress still needs. REQUIRES: a cut is in
+  // progress. Call this before the rows change.
   void CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint32_t> positions)
       REQUIRES(mutex_);
-  // Does what CopyOut does, but for all rows of the shard.
+  // Like CopyOut, but for all rows of the shard.
   void CopyAllOut() REQUIRES(mutex_);
 
   const RowUpdater& updater_;
@@ -125,12 +127,12 @@ class TableShard {
   mutable Mutex mutex_;
   RowIndex index_ GUARDED_BY(mutex_);
   RowArena arena_ GUARDED_BY(mutex_);
-  // Bit i says that MarkSeen has noted row number i; bits beyond the end count as 0. Each pass of a
-  // step begins and ends without any. Empty if no pass has idle rows.
+  // Bit i is 1 if MarkSeen has noted row number i; bits beyond the end count as 0. All bits are 0
+  // when a step begins and after VisitIdleRows. Empty if no pass has idle rows.
   std::vector<uint64_t> seen_ GUARDED_BY(mutex_);
   std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null if no cut is in progress
-  // The mark of the newest cut. An entry whose mark is not 0 has the mark of a cut that was not
-  // read completely and that began after the last time that last_mark_ was 0.
+  // The mark of the newest cut. If an entry's mark is not 0, it is the mark of a cut that has not
+  // been read completely and that began after last_mark_ was last 0.
   uint8_t last_mark_ GUARDED_BY(mutex_) = 0;
 };
 

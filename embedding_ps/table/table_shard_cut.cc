@@ -58,7 +58,7 @@ void TableShard::CopyOut(absl::Span<const uint64_t> keys, absl::Span<const uint3
       ForEachLine(arena_.Row(entries[i]->row()), row_bytes, Touch);
     }
     for (size_t i = 0; i < num_entries; ++i) {
-      // If a key comes twice, its row has already been copied.
+      // If a key occurs twice, its row has already been copied.
       if (entries[i]->mark() == cut_->mark()) continue;
       cut_->CopyOut(entries[i]->ordinal(), arena_.Row(entries[i]->row()));
       entries[i]->set_mark(cut_->mark());
@@ -169,8 +169,8 @@ void TableShard::AppendRows(absl::Span<const uint64_t> keys, const float* rows,
     done += n;
   }
   const size_t before = appended->size();
-  // resize doubles the capacity, as push_back does. This matters because loading a file makes
-  // thousands of calls.
+  // resize doubles the capacity, as push_back does. This matters because loading a file calls this
+  // function thousands of times.
   appended->resize(before + keys.size());
   AppendedRow* next = appended->data() + before;
   for (const uint64_t key : keys) *next++ = {order_.OrdinalOf(key), first++};

@@ -36,7 +36,7 @@ class Pss {
   // `disk_executor` is not owned. If it is null, the executor of the calls is used.
   explicit Pss(const JobConfig& job, Executor* disk_executor = nullptr,
                SparseOptimizerFactory new_optimizer = NewSparseOptimizer);
-  // Creates engines with `options`, except for envelope, index and executors, which are set here.
+  // Creates engines with `options`. Their envelope, index and executors are set here.
   Pss(const JobConfig& job, Executor* disk_executor, PsEngine::Options options);
 
   PsEngine& engine(int i = 0) { return *engines_[i]; }
@@ -59,7 +59,7 @@ class Pss {
   std::vector<std::unique_ptr<PsEngine>> engines_;
 };
 
-// An Update under construction. It is valid until a test changes it.
+// An Update that a test may change before it sends it. As it is made, it is valid.
 struct UpdateCall {
   UpdateHeader header;
   Buffer payload;
@@ -70,7 +70,8 @@ struct UpdateCall {
 UpdateCall UpdateOf(JobConfig::Mode mode, uint32_t rank, uint64_t step,
                     const std::vector<uint64_t>& keys, const std::vector<float>& gradients,
                     WireDtype dtype = F32);
-// As above, for step 0, in f32 and with sample counts. Empty `gradients` mean zeros.
+// Like UpdateOf, for step 0, in f32 and with sample counts. If `gradients` is empty, all gradients
+// are 0.
 UpdateCall UpdateWithCounts(JobConfig::Mode mode, uint32_t rank, const std::vector<uint64_t>& keys,
                             const std::vector<uint32_t>& counts, std::vector<float> gradients = {});
 

@@ -9,9 +9,9 @@ absl::optional<int64_t> IncompleteSinceMs(const std::vector<RunLogEntry>& entrie
   absl::optional<int64_t> since_ms;
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     if (entry->has_complete() || entry->has_running() || entry->has_cut()) break;
-    // A size that could not begin is given up, and the run has its earlier one.
+    // The run has its earlier job again, so the time starts again, too.
     if (entry->has_dropped()) break;
-    // A size that is only announced has not begun.
+    // An entry that only announces a new size does not begin a generation of that size.
     if (!entry->has_generation() || entry->generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
     if (SubmissionOf({*entry}) != submission) break;
     since_ms = static_cast<int64_t>(entry->unix_ms());

@@ -1,7 +1,7 @@
-// Finds in the log since when a run in pods has lacked members. A generation that has had all its
-// members for a while appends COMPLETE; an entry RUNNING or a cut shows the same. If a cluster is
-// divided, its parts begin one generation after another, but none of these has all its members.
-// After a job that could not begin was dropped, the time begins anew.
+// Finds out from the log since when a run in pods has lacked members. A generation that has had all
+// its members for a while appends COMPLETE; a RUNNING entry or a cut shows the same. If a cluster
+// is divided, its parts begin one generation after another, but none of these generations has all
+// its members. When a job that could not begin is dropped, the time starts again.
 //
 // Thread-safe: a function of its argument.
 

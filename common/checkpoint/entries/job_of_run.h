@@ -29,8 +29,8 @@ const DroppedEntry* DroppedChange(const std::vector<RunLogEntry>& entries);
 // The job of the next generation if nobody changes it; null if no generation was claimed yet.
 const JobConfig* JobOfNext(const std::vector<RunLogEntry>& entries);
 
-// The job to go back to if a job like `job` cannot begin to train: the job of LastThatRan. Null if
-// that is the same job (IsSameJob), or if there is none.
+// The job to go back to if a generation with `job` cannot begin to train: the job of LastThatRan.
+// Null if that is the same job (IsSameJob), or if no generation has trained.
 const JobConfig* JobToGoBackTo(const std::vector<RunLogEntry>& entries, const JobConfig& job);
 
 }  // namespace satrap

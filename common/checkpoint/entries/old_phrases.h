@@ -17,7 +17,7 @@ namespace satrap {
 // stays as it is.
 void ReadOldCause(GenerationEntry* entry);
 
-// The advice of a failure.txt that has no ending.textproto beside it.
+// The advice that `failure` gives, the text of a failure.txt without an ending.textproto.
 Ending::Advice AdviceOfOldFailure(absl::string_view failure);
 
 }  // namespace satrap

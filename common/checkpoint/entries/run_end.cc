@@ -59,7 +59,8 @@ std::string CauseText(const GenerationEntry& entry) {
     case BEGAN_SCALED:
       return "scaled";
     case BEGAN_MOVED:
-      // The ending may be that of the coordinator alone, which somebody has just started again.
+      // Any other ending may be that of the coordinator alone, which somebody has just started
+      // again.
       return entry.ended().why() == Ending::MOVED ? absl::StrCat("moved: ", entry.ended().text())
                                                   : "moved";
     case BEGAN_RESTART:

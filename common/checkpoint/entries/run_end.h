@@ -1,9 +1,9 @@
 // How a run has ended, and which of its submissions its log is at.
 //
 // `satrap train` is submission 1 of a run, and each `satrap resume` is one more. A submission ends
-// with an entry END: the run has finished, was stopped or has failed. Nobody is told of that before
-// the entry is linked (but a launcher is, after 10 s, if the log does not take it), and no
-// generation of that submission follows it.
+// with an entry END: the run has finished, was stopped or has failed. Nobody is told of the end
+// before the entry is linked, except a launcher, which is told after 10 s if the log does not take
+// the entry. No generation of that submission follows the entry.
 //
 // Functions that take the entries of a run's log (RunLog::entries) return pointers into them.
 // Thread-safe: functions of their arguments.
@@ -20,27 +20,27 @@
 
 namespace satrap {
 
-// FINISHED, STOPPED or FAILED. Older builds wrote an END without a state for FINISHED alone.
+// FINISHED, STOPPED or FAILED. Older builds wrote END only for FINISHED, and without a state.
 RunState StateOf(const EndEntry& end);
 
 // The newest END; null if there is none, or if a generation was claimed since.
 const EndEntry* EndOf(const std::vector<RunLogEntry>& entries);
-// Whether the run has finished: nothing follows any more.
+// Whether the run has finished. If so, no submission can follow.
 bool HasFinished(const std::vector<RunLogEntry>& entries);
 
-// The submission of the newest GENERATION; 0: there is none. Entries of older builds count as 1.
+// The submission of the newest GENERATION; 0 if there is none. Entries of older builds count as 1.
 uint64_t SubmissionOf(const std::vector<RunLogEntry>& entries);
 
-// The newest entry if it is a cut with which a generation left for `what`; else null. After one for
-// STOP the submission's END is all that may follow.
+// The newest entry if it is a last cut with which a generation left for `what`; otherwise null.
+// After a cut for STOP only the submission's END may follow.
 const CutEntry* LeftFor(const std::vector<RunLogEntry>& entries, CutEntry::LeftFor what);
 
-// Whether the newest generation has ended because a process of it went elsewhere, as the newest
-// entry says: LEFT, or a cut with which it left for that. What follows is no restart after a
-// failure.
+// Whether the newest generation has ended because one of its processes moved. The newest entry
+// shows that: it is LEFT, or a last cut for MOVE. The next generation does not count as a restart
+// after a failure.
 bool HasMoved(const std::vector<RunLogEntry>& entries);
 
-// The end of a run that was stopped with a last cut, `cut`.
+// The ending of a run that was stopped and whose last cut is `cut`.
 Ending StoppedAfter(const CutEntry& cut);
 
 // For people: why a generation began, such as "resume" or "moved: PROCESS goes elsewhere", or how

@@ -44,8 +44,8 @@ absl::optional<LastMessage> LastMessageOf(const ProvenanceRange& range) {
   return LastMessage{range.last_offset(), range.last_hash()};
 }
 
-// Keeps the one of the two messages that has the higher offset: compaction may have removed the
-// message that was the block's last one when the block was read before.
+// Keeps the message with the higher offset. The two may differ, because compaction may have removed
+// the block's last message between two reads of the block.
 void Keep(const absl::optional<LastMessage>& seen, absl::optional<LastMessage>* kept) {
   if (seen.has_value() && (!kept->has_value() || seen->offset > (*kept)->offset)) *kept = seen;
 }
@@ -266,8 +266,8 @@ std::string ConsumedSplit::Merge(const ConsumedSplit& other) {
   return add(end);
 }
 
-// Adds the records of whole blocks and, for a partition, also those of open blocks: their ranges do
-// not say how many records they hold.
+// Adds the records of whole blocks and, for a partition, also those of open blocks, because the
+// ranges of a partition do not say how many records they hold.
 std::string ConsumedSplit::MergeWholeBlocks(const ConsumedSplit& other) {
   if (is_topic_ != other.is_topic_) {
     return "a split is a piece of a file or a topic partition, not both";

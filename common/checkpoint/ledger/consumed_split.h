@@ -90,7 +90,8 @@ class ConsumedSplit {
   // Checks that the number of records agrees with the ranges and blocks of the state, and that the
   // split is neither whole (it should be among the done splits) nor untouched.
   absl::Status CheckRows() const;
-  // Records in ranges of a file's blocks. For a partition their number is not known.
+  // The number of records in the ranges of a file's open blocks. For a partition this number is not
+  // known, and the result is 0.
   uint64_t RowsOfRanges() const;
 
   bool is_topic_ = false;  // a topic partition

@@ -67,7 +67,7 @@ class Ledger {
   // The error that Add(epoch, range) would return. Changes nothing. For a caller that has read the
   // records itself, and so can name their file in its own error.
   absl::Status Check(uint32_t epoch, const ProvenanceRange& range) const;
-  // Keeps only the totals of epochs before `epoch`. REQUIRES: they are over
+  // Keeps only the totals of the epochs before `epoch`. REQUIRES: these epochs are over
   void CloseEpochsBefore(uint32_t epoch);
 
   bool empty() const { return epochs_.empty(); }
@@ -120,7 +120,7 @@ class Ledger {
     bool is_closed() const { return done_splits.empty() && splits.empty(); }
   };
 
-  // Null if nothing or all of it is consumed.
+  // Null if nothing of the split is consumed, or all of it.
   const ConsumedSplit* FindSplit(uint32_t epoch, uint32_t split) const;
   // The reason why Add refuses the range; empty if it does not.
   std::string Refusal(uint32_t epoch, const ProvenanceRange& range) const;

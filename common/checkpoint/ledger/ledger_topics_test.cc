@@ -430,7 +430,7 @@ TEST(LedgerTopicsTest, ADamagedStateIsRefused) {
   });
 }
 
-// Blocks are read, and divided into parts, in their order; parts are released in any order.
+// Blocks are read and divided into parts in order, but the parts are released in any order.
 TEST(LedgerTopicsTest, AnEndlessPartitionNeverHoldsMoreThanOpenBlocksAndPartsInFlight) {
   std::mt19937 random(4);
   constexpr uint64_t kBlocks = 1'000'000;

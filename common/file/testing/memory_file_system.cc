@@ -26,8 +26,8 @@ class MemoryReader final : public ReadableFile {
   }
 
  private:
-  // The file's own content: what is appended after Open is read too, and a file that is removed or
-  // replaced can still be read to its end, as on a disk.
+  // Shared with the file and not a copy. So, as on a disk, Read also returns what is appended after
+  // Open, and a file that is removed or replaced can still be read to its end.
   const std::shared_ptr<const std::string> content_;
   size_t offset_ = 0;
 };
@@ -42,7 +42,7 @@ bool IsAtOrBelow(const std::string& path, const std::string& folder) {
   return path == folder || absl::StartsWith(path, folder + "/");
 }
 
-// `path` after the folder `from` has become `to`.
+// What `path` becomes when the folder `from` is renamed to `to`.
 std::string MovedPath(const std::string& path, const std::string& from, const std::string& to) {
   return IsAtOrBelow(path, from) ? to + path.substr(from.size()) : path;
 }
@@ -123,7 +123,7 @@ absl::StatusOr<std::unique_ptr<WritableFile>> MemoryFileSystem::Create(const std
 absl::Status MemoryFileSystem::Rename(const std::string& from, const std::string& to) {
   RETURN_IF_ERROR(Begin(absl::StrCat("rename ", from, " ", to)));
   if (const auto file = files_.extract(from)) {
-    // A path is in one of the maps only, so what was at `to` goes from the other.
+    // A path is in only one of the two maps, so what was at `to` is removed from the other one.
     links_.erase(to);
     files_[to] = file.mapped();
     return absl::OkStatus();

@@ -32,7 +32,7 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     state_ = state;
   }
-  // Sets a failure that the coordinator heard of before the role's own failure.
+  // Sets a failure that was reported to the coordinator before the role's own failure.
   void SetFirstCause(const Ending& cause) {
     MutexLock lock(&mutex_);
     first_cause_ = cause;
@@ -41,18 +41,18 @@ class FakeCoordinator final : public rpc::Handler {
   void StartWhenReady();
   // Call before the role starts.
   void RefuseRegister(const absl::Status& error) { register_error_ = error; }
-  // Call before the role starts. The answer to the first `times` attempts to register says that the
-  // generation is over and the next one has not begun yet.
+  // Call before the role starts. The first `times` attempts to register are answered with the
+  // request to wait, as if the generation were over and the next one had not begun yet.
   void LetWait(int times) {
     MutexLock lock(&mutex_);
     waits_left_ = times;
   }
-  // From now on heartbeats are answered that another process has the place.
+  // From now on the answers to heartbeats say that another process has the place.
   void TellThatAnotherHasThePlace() {
     MutexLock lock(&mutex_);
     place_is_taken_ = true;
   }
-  // What the role registered with last.
+  // The last request by which the role registered.
   RegisterRequest registration() {
     MutexLock lock(&mutex_);
     return registration_;
@@ -61,14 +61,15 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     return waits_left_;
   }
-  // The number of heartbeats that said that their sender knows the members, and that were answered
-  // without the members.
+  // The number of heartbeats whose sender said that it knows the members, so that the answer left
+  // the members out.
   int heartbeats_with_members() {
     MutexLock lock(&mutex_);
     return heartbeats_with_members_;
   }
   void SetJob(const JobConfig& job) { job_ = job; }
-  // Call before the role starts. It is told that SIGTERM asks it to go elsewhere.
+  // Call before the role starts. The answer to Register tells the role that a SIGTERM asks it to
+  // move, not to stop the run.
   void LetLeave() { lets_leave_ = true; }
   int AwaitLeaving();  // a heartbeat that says so; returns how many wishes have come
   // Deals the partitions of these splits to loader 1, except those that a heartbeat reports as
@@ -109,7 +110,7 @@ class FakeCoordinator final : public rpc::Handler {
   void AwaitUnanswered(size_t count);
 
  private:
-  // The answers to these calls.
+  // Each returns the answer to a call of its name.
   absl::StatusOr<rpc::Message> Register(const rpc::Message& request);
   absl::StatusOr<rpc::Message> Heartbeat(const rpc::Message& request);
   absl::StatusOr<rpc::Message> Wish(const rpc::Message& request);

@@ -19,12 +19,13 @@ namespace satrap {
 using Body = std::function<absl::Status(RoleRuntime&, FakeCoordinator&)>;
 using Prepare = std::function<void(FakeCoordinator&)>;
 
-// The path at which the role of the running test leaves its Ending. The process of a test case has
-// the same path as the test itself.
+// The path at which the role of the running test leaves its Ending. It is the same in the process
+// of a test case as in the test itself.
 std::string EndingPathOfTest();
 
 // Runs a coordinator, and a role with `body`, in the process of the test case. `prepare` may change
-// the coordinator first; `flags` are more flags of the role. Exits with the role's code.
+// the coordinator before the role starts; `flags` are additional flags of the role. Exits with the
+// role's code.
 [[noreturn]] void RunCase(const Body& body, const Prepare& prepare = nullptr,
                           const std::vector<std::string>& flags = {});
 

@@ -38,16 +38,16 @@ class CutFolders {
   absl::StatusOr<CutEntry> Check(const std::string& name) const;
 
   // Sets `latest` to the cut that the next generation begins from, and `best` to the best cut that
-  // this cut records. If it records none, removes `best`.
+  // `latest` records. If it records none, removes `best`.
   absl::Status MoveLinks(const RunLog& log);
 
-  // Removes old committed cuts. Keeps the newest `keep` cuts and the best cuts that they record,
-  // because a run that continues from one of them is tested with its best cut. If one of them
-  // cannot be read, removes nothing. A cut that another command has pinned
-  // (common/checkpoint/cut_pin.h) stays until a later call. Each time that kCallsUntilPinIsTold
-  // further calls in a row have found a cut pinned, the status is UNAVAILABLE and names the cut and
-  // who pins it; the other cuts are removed nevertheless. Calls `begins`, unless null, with the
-  // name of each cut before removing it.
+  // Removes old committed cuts. Keeps the newest `keep` cuts and the best cuts that these record,
+  // because a run that continues from a cut is tested with the best cut that this cut records. If a
+  // cut that is kept cannot be read, removes nothing. A cut that another command has pinned
+  // (common/checkpoint/cut_pin.h) stays until a later call. Every time that another
+  // kCallsUntilPinIsTold calls in a row have found a cut pinned, returns UNAVAILABLE with the name
+  // of the cut and of who pins it; the other cuts are removed nevertheless. Unless null, `begins`
+  // is called with the name of each cut before the cut is removed.
   static constexpr int kCallsUntilPinIsTold = 10;
   absl::Status RemoveOld(const RunLog& log, int keep,
                          const std::function<void(const std::string& cut)>& begins = nullptr);
@@ -62,7 +62,8 @@ class CutFolders {
   absl::Status MoveLink(const std::string& link, const std::string& cut);
   // UNAVAILABLE if the cut is pinned.
   absl::Status RemoveCut(const std::string& name);
-  // Counts a call that found the cut pinned. UNAVAILABLE if the count says to report it now.
+  // Counts a call that found the cut pinned. Returns UNAVAILABLE if the pin must now be reported
+  // (kCallsUntilPinIsTold).
   absl::Status OnPinned(const std::string& name);
 
   const std::string run_dir_;

@@ -105,7 +105,8 @@ absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const Run
   }
   const bool moved = HasMoved(log.entries()) || request.ended.why() == Ending::MOVED;
   entry.set_began(moved ? BEGAN_MOVED : BEGAN_RESTART);
-  // A coordinator that has moved left its own ending in its pod, which is gone.
+  // If the coordinator itself has moved, its ending was in its pod, which is gone. So take the
+  // ending from the entry LEFT.
   const RunLogEntry& newest = log.entries().back();
   *entry.mutable_ended() = newest.has_left() ? newest.left().ended() : request.ended;
   if (entry.ended().text().empty()) {
@@ -167,7 +168,7 @@ absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& en
                           claimed->ledger);
 }
 
-// The request, as far as the log lets it count.
+// Returns the request, with the fields replaced that the log overrules.
 ClaimRequest Effective(ClaimRequest request, const RunLog& log) {
   const uint64_t newest = SubmissionOf(log.entries());
   if (request.submission == 0) {
@@ -192,8 +193,8 @@ absl::Status AppendEnd(const ClaimRequest& request, RunState state, const Ending
   return log->Append(entry);
 }
 
-// In pods a storage that has carried this submission so far is no reason to end it: the mount of
-// this process may be broken, and that of the pod which comes next may not.
+// In pods, a storage that has worked for this submission so far is no reason to end the submission:
+// the mount may be broken only in this pod, and the next pod may have a working one.
 absl::Status CheckStorage(const ClaimRequest& request, const RunLog& log, bool in_pods) {
   const absl::Status status = request.check_storage ? request.check_storage() : absl::OkStatus();
   const bool has_begun = in_pods && SubmissionOf(log.entries()) == request.submission;
@@ -204,13 +205,14 @@ absl::Status CheckStorage(const ClaimRequest& request, const RunLog& log, bool i
       Shortage::kMount);
 }
 
-// Whether another holder's coordinator has begun the newest generation after one of `holder`.
+// Whether a coordinator of `holder` has begun a generation, but one of another holder has begun the
+// newest.
 bool IsFollowed(const RunLog& log, const std::string& holder) {
   bool has_begun = false;
   bool is_newest = false;
   for (const RunLogEntry& entry : log.entries()) {
     if (!entry.has_generation()) continue;
-    // The coordinator of the generation before writes this one.
+    // The coordinator of the previous generation writes this entry.
     if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
     is_newest = entry.generation().holder() == holder;
     has_begun |= is_newest;
@@ -218,9 +220,10 @@ bool IsFollowed(const RunLog& log, const std::string& holder) {
   return !holder.empty() && has_begun && !is_newest;
 }
 
-// The last generation, whose coordinator serves the run's end or tells everybody to wait.
+// Claims nothing and returns the last generation. The coordinator then serves the run's end, or
+// tells everybody to wait.
 absl::StatusOr<ClaimedGeneration> WithoutClaim(const ClaimRequest& request, RunLog log) {
-  // A process that has linked the end may have died before it was durable.
+  // The process that linked the END may have died before the entry was durable.
   RETURN_IF_ERROR(log.Sync());
   ClaimedGeneration last(std::move(log));
   last.run_id = last.log.last_generation()->run_id();
@@ -300,7 +303,7 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& asked,
   if (request.submission < SubmissionOf(log.entries()))
     return WithoutClaim(request, std::move(log));
   if (HasFinished(log.entries())) {
-    // In pods, whoever asks is told the result.
+    // In pods the coordinator tells the result to whoever asks.
     if (asked.submission > 0 || !request.next_job) return WithoutClaim(request, std::move(log));
     return absl::FailedPreconditionError(
         absl::StrCat("the run in ", run_dir, " has finished: there is nothing to resume"));
@@ -345,7 +348,7 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& asked,
   const absl::Status begun = BeginFromCut(request, entry.generation(), file_system, &claimed);
   if (!begun.ok()) {
     const Ending failure = FailureOf(COORDINATOR, 0, begun);
-    // The log can say only of a submission that has begun how it has ended.
+    // The log can record an end only for a submission that has begun.
     if (asked.submission == 0 || request.next_job || !NoRestartCures(failure, Ending())) {
       return begun;
     }

@@ -3,16 +3,17 @@
 // that the generation begins from, and appends a GENERATION entry. If several coordinators claim at
 // the same time, only one of them gets the generation.
 //
-// A coordinator of a pod belongs to a submission (common/checkpoint/entries/run_end.h), and
-// compares its number with the newest in the log. If its own is less, it claims nothing, ever. If
-// they are equal, it goes on with the log's job, or tells the submission's end. If its own is
-// greater, it claims what it asks for. So a resume counts once, however often its coordinator is
-// started.
+// A coordinator in a pod belongs to a submission (common/checkpoint/entries/run_end.h). It compares
+// the number of its submission with the newest number in the log. If its number is smaller, it
+// never claims anything. If the numbers are equal, it continues with the log's job or, if the log
+// has the submission's end, serves that end. If its number is greater, it claims the generation
+// that it was started for. So a resume takes effect once, however often its coordinator is started.
 //
-// It also belongs to a pod, its holder. If its pod has begun a generation, and another pod the
-// newest, both may be alive; if both claimed whenever they are started, neither generation would
-// last. So it claims nothing before processes have asked it for a place for a while: they ask the
-// one to which the address leads. A coordinator whose pod has begun none claims at once.
+// A coordinator in a pod also has a holder, which is the pod. If this pod has begun a generation
+// but another pod has begun the newest one, both pods may be alive. If both claimed a generation
+// whenever they are started, no generation would last. So the coordinator claims nothing until
+// processes have asked it for a place for a while; they ask the coordinator to which the address
+// leads. A coordinator whose pod has not begun any generation claims one at once.
 //
 // Blocking. Not thread-safe.
 
@@ -51,13 +52,14 @@ struct ClaimRequest {
   // common/checkpoint/cut_identity.h), or from the newest cut if `from` is empty.
   bool next_job = false;
   std::string from;
-  // The coordinator's submission; 0: a launcher has started it, and `next_job` says whether it is
-  // one more. Otherwise the log decides whether `job` and `from` count.
+  // The number of the coordinator's submission. 0: a launcher has started the coordinator, and
+  // `next_job` says whether a new submission begins. Otherwise the log decides whether `job` and
+  // `from` are used.
   uint64_t submission = 0;
   std::string holder;     // the coordinator's pod; empty: a launcher has started it
   bool is_asked = false;  // processes have asked it for a place
   // Whether the newest generation's job cannot be started on this machine, for the reason in
-  // `ended`. Then the claim drops the job, as a coordinator does for a failure of that kind
+  // `ended`. If so, the claim drops the job, as a coordinator does after a failure of that kind
   // (job_trial.h). REQUIRES: not next_job
   bool drops_change = false;
   // How the previous generation ended, if it was lost or failed. May be empty.
@@ -79,10 +81,11 @@ struct ClaimedGeneration {
   uint64_t run_id = 0;
   uint64_t generation = 0;
   uint64_t submission = 0;  // of the log
-  // A later submission has the run. Nothing is claimed, and all that ask have to wait.
+  // A later submission has taken over the run. Nothing is claimed, and every process that asks for
+  // a place has to wait.
   bool superseded = false;
-  // Another pod's coordinator has begun the newest generation. Nothing is claimed before processes
-  // ask for a place here.
+  // Another pod's coordinator has begun the newest generation. Nothing is claimed until processes
+  // ask this coordinator for a place.
   bool waits_to_be_asked = false;
   JobConfig job;
   // The cut that all roles begin from; empty if there is none.
@@ -98,29 +101,33 @@ struct ClaimedGeneration {
 // The job in the file `config`, which a launcher has written, with its run_dir made absolute. Reads
 // nothing of that folder. INVALID_ARGUMENT, NOT_FOUND.
 absl::StatusOr<JobConfig> ReadJobWithFolder(const std::string& config);
-// The same. If the run's log is empty, this is the run's job, and it is validated. Otherwise the
-// run's job is in the log, and it was valid for the build that began the run. Other errors are
-// those of RunLog::Open.
+// Like ReadJobWithFolder, but also looks into the run's log. If the log is empty, the job in the
+// file becomes the run's job, so it is validated. Otherwise the run's job is in the log, and was
+// valid for the build that began the run. Other errors are those of RunLog::Open.
 absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system);
 
-// Claims the next generation. Claims none and returns the last one if the run has ended (log.end()
-// != null), if another coordinator has the run (superseded, waits_to_be_asked), if the newest entry
-// is the cut of a stop, whose END it then appends, and in pods if no restart is left or the cut is
-// damaged, which it appends as an END, too. Otherwise removes what earlier generations have left
-// uncommitted (folders of cuts, drafts), and compacts the log if that is due. The job is the
-// request's if a run begins or is resumed, and otherwise the log's (JobOfNext in job_of_run.h).
-// Errors, with nothing claimed:
+// Claims the next generation and returns it, except in these cases, in which it claims nothing and
+// returns the last generation:
+// - The run has ended (log.end() != null).
+// - Another coordinator has the run (superseded, waits_to_be_asked).
+// - The newest entry is the cut of a stop. The missing END is then appended.
+// - In pods: no restart is left, or the cut is damaged. An END that says so is then appended.
+//
+// A claim also removes what earlier generations have left uncommitted (folders of cuts, drafts),
+// and compacts the log if that is due. The job is the request's if a run begins or is resumed, and
+// otherwise the log's (JobOfNext in job_of_run.h). Errors, with nothing claimed:
 //   ALREADY_EXISTS, ABORTED  another coordinator has claimed at the same time: start again
 //   FAILED_PRECONDITION   more than max_restarts restarts without a cut between them, if submission
 //                         is 0; a launcher's resume of a finished run; the log has no cut `from`
 //   INVALID_ARGUMENT      next_job changes what must not change (common/config/job_change.h), or
 //                         moves the end of training to where training already is (start_position.h)
-//   DATA_LOSS             the log or the cut is damaged or missing, or the folder does not hold the
-//                         cut that the log names; of the cut only for a launcher, and for a resume
-//   INTERNAL              in pods: the storage of a submission that has begun does not do here and
-//                         now what it did; the error is marked (common/base/shortage.h)
+//   DATA_LOSS             the log is damaged or missing. For a launcher or a resume also: the cut
+//                         is damaged or missing, or its folder does not hold the cut that the
+//                         log names
+//   INTERNAL              in pods: the submission has begun, but its storage now fails a check that
+//                         it passed before; the error is marked (common/base/shortage.h)
 //   errors of check_storage
-//   others as FileSystem  (after one of these the generation may be claimed; if so, it is over)
+//   errors of FileSystem  (the generation may have been claimed nevertheless; then it is over)
 absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
                                                   FileSystem* file_system);
 

@@ -55,7 +55,7 @@ class GenerationClaimTest : public testing::Test {
     manifest.mutable_position()->set_step(10 * cut);
     return manifest;
   }
-  // The cut's folder with its manifest.
+  // Writes the cut's folder with its manifest.
   void MakeCut(const CheckpointManifest& manifest) {
     const std::string folder = FolderOfCut(kRun, CutName(manifest.generation(), manifest.cut()));
     ASSERT_TRUE(disk_.CreateFolders(folder).ok());

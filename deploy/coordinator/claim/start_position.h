@@ -30,9 +30,10 @@ void ContinueTraining(const JobConfig& job_of_cut, const JobConfig& job, RunPosi
 // compared. So if training continues, the best validation and the counts of patience and plateau
 // are removed from `position`, but the learning rates that reductions have set are kept. Training
 // that was over continues under the same conditions as in ContinueTraining, but whether it is over
-// according to `job` is decided without what is removed. If it stays over, `position` is not
-// changed, because nothing will be compared with its best validation. If metric and task are the
-// same, only calls ContinueTraining. Returns what has happened, for the log; empty if nothing.
+// according to `job` is decided without the values that are removed. If it stays over, `position`
+// is not changed, because nothing will be compared with its best validation. If metric and task are
+// the same, only calls ContinueTraining. Returns a text for the log that says what was changed;
+// empty if nothing was.
 std::string BeginFrom(const JobConfig& job_of_cut, const JobConfig& job, RunPosition* position);
 
 // Checks whether a run may be resumed with `job` instead of `before`, from `ledger` and from

@@ -121,7 +121,7 @@ TEST_F(SubmissionClaimTest, AResumeAfterTheCutOfAStopNeedsNoEndBefore) {
   EXPECT_EQ(Log().entries().size(), 3u);
 }
 
-// The programs may have been replaced by ones without CUDA since the job was wished.
+// The programs may have been replaced by ones without CUDA since the user asked for the job.
 TEST_F(SubmissionClaimTest, AResumeWhoseJobCannotBeStartedGoesOnWithTheEarlierJobAfterAnEnd) {
   for (const RunState state : {STOPPED, FAILED}) {
     disk_.Remove(kRun).IgnoreError();
@@ -177,7 +177,7 @@ TEST_F(SubmissionClaimTest, InPodsARunWithoutARestartLeftHasFailed) {
   EXPECT_EQ(claimed->generation, 1u);
 }
 
-// Whoever was started again and again without an end would hold its pods for ever.
+// Without an END, processes would be started again and again, and would hold their pods for ever.
 TEST_F(SubmissionClaimTest, InPodsARunWhoseCutIsDamagedHasFailedAndAResumeIsRefused) {
   request_.submission = 1;
   ASSERT_TRUE(Claim().ok());

@@ -15,7 +15,7 @@ Ending SupersededEnding() {
 }
 
 absl::Status GenerationEnd::EndedError() const {
-  // Whoever is refused by this asks how the run ends, and is answered when the log says so.
+  // Whoever gets this error then asks how the run ends, and is answered once the log has the end.
   if (is_linking()) {
     return absl::FailedPreconditionError(
         absl::StrCat(linking_->state == RESTARTING ? "this generation is over: " : "the run ends: ",
@@ -35,8 +35,8 @@ absl::Status GenerationEnd::EndedError() const {
 FailAnswer GenerationEnd::Told() const {
   const absl::optional<PutOffEnd>& due = linking_.has_value() ? linking_ : put_off_;
   FailAnswer answer;
-  // The run's end is not in the log yet. A role that exits with 75 learns of it when it is started
-  // again.
+  // An end that is due is not in the log yet. So answer RESTARTING: the role exits with 75, and
+  // learns of the end when it is started again.
   answer.set_state(due.has_value() ? RESTARTING : state_);
   *answer.mutable_ending() = due.has_value() ? due->how : ending_;
   return answer;
@@ -80,7 +80,8 @@ void GenerationEnd::End(RunState end, Ending how) {
     return host_->AppendEnd(end, how);
   }
   if (!before_.in_pods) return Set(end, std::move(how));
-  // This process must not append after an entry of which nobody knows; the next one may.
+  // After an append whose outcome is not known, this process must not append anything. The next
+  // process may.
   LeaveEndToNext("coordinator: the run's log does not take its end", how);
 }
 
@@ -116,8 +117,9 @@ bool GenerationEnd::OnEndAppended(const absl::Status& status, bool absent) {
   if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) {
     EndSuperseded();
   } else if (status.ok() || linking_->state == RESTARTING || (!absent && !before_.in_pods)) {
-    // A launcher has decided by what it was told before there was such an entry. A move that the
-    // log does not take counts as a failure if nobody else tells the next coordinator of it.
+    // A launcher is told the end even if it may not be in the log. So are the members if a process
+    // goes elsewhere. If the log does not have that move, it counts as a failure, unless somebody
+    // else tells the next coordinator of it.
     EndWithoutLog();
   } else if (!absent) {
     LeaveEndToNext(
@@ -238,8 +240,8 @@ void GenerationEnd::OnDiskHang(const std::string& hangs) {
   if (has_ended()) return;
   if (is_linking()) {
     if (linking_->state == RESTARTING) return EndWithoutLog();
-    // A launcher is told soon what was decided (EndWithoutLog). In pods nobody is, so the next
-    // coordinator finds out what the log has.
+    // A launcher is soon told what was decided (EndWithoutLog), but in pods nobody is. There the
+    // next coordinator finds out what the log has.
     if (before_.in_pods) LeaveEndToNext(hangs, linking_->how);
     return;
   }

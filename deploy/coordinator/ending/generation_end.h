@@ -3,15 +3,16 @@
 //   STARTING --Begin--> RUNNING --> FINISHED, STOPPED, RESTARTING or FAILED
 //
 // The last four states are final, and the first cause is kept. Nobody is told of STOPPED or FAILED
-// before the run's log has it: the host appends it, and OnEndAppended makes it the state. Until
-// then nothing else is appended, and no other end takes its place. Only a launcher is told although
-// no log takes it (EndWithoutLog). FINISHED comes by SetEnd. A move without a cut (EndMoved) is
-// appended in the same way, but is told whether or not the log takes it.
+// before the end is in the run's log: the host appends it, and OnEndAppended then sets the state.
+// Until then nothing else is appended, and no other end takes its place. If the log does not take
+// the end, only a launcher is told of it nevertheless (EndWithoutLog). SetEnd sets FINISHED. A move
+// without a cut (EndMoved) is appended in the same way, but members are told of it whether or not
+// the log takes it.
 //
 // The generation does not end while an entry is being appended to the run's log. The entry may be a
-// cut, which gives the run its restarts back, and then less work is lost. An end that comes
-// meanwhile is put off until FinishAppend. Unless the entry itself was the end (SetEnd),
-// FinishAppend decides anew how the generation ends, by what is known then.
+// cut, which gives the run its restarts back and saves work. An end that comes meanwhile is put off
+// until FinishAppend. Unless the entry itself was the end (SetEnd), FinishAppend decides anew how
+// the generation ends, by what is known then.
 //
 // A job on trial (job_trial.h) that cannot begin is dropped first: the host appends DROPPED to the
 // log, and the generation ends after OnDropAppended. If a stop comes meanwhile, the run stops
@@ -49,9 +50,9 @@ class GenerationEnd {
     // Starts to append DROPPED to the run's log. Calls OnDropAppended when that is done, but not
     // from within this call.
     virtual void AppendDropped(const std::string& change, const Ending& how) = 0;
-    // The same for END and OnEndAppended.
+    // Likewise appends END, and calls OnEndAppended.
     virtual void AppendEnd(RunState end, const Ending& how) = 0;
-    // The same for LEFT. Calls EndWithoutLog if the log does not take the entry in good time.
+    // Likewise appends LEFT. Calls EndWithoutLog if the log does not take the entry in good time.
     virtual void AppendLeft(const Ending& how) = 0;
   };
   // What is known when the generation begins.
@@ -72,9 +73,9 @@ class GenerationEnd {
   const Ending& ending() const { return ending_; }  // empty before has_ended()
   const JobTrial& trial() const { return before_.trial; }
   bool has_ended() const { return state_ != STARTING && state_ != RUNNING; }
-  // Whether how the generation ends is decided, and being appended to the log.
+  // Whether the generation's end is decided and is now being appended to the log.
   bool is_linking() const { return linking_.has_value(); }
-  // How the run ends, if that is decided and not in its log yet; else null.
+  // How the run ends, if that is decided but not in its log yet; else null.
   const Ending* ending_due() const {
     return is_linking() && linking_->state != RESTARTING ? &linking_->how : nullptr;
   }
@@ -100,18 +101,18 @@ class GenerationEnd {
   void EndBy(Ending how);       // for good if no restart cures it (cause_table.h)
   void EndByLoss(Ending how);   // a loss that a restart may cure; FAILED if none is left
   void EndForGood(Ending how);  // FAILED, unless the job is on trial; then its change is dropped
-  // RESTARTING because a process goes elsewhere, as no cut in the log says.
+  // Ends as RESTARTING because a process goes elsewhere, if no cut in the log records that.
   void EndMoved(Ending how);
-  // These end as STOPPED, or by EndMoved, without a last cut, and add to the text of `how` what is
-  // lost because of that.
+  // EndWithoutLastCut ends as STOPPED, and EndMoveWithoutCut by EndMoved. Both add to the text of
+  // `how` what is lost because there is no last cut.
   void EndWithoutLastCut(Ending how);
   void EndMoveWithoutCut(Ending how);
   void EndSuperseded();                         // another coordinator has begun a later generation
   void TakeRecorded(RunState end, Ending how);  // the log has had it since before the generation
 
   // Call before an entry is appended. `what` says what the entry makes true, such as "CUT is
-  // committed"; empty if it is of no interest. EndedError() if the generation has ended. REQUIRES:
-  // no other append is under way
+  // committed"; empty if nobody needs to know. Returns EndedError() if the generation has ended, or
+  // its end is being appended. REQUIRES: no other append is under way
   absl::Status BeginAppend(std::string what);
   // Whether an append is under way. False once an append has hung and ended the generation; the
   // next coordinator will see whether the entry is in the log.
@@ -120,7 +121,7 @@ class GenerationEnd {
   // an end that was put off. REQUIRES: appends()
   void SetEnd(RunState end, Ending how);
   // Declares that the run ends with the entry being appended, and that END follows in an entry of
-  // its own. That end also takes precedence over one that was put off. REQUIRES: appends()
+  // its own. That end also takes precedence over an end that was put off. REQUIRES: appends()
   void SetRunEnd(RunState end, Ending how);
   // Call when the append has failed with `error`. `absent` says that the entry certainly is not in
   // the log. Ends the generation if the entry may be in the log, or if another coordinator was
@@ -135,7 +136,8 @@ class GenerationEnd {
   // Call when the append of the entry END or LEFT has succeeded or failed. `absent` says that the
   // entry certainly is not in the log. Returns whether it has to be appended once more.
   bool OnEndAppended(const absl::Status& status, bool absent);
-  // Tells the end that no log has taken. Does nothing if is_linking() is false.
+  // Ends the generation although the log has not taken its end. Does nothing if is_linking() is
+  // false.
   void EndWithoutLog();
 
  private:

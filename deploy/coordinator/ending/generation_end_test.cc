@@ -36,7 +36,7 @@ class GenerationEndTest : public ::testing::Test, public GenerationEnd::Host {
     EXPECT_FALSE(appended_.has_value()) << "twice";
     appended_ = RESTARTING;
   }
-  // The log takes the run's end, which nobody is told before.
+  // Lets the log take the run's end. Nobody is told of the end before that.
   void Link(GenerationEnd* end) {
     ASSERT_TRUE(appended_.has_value());
     EXPECT_FALSE(end->has_ended());
@@ -330,7 +330,7 @@ TEST_F(GenerationEndTest, ALauncherIsToldAnEndThatNoLogTakes) {
   EXPECT_EQ(goes_on.state(), RUNNING);
 }
 
-// Another process may find the entry, so in pods the next one decides.
+// In pods the next coordinator decides, because it may find the entry in the log.
 TEST_F(GenerationEndTest, OnAnEndOfWhichNobodyKnowsALauncherRelies) {
   GenerationEnd local = Running();
   local.EndForGood(Failure(Ending::DAMAGED));

@@ -12,7 +12,8 @@ namespace {
 
 using Entry = std::vector<RunLogEntry>::const_reverse_iterator;
 
-// What follows neither TOPICS nor an END, which say nothing about training.
+// The first entry, going back from `entry`, that is neither TOPICS nor END. Those say nothing about
+// training.
 Entry BeforeTopics(Entry entry, Entry end) {
   return std::find_if(
       entry, end, [](const RunLogEntry& each) { return !each.has_topics() && !each.has_end(); });

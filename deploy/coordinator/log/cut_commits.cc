@@ -46,7 +46,7 @@ absl::optional<absl::StatusOr<CommitCutAnswer>> CutCommits::Commit(
   if (status.ok()) status = BeginAppend(request, &*cut);
   if (status.ok()) return Append(request, *cut);
   MutexLock lock(&state_->mutex);
-  // The run ends, and nobody is told before its log says so.
+  // The run is ending, and nobody is told of that before the log has the end.
   if (state_->end.is_linking()) return absl::nullopt;
   return absl::StatusOr<CommitCutAnswer>(status);
 }
@@ -137,19 +137,20 @@ void CutCommits::OnAppended(const CommitCutRequest& request, const RunLogEntry& 
   }
   if (!request.leave() && !request.last()) return;
   if (state_->wishes.stops()) {
-    // This may be a stop that came while the entry was appended, of which the entry does not know.
+    // The stop may have come while the entry was being appended. Then the entry does not record it.
     state_->end.SetRunEnd(STOPPED, StoppedAfter(cut));
   } else if (state_->wishes.left_for(request.leave()) != CutEntry::MOVE) {
     return;
   } else if (cut.left_for() == CutEntry::MOVE) {
     MoveAfter(cut);
   } else {
-    // The process was asked to go while the entry was appended.
+    // The process was asked to leave while the entry was being appended. So the entry does not
+    // record the move.
     state_->end.EndMoved(state_->wishes.move());
   }
 }
 
-// The next coordinator knows by the cut's entry that this is no failure.
+// The cut's entry records the move, so the next coordinator does not count it as a failure.
 void CutCommits::MoveAfter(const CutEntry& cut) {
   Ending moved = state_->wishes.move();
   absl::StrAppend(moved.mutable_text(), "; the run goes on from ", cut.cut(),

@@ -1,5 +1,5 @@
-// Commits cuts into the run's log. If the ranks leave with a cut so that the run can change its
-// size, also commits, after that cut, the announcement of the new size.
+// Commits cuts by appending them to the run's log. If the ranks leave after a cut so that the run
+// can change its size, also appends the announcement of the new size.
 //
 // A cut is committed when its CUT entry is linked into the log (common/checkpoint/run_log.h). A cut
 // is abandoned if one of its files is damaged or cannot be read, or if its entry cannot be written
@@ -52,7 +52,7 @@ class CutCommits {
 
  private:
   absl::StatusOr<CutEntry> Check(const CommitCutRequest& request) const;
-  // Sets what `cut` is left for.
+  // Sets in `cut` why the ranks leave after it, and begins the append.
   absl::Status BeginAppend(const CommitCutRequest& request, CutEntry* cut);
   absl::optional<absl::StatusOr<CommitCutAnswer>> Append(const CommitCutRequest& request,
                                                          const CutEntry& cut);

@@ -90,7 +90,7 @@ class CutCommitsTest : public ::testing::Test, public CutCommits::Host, public G
     MutexLock lock(&state_.mutex);
     state_.end.EndBy(how);
   }
-  // The log takes the run's end, if one is due.
+  // Lets the log take the run's end, if one is due.
   void LinkEnd() REQUIRES(state_.mutex) {
     if (std::exchange(is_end_due_, false)) state_.end.OnEndAppended(absl::OkStatus(), false);
   }

@@ -24,7 +24,7 @@ void DiskTasks::RestartClock() {
 bool DiskTasks::Hangs(int64_t now_us, int64_t stall_us, int64_t limit_us) {
   MutexLock lock(&mutex_);
   if (!since_us_.has_value()) return false;
-  // The task may have begun after the standstill.
+  // The task may have begun after the process was suspended.
   *since_us_ = std::min(now_us, *since_us_ + stall_us);
   return now_us - *since_us_ > limit_us;
 }

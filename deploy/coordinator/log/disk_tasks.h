@@ -1,5 +1,6 @@
-// The coordinator's file work: tasks that run one at a time, in order, and for how long the running
-// one has not returned. A disk that hangs returns no error, so somebody has to ask.
+// Runs the coordinator's file work: one task at a time, in order. Also tells whether the running
+// task has not returned for too long (Hangs). Somebody has to ask for that regularly, because a
+// disk that hangs returns no error.
 //
 // Thread-safe. Its lock is held only briefly, so a caller may hold a lock of its own.
 
@@ -27,10 +28,10 @@ class DiskTasks {
   void Post(Task task);
   // Whether a task is running or waiting to run.
   bool busy() const { return tasks_ > 0; }
-  // The time of the running task begins anew. Call it in a task of many parts.
+  // Restarts the clock of the running task. A task of many parts calls this before each part.
   void RestartClock();
-  // Whether the running task has taken longer than `limit_us`. `stall_us`: for how long the process
-  // has stood still since the last call, which does not count.
+  // Whether the running task has taken longer than `limit_us`. `stall_us` is the time for which
+  // this process was suspended since the last call; it does not count.
   bool Hangs(int64_t now_us, int64_t stall_us, int64_t limit_us);
 
  private:

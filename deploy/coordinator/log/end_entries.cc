@@ -11,8 +11,9 @@
 namespace satrap {
 namespace {
 
-// Each attempt of a call waits, so a member that fails may wait more than once. This bounds the
-// memory for them; who comes later is told at once what GenerationEnd::Told says.
+// How many answers to failed members are held back, which limits their memory. Each attempt of a
+// call counts, so a member may count more than once. Further calls are answered at once with
+// GenerationEnd::Told.
 constexpr size_t kMostFailed = 1024;
 
 }  // namespace
@@ -73,8 +74,8 @@ void EndEntries::RunAppendEnd(RunState state, const Ending& how) {
 }
 
 // The process that goes elsewhere may be this one, which then has little time left. If the log does
-// not take the entry within it, the next generation counts as a restart unless somebody tells its
-// coordinator.
+// not take the entry within left_limit_ms, the next generation counts as a restart, unless somebody
+// tells its coordinator of the move.
 void EndEntries::AppendLeft(const Ending& how) {
   disk_->Post([this, how] { RunAppendLeft(how); });
   After(options_.left_limit_ms, [this] {
@@ -127,7 +128,7 @@ void EndEntries::RunFinish(const RunResult& result) {
     entry.mutable_end()->set_state(FINISHED);
     entry.mutable_end()->set_submission(options_.submission);
     status = log_->Append(entry);
-    // This generation cannot finish even if the entry is in the log.
+    // After an error this generation cannot finish, even if the entry is in the log.
     if (!status.ok() && log_->EndUnlessKnown(status)) {
       MutexLock lock(&state_->mutex);
       state_->end.EndByLoss(
@@ -156,8 +157,8 @@ void EndEntries::RunFinish(const RunResult& result) {
   }
 }
 
-// In pods everybody waits for the log, because a process that is started again asks the log.
-// Locally the launcher ends all processes, and nobody else begins anything.
+// Does nothing in pods: there everybody waits for the log, because a process that is started again
+// asks the log. Locally the launcher ends all processes, and nobody else begins a generation.
 void EndEntries::EndWithoutLogInTime(int64_t now_us) {
   state_->AssertHeld();
   if (options_.in_pods || !state_->end.is_linking()) return;

@@ -1,9 +1,10 @@
-// How a generation's end comes into the run's log, and who waits for that: END for a run that has
-// finished, was stopped or has failed, and LEFT for a move without a cut. GenerationEnd decides the
-// end, except that of a run that has finished.
+// Appends the end of a generation to the run's log: END for a run that has finished, was stopped or
+// has failed, and LEFT for a move without a cut. GenerationEnd decides how a generation ends,
+// unless the run has finished.
 //
-// Nobody is told of the end before it is in the log. So whoever says that the run has finished, and
-// members that have failed, wait. A log that refuses the end is asked again.
+// Nobody is told of the end before it is in the log. So this class holds back the answer to the
+// member that reports that the run has finished, and the answers to members that have failed. If
+// the log refuses the end, the append is tried again.
 //
 // Thread-safe, except that methods with REQUIRES need the state's mutex.
 
@@ -58,16 +59,17 @@ class EndEntries final : public GenerationEnd::Host {
   void AppendEnd(RunState state, const Ending& how) override REQUIRES(state_->mutex);
   void AppendLeft(const Ending& how) override;
 
-  // The run has finished with this result. Answers OK once the log says so, and once another end is
-  // decided.
+  // Ends the run, which has finished with this result. Answers OK once the log has this end, and
+  // also once another end is decided. Answers ABORTED if the log does not take it.
   void Finish(const RunResult& result, rpc::Callback respond) EXCLUDES(state_->mutex);
-  // A member has failed, and is answered once the run's end is in the log. REQUIRES:
+  // Holds back the answer to a member that has failed, until the run's end is in the log. REQUIRES:
   // state->end.is_linking(), and the caller holds the state's mutex
   void Hold(rpc::Callback respond);
-  // Answers those that wait, if the end is in the log. Call it after the end may have changed.
+  // Sends the answers that Hold holds back, unless the end is still being appended. Call it after
+  // the end may have changed.
   void AnswerHeld() EXCLUDES(state_->mutex);
-  // Tells a launcher the end if the log has not taken it in time. Call it now and then. REQUIRES:
-  // the caller holds the state's mutex
+  // Tells a launcher the end if the log has not taken it in time. Call it regularly. REQUIRES: the
+  // caller holds the state's mutex
   void EndWithoutLogInTime(int64_t now_us);
 
  private:

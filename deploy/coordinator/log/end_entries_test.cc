@@ -71,7 +71,7 @@ class EndEntriesTest : public ::testing::Test {
     MutexLock lock(&state_.mutex);
     state_.end.End(STOPPED, EndingOf(Ending::ASKED, "stopped"));
   }
-  // A member has failed, and waits.
+  // Holds back the answer to a member that has failed.
   void Hold() {
     MutexLock lock(&state_.mutex);
     ends_->Hold([this](absl::StatusOr<rpc::Message> answer) {

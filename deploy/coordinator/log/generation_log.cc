@@ -95,11 +95,11 @@ void GenerationLog::AppendRunningAndBegin() {
   state_->end.FinishAppend();
 }
 
-// What this entry says is of use for the next generation alone.
+// Only the next generation uses this entry.
 void GenerationLog::AppendComplete() {
   {
     MutexLock lock(&state_->mutex);
-    // A cut that has come meanwhile may have to stay the newest entry.
+    // If a cut was committed meanwhile, append nothing: the cut may have to stay the newest entry.
     if (HasCommitted() || !state_->end.BeginAppend("").ok()) return;
   }
   RunLogEntry entry;

@@ -1,6 +1,7 @@
-// What the coordinator of one generation appends to the run's log, except for cuts (cut_commits.h)
-// and the end (end_entries.h): the topics, that a changed job has begun to train, that all members
-// are there, that a changed job is dropped, and the log's compaction.
+// Appends the entries of one generation's coordinator to the run's log: the topics (TOPICS), that a
+// changed job has begun to train (RUNNING), that all members are there (COMPLETE), and that a
+// changed job is dropped (DROPPED). Also compacts the log. Cuts are appended by cut_commits.h, and
+// the end by end_entries.h.
 //
 // While an entry is being appended, the generation does not end (ending/generation_end.h).
 //
@@ -41,19 +42,19 @@ class GenerationLog final : public CutCommits::Host {
   absl::Status Append(RunLogEntry entry) override EXCLUDES(state_->mutex);
   bool IsAbsent(const absl::Status& status) const override;
   // Call after a failed Append. Ends the generation if the entry may be in the log, or if another
-  // coordinator was faster; else returns true.
+  // coordinator was faster. Returns whether the entry certainly is not in the log.
   bool EndUnlessKnown(const absl::Status& error) EXCLUDES(state_->mutex);
 
   // Errors are those of RunLog::Append, and GenerationEnd::EndedError if the generation has ended.
   absl::Status AppendTopics(const TopicsEntry& topics) EXCLUDES(state_->mutex);
-  // Begins the generation once the log says that it runs. If the log does not take that, the
-  // generation ends.
+  // Appends RUNNING to the log, and then begins the generation. If the log does not take the entry,
+  // the generation ends.
   void AppendRunningAndBegin() EXCLUDES(state_->mutex);
-  // A log that does not take this changes nothing.
+  // Appends COMPLETE. If the log refuses the entry, only warns.
   void AppendComplete() EXCLUDES(state_->mutex);
   // For GenerationEnd::Host.
   void AppendDropped(const std::string& change, const Ending& how) EXCLUDES(state_->mutex);
-  // Compacts the log if that is due, and removes files that it has no need of. Calls `begins`
+  // Compacts the log if that is due, and removes files that the log no longer needs. Calls `begins`
   // before each removal.
   void Compact(const std::function<void()>& begins) EXCLUDES(state_->mutex);
   // Ends the generation if another coordinator has begun a later one.

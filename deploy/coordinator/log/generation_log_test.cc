@@ -48,7 +48,7 @@ class GenerationLogTest : public ::testing::Test, public GenerationEnd::Host {
   void AppendEnd(RunState, const Ending&) override {}
   void AppendLeft(const Ending&) override {}
 
-  // The disk is full, so that nothing is linked.
+  // Fills the disk, so that nothing can be linked.
   void Fill() {
     disk_.SetHook([](const std::string& operation) {
       return absl::StartsWith(operation, "hard_link") ? absl::ResourceExhaustedError("no space")

@@ -1,5 +1,5 @@
-// Measures how long a run has lacked members. In pods the time continues over generations: the log
-// shows when the first generation without all members began
+// Measures how long a run has lacked members. In pods the time is counted across generations: the
+// log shows when the first generation without all members began
 // (common/checkpoint/entries/incomplete_since.h).
 //
 // A generation is overdue once the run has lacked members for longer than the limit. But each

@@ -7,13 +7,14 @@
 // generation: either the member died and its state is lost, or two processes were started with one
 // index, and it is not known which of these happened.
 //
-// Pods. A process that names its holder, the pod that it runs in, may be the twin of a living
-// member in another pod, as after a pod was deleted by force or its node was cut off. While the
-// member is heard, the twin waits: Register tells it so, or its first heartbeat, if both have
-// registered before either was heard. A process that has been told so by a heartbeat is over, and
-// is told so again if it did not get the answer: another one is started instead of it. Once the
-// member has been silent for kSpareSilenceUs, the twin may take its place. Two processes of one
-// holder are no twins: a pod has one process at a time.
+// In pods a process names its holder, the pod that it runs in. If a pod was deleted by force, or
+// its node was cut off, a process in a new pod may have the same index as a member that still
+// lives: it is the member's twin. While the member sends heartbeats, the twin must wait. It is told
+// so by the answer to Register or, if both have registered before either sends a heartbeat, by the
+// answer to its first heartbeat. A process that was told so by a heartbeat's answer never becomes
+// the member: it gets the same answer again if it asks again, and another process is started in its
+// place. Once the member has been silent for kSpareSilenceUs, the twin may take its place. Two
+// processes of one holder are not twins, because a pod has one process at a time.
 //
 // A process that was started for an earlier generation but registers only in this one is not
 // distinguished from the processes of this generation: it has no state yet, and can serve as well.
@@ -47,8 +48,8 @@ struct Standing {
   absl::optional<Ending> spare;     // no member, and has to wait: why
 };
 
-// `now_us` is the time without that for which this process has stood still since it last asked
-// FindSilent: nobody was silent meanwhile.
+// `now_us` leaves out the time for which this process was suspended since the last FindSilent,
+// because members do not count as silent in that time.
 class Members {
  public:
   explicit Members(const JobConfig& job);
@@ -64,8 +65,9 @@ class Members {
   absl::StatusOr<Standing> Heartbeat(const HeartbeatRequest& request, int64_t now_us,
                                      bool may_replace);
 
-  // Whether a failure is a member's: its sender has been heard as one. Without a holder it also
-  // counts as heard by this, if it is the first of its index.
+  // Returns whether a failure is a member's, that is, whether its sender is the member of its
+  // index. If nobody has sent a heartbeat under that index yet, this call makes a registered sender
+  // without a holder the member.
   bool IsOfMember(const FailRequest& request, int64_t now_us);
 
   // Returns the generation's end if a member has been silent for longer than `timeout_us`. First
@@ -73,8 +75,8 @@ class Members {
   // heartbeats.
   absl::optional<Ending> FindSilent(int64_t now_us, int64_t stall_us, int64_t timeout_us);
 
-  // Before training begins, a place may be taken by another process. These free the place of a
-  // member that leaves, and of all that have been silent for longer than `timeout_us`.
+  // Free the place of a member that leaves, or the places of all members that have been silent for
+  // longer than `timeout_us`. Before training begins, another process may take such a place.
   void Free(Role role, uint32_t index);
   void FreeSilent(int64_t now_us, int64_t timeout_us);
 
@@ -110,12 +112,13 @@ class Members {
     Process* FindRegistered(uint64_t of_incarnation);
     void Take(const Process& process);  // `process` becomes the member
     void Forget(uint64_t of_incarnation);
-    // Whether the member is of another holder than `other`, so that both may be alive.
+    // Whether the member has another holder than `other`, so that both processes may be alive.
     bool IsTwin(const std::string& other) const;
-    // Whether it was also heard a moment ago.
+    // Whether IsTwin, and the member was heard a moment ago (kSpareSilenceUs).
     bool HasLivingTwinOf(const std::string& other, int64_t now_us) const;
     std::string TakenBy() const;
-    // How the member ended, if `sender` is the next process of its pod; empty: it does not know.
+    // How the member ended, if `sender` is the next process of the member's pod and knows it;
+    // otherwise empty.
     std::string EndBefore(const Process& sender) const;
     Standing Judge(Process* sender, int64_t now_us, bool may_replace);
     void Free();

@@ -20,7 +20,7 @@ Places::Places(CoordinatorState* state, const JobConfig& job, PlacesOptions opti
       attendance_(start_us, lacked_us, options_.start_timeout_ms * 1000),
       members_(job) {}
 
-// Why a process with a holder must wait whatever its index is; empty: it need not.
+// Why the process must not take part, whatever its index is; empty if there is no reason.
 std::string Places::WhyWait(const RegisterRequest& request) const {
   const bool other_protocol = request.has_protocol() && request.protocol() != ProtocolFingerprint();
   const bool other_build =
@@ -36,7 +36,7 @@ absl::StatusOr<std::string> Places::Register(const RegisterRequest& request, int
   state_->AssertHeld();
   std::string why_wait = WhyWait(request);
   if (!why_wait.empty() && request.holder().empty()) return absl::InvalidArgumentError(why_wait);
-  // A role that was just replaced must not train in a generation whose end is decided.
+  // A process that has just been started must not join a generation whose end is decided.
   if (state_->end.state() == RESTARTING || state_->end.is_linking()) {
     why_wait = "this generation is over";
   }
@@ -65,7 +65,7 @@ absl::StatusOr<Heard> Places::Heartbeat(const HeartbeatRequest& request, int64_t
 }
 
 Heard Places::Leave(const HeartbeatRequest& request, int64_t now_us) {
-  // Locally a signal asks the whole run to stop.
+  // In a local run, a signal to a role asks the whole run to stop.
   if (!options_.in_pods || state_->end.has_ended() || state_->end.is_linking()) return Heard();
   const int index = static_cast<int>(request.index());
   const std::string name = MemberName(request.role(), index);
@@ -75,7 +75,8 @@ Heard Places::Leave(const HeartbeatRequest& request, int64_t now_us) {
         EndingOf(Ending::MOVED, request.role(), index, absl::StrCat(name, " goes elsewhere"));
     return heard;
   }
-  // If all are ready, RUNNING is about to come, and the member says once more that it leaves.
+  // If all members are ready, RUNNING is about to come. The member's next heartbeat then says again
+  // that it leaves.
   if (!state_->end.may_begin() || state_->begins) return heard;
   NoteAttendance(now_us);
   members_.Free(request.role(), request.index());
@@ -99,7 +100,8 @@ FailAnswer Places::Fail(const FailRequest& request, int64_t now_us, std::string*
   failure.set_kind(request.ending().kind());
   GenerationEnd& end = state_->end;
   if (!end.has_ended() && !end.is_linking() && !members_.IsOfMember(request, AwakeUs(now_us))) {
-    // The process is started again. If the member is dead, it ends the generation once it is heard.
+    // The sender will be started again. If the member is dead, the new process ends the generation
+    // with its first heartbeat.
     *stranger = absl::StrCat("a process that is no member has failed: ", failure.text());
     FailAnswer again;
     again.set_state(RESTARTING);
@@ -132,7 +134,7 @@ void Places::Check(int64_t now_us, int64_t stall_us) {
   NoteAttendance(now_us);
   absl::optional<Ending> lost = members_.FindSilent(now_us, stall_us, timeout_us);
   if (lost.has_value() && MayReplace()) {
-    // Nothing is lost with a member yet, and whoever replaces it may take its place.
+    // The members hold nothing yet that could be lost. So free their places for other processes.
     members_.FreeSilent(now_us, timeout_us);
   } else if (lost.has_value()) {
     state_->end.EndByLoss(*std::move(lost));
@@ -142,7 +144,8 @@ void Places::Check(int64_t now_us, int64_t stall_us) {
   Ending lacks =
       EndingOf(Ending::MEMBER_LOST, absl::StrCat("after ", options_.start_timeout_ms / 1000,
                                                  " s there is still no ", members_.Unheard()));
-  // In pods the members that are there hold what another run may wait for.
+  // In pods the run ends for good, because the members that are there hold resources for which
+  // another run may be waiting.
   options_.in_pods ? state_->end.EndForGood(std::move(lacks))
                    : state_->end.EndByLoss(std::move(lacks));
 }

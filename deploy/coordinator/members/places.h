@@ -36,7 +36,7 @@ struct Heard {
 
 class Places {
  public:
-  // The generation begins at `start_us`, and the run has lacked members for `lacked_us` then.
+  // The generation begins at `start_us`. Until then the run has lacked members for `lacked_us`.
   // `state` is not owned.
   Places(CoordinatorState* state, const JobConfig& job, PlacesOptions options, int64_t start_us,
          int64_t lacked_us);
@@ -46,24 +46,26 @@ class Places {
     return members_;
   }
 
-  // Why the process has to wait; empty if it has been registered. Errors as the method Register
-  // (coordinator_engine.h).
+  // Returns why the process has to wait, or an empty text if it is now registered. Errors are those
+  // of the method Register (coordinator_engine.h).
   absl::StatusOr<std::string> Register(const RegisterRequest& request, int64_t now_us);
-  // Errors are those of Members::Heartbeat. Ends the generation if the sender is a second process.
+  // Errors are those of Members::Heartbeat. Ends the generation if the sender is a second process
+  // of its index.
   absl::StatusOr<Heard> Heartbeat(const HeartbeatRequest& request, int64_t now_us);
-  // Ends the generation if the failure is a member's. Otherwise `*stranger` becomes a text for the
-  // log.
+  // Ends the generation if the failure is a member's. Otherwise sets `*stranger` to a warning about
+  // the failure.
   FailAnswer Fail(const FailRequest& request, int64_t now_us, std::string* stranger);
-  // A member has been told how the run continues.
+  // Call when a member has been told how the run continues.
   void SetTold(Role role, uint32_t index) {
     state_->AssertHeld();
     members_.SetTold(role, index);
   }
 
-  // Call regularly. Returns for how long the process has stood still since the last call.
+  // Call regularly. Returns for how long the process was suspended since the last call.
   int64_t OnTick(int64_t now_us);
-  // Ends the generation if a member is silent, or has been missing for too long. Frees places
-  // instead, where that is possible. Call it with every tick; `stall_us` is what OnTick said.
+  // Ends the generation if a member is silent, or has been missing for too long. Where possible,
+  // frees the places of silent members instead. Call it at every tick, with the result of OnTick as
+  // `stall_us`.
   void Check(int64_t now_us, int64_t stall_us);
   // Whether all members have been there for a while.
   bool IsComplete(int64_t now_us) const {

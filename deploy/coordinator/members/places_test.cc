@@ -73,7 +73,7 @@ class PlacesTest : public ::testing::Test, public GenerationEnd::Host {
       EXPECT_FALSE(Beat(role, 1).answer.has_value());
     }
   }
-  // The time goes on, and the NN worker, alone, is heard.
+  // Lets time pass, in which only the NN worker sends heartbeats.
   void Pass(int seconds) {
     for (int i = 0; i < seconds; ++i) {
       now_us_ += kSecondUs;

@@ -24,7 +24,8 @@ class WaitingProcesses {
   static constexpr size_t kMost = 4096;
   static constexpr int64_t kGoneUs = 5000000;
 
-  // The process has asked for a place. `why`: why it has to wait; empty if it got the place.
+  // Call when a process has asked for a place. `why` says why it has to wait; empty if it got the
+  // place.
   void OnAsked(const RegisterRequest& request, const std::string& why, int64_t now_us);
   void AddTo(StatusAnswer* answer, int64_t now_us) const;
 

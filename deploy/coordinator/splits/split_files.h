@@ -21,18 +21,18 @@
 
 namespace satrap {
 
-// The list of the run in job.run_dir(). If the generation begins from a cut, this is the one of the
-// folder's lists whose order fingerprint, computed with `topics`, equals `cut_order`, the order
-// fingerprint of the cut. Without a cut, or if no list has that fingerprint, the result is
+// Returns the list of the run in job.run_dir(). If the generation begins from a cut, `cut_order` is
+// the cut's order fingerprint, and the result is the list in the folder that has this fingerprint,
+// computed with `topics`. Without a cut, or if no list has the fingerprint, the result is
 // `proposed` if the folder has that list, and otherwise the first list by name. If the folder has
-// no list, writes `proposed`, which is durable when this returns. `writer` is random and names the
-// draft. DATA_LOSS, naming the file, for a damaged list.
+// no list, writes `proposed`, which is durable when this returns. `writer` is a random number in
+// the draft's name. DATA_LOSS, naming the file, for a damaged list.
 absl::StatusOr<SplitList> FixSplitList(const JobConfig& job, const SplitList& proposed,
                                        const std::vector<StreamTopics>& topics,
                                        absl::optional<uint64_t> cut_order, uint64_t writer,
                                        FileSystem* file_system);
 
-// A list with the files of `files`, and with `topics`.
+// The list `files`, with `topics` in place of its own topics.
 SplitList WithTopics(SplitList files, const std::vector<StreamTopics>& topics);
 
 // The name of the list's file: 16 hexadecimal digits.

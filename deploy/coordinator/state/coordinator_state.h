@@ -1,6 +1,6 @@
-// What a coordinator knows about its generation and changes while it serves, as far as several of
-// its parts need it. This is a base class of CoordinatorEngine::Rep (coordinator_rep.h), which has
-// the parts.
+// The state that a coordinator changes while it serves a generation, as far as several of its
+// components need it. This is a base class of CoordinatorEngine::Rep (coordinator_rep.h), which has
+// the components.
 //
 // Everything is guarded by `mutex`.
 
@@ -24,9 +24,9 @@ inline constexpr int64_t kTickUs = 500 * 1000;
 struct CoordinatorState {
   explicit CoordinatorState(GenerationEnd end) : end(std::move(end)) {}
 
-  // Tells clang's analysis that the caller holds `mutex`. The parts reach this object by a pointer,
-  // so the analysis cannot know that their callers hold the same mutex. Nothing is checked when the
-  // program runs.
+  // Tells clang's analysis that the caller holds `mutex`. The components reach this object by a
+  // pointer, so the analysis cannot know that their callers hold the same mutex. Nothing is checked
+  // when the program runs.
   void AssertHeld() const SATRAP_THREAD_ANNOTATION(assert_capability(mutex)) {}
 
   Mutex mutex;

@@ -1,6 +1,7 @@
-// The wishes that people make to a generation: a cut, a stop, another size; and that a process goes
-// elsewhere. They are numbered from 1; a cut that fulfils a wish also fulfils all earlier ones. A
-// stop or a change of size joins a move, and decides what follows the cut.
+// What a generation is asked for: the wishes of people for a cut, a stop or another size, and
+// moves, because processes go elsewhere. Wishes and moves are numbered together from 1; a cut that
+// fulfils one also fulfils all earlier ones. If a stop or a change of size comes during a move,
+// they share one cut, and the stop or the new size decides what follows it.
 //
 // Not thread-safe: the lock of the coordinator's engine guards it.
 
@@ -24,8 +25,8 @@ class Wishes {
   // is under way; INVALID_ARGUMENT if a SCALE changes something in `job` that must not change.
   absl::StatusOr<uint64_t> Add(const WishRequest& request, const JobConfig& job);
 
-  // A process goes elsewhere; `how` is the end of the generation. Further ones share its cut.
-  // Returns whether this is the first.
+  // Adds a move: a process goes elsewhere, and the generation ends with `how`. Further moves share
+  // the cut of the first. Returns whether this is the first.
   bool AddMove(const Ending& how);
 
   // What rank 0 still has to do; nullopt if every wish is fulfilled.
@@ -39,8 +40,8 @@ class Wishes {
   bool scales() const { return scale_ != 0; }
   bool moves() const { return move_.has_value(); }
   bool leaves() const { return stops() || scales() || moves(); }
-  // What follows the cut with which the generation leaves. `leave`: training would go on without
-  // the wish; otherwise it is over, and the run has no other size any more.
+  // What follows the cut with which the generation ends. `leave` says that the ranks stop although
+  // training is not over. If training is over, a change of size has no effect any more.
   CutEntry::LeftFor left_for(bool leave) const;
   // REQUIRES: scales()
   const JobConfig& next_job() const { return next_job_; }

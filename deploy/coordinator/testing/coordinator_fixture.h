@@ -37,10 +37,10 @@ class CoordinatorFixture : public ::testing::Test {
   void BeginAfter(const Ending& ended);
   // Begins a generation as `satrap resume` does, from the newest cut or from the cut named `from`.
   void Resume(const std::string& from = "");
-  // As a coordinator of a pod does, of submission `submission`, after a generation that ended by
-  // `ended`. From then on the coordinators of this test are such.
+  // Begins a generation as a coordinator in a pod does, for submission `submission`, after a
+  // generation that ended with `ended`. From then on, all coordinators of this test are in pods.
   void BeginInPods(int submission, const Ending& ended = Ending());
-  // The same in an empty folder.
+  // Like BeginInPods, but in an empty folder.
   void BeginNewRunInPods();
   // Begins a run with the current `job_` in an empty folder.
   void BeginNewRun();
@@ -88,12 +88,12 @@ class CoordinatorFixture : public ::testing::Test {
   // Sends heartbeats of all members except those of the role `silent`, once a second, for
   // `seconds`.
   void Beat(int seconds, Role silent);
-  // The failure of a member's first process.
+  // The request with which a member's first process reports a failure.
   FailRequest FailOf(Role role, int index, const std::string& reason, absl::StatusCode code) const;
-  // That process registers if it has not, and fails.
+  // Registers that process, unless it has registered, and reports its failure.
   FailAnswer Fail(Role role, int index, const std::string& reason,
                   absl::StatusCode code = absl::StatusCode::kNotFound);
-  // The heartbeat of a member that goes elsewhere.
+  // Sends the heartbeat of a member that goes elsewhere.
   absl::StatusOr<HeartbeatAnswer> SayLeaving(Role role, int index, uint64_t incarnation = kFirst);
   // Rank 0 reports a failure in the middle of another call's file work. Returns the answer.
   FailAnswer FailMeanwhile(absl::StatusCode code = absl::StatusCode::kUnavailable);

@@ -23,7 +23,7 @@ class KafkaTopicSource final : public TopicSource {
   // Less than 15 s, because a run with a wrong address must end with its message within 15 s.
   static constexpr absl::Duration kLimit = absl::Seconds(10);
 
-  // `limit` bounds each question, and also the connection that precedes the first one.
+  // `limit` is the time limit of each question, and of the connection that precedes the first one.
   explicit KafkaTopicSource(absl::Duration limit = kLimit, Logger logger = {})
       : limit_(limit), logger_(std::move(logger)) {}
 

@@ -5,11 +5,11 @@
 // to the log as a TOPICS entry before any loader is answered. Every later generation reads the same
 // offsets, however far the topics have moved. If the first FixSplits fails, the run fails with one
 // message, within 15 s if no broker answers. A later generation first checks that the cluster is
-// the same and still has the partitions. If no broker answers this generation, it waits
+// the same and still has the partitions. If no broker answers a later generation, it waits for
 // broker_wait_seconds; then the run fails.
 //
-// Partitions that are added while a hybrid run without end trains are appended to the log, then
-// distributed (dealt_topics.h), and sent with each heartbeat until the loader knows them; a sync
+// If partitions are added while a hybrid run without end trains, they are appended to the log, then
+// distributed (dealt_topics.h), and sent with each heartbeat until the loader knows them. A sync
 // run warns and leaves them out. After a cut is committed, and when a generation begins from a cut,
 // the offsets up to which that cut has consumed everything are committed for the job's group. That
 // happens in the background, one commit at a time; of several waiting commits only the newest is

@@ -1,5 +1,4 @@
-// Test support: a kubectl that answers from a list and notes how it was called, and a run to
-// submit.
+// Test support: a kubectl that answers from a list and notes how it was called.
 //
 // Not thread-safe.
 
@@ -34,7 +33,7 @@ class FakeKubectlTest : public ::testing::Test {
     On(pattern, Answer{out, 0, "", false});
   }
 
-  // The arguments of each call, joined by blanks, and what the n-th got as its stdin.
+  // The arguments of each call, joined by blanks, and what call number `call` got as its stdin.
   std::vector<std::string> Calls() const;
   std::string Input(size_t call) const;
 

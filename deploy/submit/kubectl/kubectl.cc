@@ -29,18 +29,18 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kLimitMs = 60000;
-// The same while a user may have to log in.
+// The limit of a call in which a user may have to log in.
 constexpr int64_t kLoginMs = 300000;
-// How often it looks whether the program has ended.
+// How often to check whether the program has ended.
 constexpr int64_t kLookMs = 500;
-// For one request to the server, of which a call may make several.
+// The limit of one request to the server. A call may make several requests.
 constexpr char kRequestTimeout[] = "--request-timeout=20s";
-// When what it says is shown as it comes.
+// After this time, the program's stderr is shown as it is written.
 constexpr int64_t kSlowMs = 3000;
-// How much of what it says is shown.
+// How many lines of the program's stderr an error has.
 constexpr size_t kMostLines = 8;
 
-// An end of a pipe, closed with the object.
+// One end of a pipe, which the destructor closes.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -80,8 +80,9 @@ sigset_t SignalsOfStream() {
   return signals;
 }
 
-// Starts `command` with these descriptors as 0, 1 and 2; -1: this process's own. `in_group`: as a
-// process group of its own, which Ctrl-C does not reach. Returns 0 or an errno.
+// Starts `command` with these descriptors as 0, 1 and 2; -1 stands for this process's own. If
+// `in_group`, the child has a process group of its own, which Ctrl-C does not reach. Returns 0 or
+// an errno.
 int Spawn(const std::vector<std::string>& command, const int (&descriptors)[3], bool in_group,
           pid_t* pid) {
   posix_spawn_file_actions_t actions;
@@ -97,7 +98,7 @@ int Spawn(const std::vector<std::string>& command, const int (&descriptors)[3], 
   sigset_t set;
   sigemptyset(&set);
   posix_spawnattr_setsigmask(&attributes, &set);
-  // This program ignores them (IgnoreSignalsOfWrites).
+  // This program ignores these signals (IgnoreSignalsOfWrites), but the child must not.
   sigaddset(&set, SIGPIPE);
   sigaddset(&set, SIGXFSZ);
   posix_spawnattr_setsigdefault(&attributes, &set);
@@ -110,13 +111,14 @@ int Spawn(const std::vector<std::string>& command, const int (&descriptors)[3], 
   return error;
 }
 
-// Whether the line is a record of kubectl's own log, "E1127 04:10:36.010199 ...", and no message.
+// Whether the line is a record of kubectl's own log, "E1127 04:10:36.010199 ...", and not a
+// message.
 bool IsLogLine(absl::string_view line) {
   return line.size() > 5 && absl::ascii_isupper(line[0]) && line[5] == ' ' &&
          std::all_of(line.begin() + 1, line.begin() + 5, absl::ascii_isdigit);
 }
 
-// What it says of a failure: the last lines of `errors`.
+// The last lines of `errors`, which say why the program has failed.
 std::string SaidIn(const std::string& errors) {
   std::vector<absl::string_view> lines;
   for (const absl::string_view line : absl::StrSplit(errors, '\n')) {
@@ -134,7 +136,7 @@ void Show(absl::string_view text) {
   fflush(stderr);
 }
 
-// Whether the child has ended. It is not reaped.
+// Whether the child has ended. Does not reap it.
 bool HasExited(pid_t pid) {
   siginfo_t info = {};
   return waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOHANG | WNOWAIT) == 0 &&
@@ -149,18 +151,18 @@ struct Streams {
   std::string printed;
   std::string errors;
 
-  // Writes some of `input`, of which it takes off what is written, and reads what is there. Waits
-  // for that at most so long. Returns whether there was anything to do.
+  // Writes some of `input`, removes from it what is written, and reads what the child has printed.
+  // Waits at most `timeout_ms` until one of these is possible. Returns whether one was.
   bool Exchange(absl::string_view* input, int64_t timeout_ms) {
     if (input->empty()) in.to.Close();
-    // A descriptor of -1 is passed over.
+    // poll skips a descriptor of -1.
     pollfd waited[] = {
         {in.to.fd(), POLLOUT, 0}, {out.from.fd(), POLLIN, 0}, {err.from.fd(), POLLIN, 0}};
     if (poll(waited, 3, static_cast<int>(timeout_ms)) <= 0) return false;
     if (waited[0].revents != 0) {
       const ssize_t written = write(in.to.fd(), input->data(), input->size());
       if (written > 0) input->remove_prefix(static_cast<size_t>(written));
-      // A child that reads no more has decided without the rest.
+      // The child has closed its stdin, so it does not need the rest.
       if (written < 0 && errno != EAGAIN && errno != EINTR) in.to.Close();
     }
     if (waited[1].revents != 0) ReadInto(&printed, &out.from);
@@ -182,7 +184,7 @@ struct Streams {
 };
 
 // Writes `input` to the child and reads what it prints, until it has closed both pipes or has
-// ended, or the time is over. Returns whether it has ended.
+// ended. Returns false if the time is over before that.
 bool ExchangeAll(pid_t pid, absl::string_view input, Streams* streams) {
   const int64_t start_ms = MonotonicMs();
   size_t shown = 0;  // bytes of `errors`
@@ -195,7 +197,8 @@ bool ExchangeAll(pid_t pid, absl::string_view input, Streams* streams) {
       Show(absl::string_view(streams->errors).substr(shown));
       shown = streams->errors.size();
     }
-    // What it has started, such as a plugin for logins, may keep a pipe open for longer.
+    // A program that the child has started, such as a plugin for logins, may keep a pipe open after
+    // the child has ended.
     const bool has_exited = HasExited(pid);
     if (!streams->Exchange(&input, has_exited ? 0 : kLookMs) && has_exited) return true;
   }
@@ -231,11 +234,11 @@ absl::Status Kubectl::NotStarted(int error) const {
 
 absl::StatusOr<std::string> Kubectl::Run(std::vector<std::string> args, absl::string_view input) {
   const std::string what = absl::StrCat("kubectl ", args[0]);
-  // Before the command, because what follows `--` is for a program in a pod.
+  // Put it before the command, because what follows `--` is for a program in a pod.
   args.insert(args.begin(), kRequestTimeout);
   Streams streams = {MakePipe(), MakePipe(), MakePipe(), "", ""};
   pid_t pid = 0;
-  // Without an input it has this process's stdin, at which a user may log in.
+  // Without `input`, the program has this process's stdin, so that a user can log in.
   const int descriptors[3] = {input.empty() ? -1 : streams.in.from.fd(), streams.out.to.fd(),
                               streams.err.to.fd()};
   const int error = Spawn(CommandOf(std::move(args)), descriptors, /*in_group=*/false, &pid);

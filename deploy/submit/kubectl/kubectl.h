@@ -1,6 +1,7 @@
 // Runs kubectl, so that contexts, logins and proxies are the user's own.
 //
-// Not thread-safe, and for a process without other children. Every call but Stream has a deadline.
+// Not thread-safe. The process must have no other children. Every call except Stream has a
+// deadline.
 
 #ifndef SATRAP_DEPLOY_SUBMIT_KUBECTL_KUBECTL_H_
 #define SATRAP_DEPLOY_SUBMIT_KUBECTL_KUBECTL_H_
@@ -18,7 +19,7 @@
 
 namespace satrap {
 
-// How a call that was shown as it ran has ended.
+// How a call of Stream has ended.
 struct Streamed {
   int signal = 0;  // SIGINT or SIGTERM, which came and ended it; 0: none
   int code = 0;    // its exit code, or 128 and the number of the signal that killed it
@@ -27,30 +28,31 @@ struct Streamed {
 
 class Kubectl {
  public:
-  // `space`: the namespace of every call; empty: that of the user's context. `program` is found on
-  // the PATH unless it has a slash.
+  // `space` is the namespace of every call; empty: that of the user's context. `program` is found
+  // on the PATH unless it has a slash.
   explicit Kubectl(std::string space, std::string program = "kubectl")
       : space_(std::move(space)), program_(std::move(program)) {}
 
-  // Runs it with `args` and `input` as its stdin, and returns what it prints. After 3 s, what it
-  // says is also shown as it comes: a login may ask the user for something. NOT_FOUND: there is no
-  // kubectl. FAILED_PRECONDITION: it fails, with what it says, in one line. DEADLINE_EXCEEDED: it
-  // does not end within a minute, or five if it says something to a user, and was killed.
+  // Runs kubectl with `args`, and `input` as its stdin, and returns what it prints. After 3 s, also
+  // shows its stderr as it is written, because a login may ask the user for something. NOT_FOUND:
+  // there is no kubectl. FAILED_PRECONDITION: kubectl has failed; the message has its stderr, in
+  // one line. DEADLINE_EXCEEDED: kubectl has not ended within a minute, or within five if a user
+  // may have to log in, and was killed.
   absl::StatusOr<std::string> Run(std::vector<std::string> args, absl::string_view input = "");
 
-  // As Run with `-o json`, and reads what it prints into `answer`, of a type of
-  // proto/kubectl.proto. Nothing printed, as by --ignore-not-found, leaves `answer` empty. Errors
-  // as Run; INTERNAL: it is not the JSON that was expected.
+  // Like Run with `-o json`, but parses what kubectl prints into `answer`, a message of
+  // proto/kubectl.proto. If kubectl prints nothing, as with --ignore-not-found, `answer` is empty.
+  // Errors are those of Run; INTERNAL: the output is not the expected JSON.
   absl::Status Ask(std::vector<std::string> args, google::protobuf::Message* answer,
                    absl::string_view input = "");
 
-  // Runs it with this process's stderr until it ends, or until SIGINT or SIGTERM comes, which ends
-  // it. `show` gets each line that it prints, with its line end if it has one. Errors as Run.
-  // REQUIRES: SIGINT, SIGTERM and SIGCHLD are blocked in all threads
+  // Runs kubectl, with this process's stderr, until it ends. SIGINT or SIGTERM to this process ends
+  // it, too. `show` gets each line that kubectl prints, with its line end if it has one. Errors are
+  // those of Run. REQUIRES: SIGINT, SIGTERM and SIGCHLD are blocked in all threads
   absl::StatusOr<Streamed> Stream(std::vector<std::string> args,
                                   const std::function<void(absl::string_view line)>& show);
 
-  // Becomes kubectl with `args`. Returns why it cannot, as Run.
+  // Replaces this process by kubectl with `args`. If that fails, returns why, as Run does.
   absl::Status Become(std::vector<std::string> args);
 
   const std::string& space() const { return space_; }
@@ -66,8 +68,8 @@ class Kubectl {
 // Blocks the signals that Stream reads. REQUIRES: no other thread
 void BlockSignalsOfStream();
 
-// Waits. Returns the signal, of SIGINT and SIGTERM, that came meanwhile and ended the wait; else 0.
-// REQUIRES: as Stream
+// Waits for `timeout_ms`. If SIGINT or SIGTERM comes meanwhile, ends the wait and returns the
+// signal; else returns 0. REQUIRES: as Stream
 int WaitForSignal(int64_t timeout_ms);
 
 }  // namespace satrap

@@ -23,7 +23,7 @@ using ::testing::Not;
 
 class KubectlTest : public FakeKubectlTest {
  protected:
-  // Replaces the program by a script of the shell.
+  // Replaces the program by a shell script.
   void Become(const std::string& script) {
     std::ofstream(program()) << "#!/bin/sh\n" << script << "\n";
   }
@@ -109,7 +109,7 @@ TEST_F(KubectlTest, ReadsObjects) {
 
 TEST_F(KubectlTest, WhatAProgramThatTakesItsTimeSaysIsShownAsItComes) {
   const std::string shown = dir_ + "/shown";
-  // It ends when it has been shown.
+  // The script ends once its text has been shown.
   Become("echo 'open https://login and enter ABCD' >&2\nuntil grep -q ABCD '" + shown +
          "'; do sleep 0.05; done\necho done");
   const int file = open(shown.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -146,7 +146,7 @@ TEST_F(KubectlTest, AStreamEndsWithTheProgramOrWithASignal) {
   EXPECT_EQ(ended->code, 3);
   EXPECT_THAT(lines, ElementsAre("a line of the log\n", "and half a"));
   raise(SIGINT);
-  // It would not end by itself.
+  // This program would not end by itself.
   Kubectl endless("", "tail");
   const auto stopped = endless.Stream({"--follow", "/dev/null"}, show);
   ASSERT_TRUE(stopped.ok()) << stopped.status();

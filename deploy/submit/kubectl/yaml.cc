@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kStep = 2;  // blanks of one level
 
-// What one of the versions of YAML reads as a boolean or as null.
+// Words that at least one version of YAML reads as a boolean or as null.
 constexpr absl::string_view kWords[] = {"true", "false", "yes", "no",  "on",
                                         "off",  "y",     "n",   "null"};
 
@@ -68,7 +68,7 @@ std::string Yaml::Text() const {
 void Yaml::AppendTo(int indent, bool in_list, std::string* text) const {
   const std::string blanks(static_cast<size_t>(indent + kStep), ' ');
   if (const auto* map = std::get_if<Map>(&value_); map != nullptr && !map->empty()) {
-    // The first key of an element stands beside its dash.
+    // The first key of an element is in the line of its dash.
     bool beside = in_list;
     if (!in_list) absl::StrAppend(text, "\n");
     for (const auto& [key, value] : *map) {

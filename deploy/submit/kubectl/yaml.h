@@ -1,4 +1,4 @@
-// Values of a manifest of Kubernetes, and their text in YAML. Maps keep the order of their keys, so
+// A value of a Kubernetes manifest, and its text in YAML. Maps keep the order of their keys, so
 // that the same value has the same text in every build.
 //
 // Thread-compatible.
@@ -33,7 +33,8 @@ class Yaml {
   Yaml(Map map) : value_(std::move(map)) {}
   // NOLINTEND(google-explicit-constructor)
 
-  // The text, with a line feed at its end. A text that YAML would read as something else is quoted.
+  // The value in YAML, with a line feed at its end. A string that YAML would read as something else
+  // is quoted.
   std::string Text() const;
 
  private:

@@ -23,8 +23,8 @@ inline constexpr int kRows = 40;
 struct Case {
   std::string name;
   std::string optimizer;  // SparseOptimizerConfig
-  // Whether all rows are created at the beginning. This is needed for a rule that moves values
-  // without gradients: a row that does not exist yet would lag behind the reference.
+  // Whether all rows are created at the beginning. A rule that moves values without gradients needs
+  // this: the reference would move a row that does not exist in the table yet.
   bool all_exist = false;
   bool constant_rate = false;
   std::string segment = {};  // SegmentConfig
@@ -71,7 +71,7 @@ inline std::vector<float> ValuesOf(const EmbeddingTable& table, const std::vecto
   return values;
 }
 
-// Ends a step whose Updates have run.
+// Takes the step with the idle rows, after the Updates of the step.
 inline void Sweep(EmbeddingTable* table, const StepContext& context) {
   StepOfTable step(table, context);
   if (!step.has_idle_rows()) return;
