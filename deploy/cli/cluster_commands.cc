@@ -134,7 +134,7 @@ absl::StatusOr<int> Submit(const CommandCall& call, SubmitFlags* flags) {
   PrintWarnings(PodWarnings(run.job));
   if (!run.job.run_dir().empty()) {
     PrintWarnings({absl::StrCat("run_dir, ", run.job.run_dir(),
-                                ", is not used: the run's folder is made in the volume that is not "
+                                ", is not used: the run's folder is created in the volume without "
                                 "read_only")});
   }
   if (flags->dry_run) {

@@ -50,8 +50,8 @@ std::string ProblemOfSet(absl::string_view set, bool takes_run_dir) {
   // The command line sets each of these fields in another way. If an override were allowed, too,
   // one of the two values would be lost without a message.
   if (field == "action") {
-    return ": the command says what is done: satrap train JOB, satrap evaluate RUN or satrap "
-           "predict RUN FILE";
+    return ": the command sets it: use satrap train JOB, satrap evaluate RUN or satrap predict RUN "
+           "FILE";
   }
   if (field == "predict_outputs" || absl::StartsWith(field, "predict_outputs[")) {
     return ": use satrap predict RUN FILE --output LAYER";
@@ -114,10 +114,12 @@ std::vector<Flag> RetrieveFlags::Table() {
       Required(TextFlag("users", "FILE", "names of the users, a line for each vector", &users)),
       Required(TextFlag("items", "FILE", "names of the items, a line for each vector", &items)),
       Required(TextFlag("relevant", "FILE", "the held-out pairs of user and item", &relevant)),
-      TextFlag("seen", "FILE", "pairs of user and item that are not ranked: those of training",
-               &seen),
+      TextFlag("seen", "FILE",
+               "pairs of user and item to leave out, such as those of the training data", &seen),
       TextFlag("popularity", "FILE",
-               "rank items by how often FILE, of pairs, has them, too: a baseline", &popularity),
+               R"(also rank items by how often they occur in FILE, a file of pairs of user and item,
+                  as a baseline)",
+               &popularity),
       NumbersFlag("k", "N,N,...", "lengths of the ranked list (default: 20,50)", &ks, 1, kLargestK),
       SwitchFlag("json", "print one line of JSON instead of a table", &json),
       TextFlag("output_file", "FILE",
@@ -134,7 +136,8 @@ std::vector<Flag> ResumeFlags::Table() {
       ReportFlag(&run.report),
       TextFlag("namespace", "N", "RUN is a run in that namespace of the cluster", &space),
       TextFlag("image", "I",
-               "in the cluster: image of all containers (default: that of the submission before)",
+               R"(in the cluster: image of all containers (default: the image of the previous
+                  submission))",
                &image),
       SwitchFlag("detach", "in the cluster: end as soon as the coordinator serves", &detach),
   };
@@ -159,15 +162,17 @@ std::vector<Flag> ChaosFlags::Table() {
   return WithRun(
       {
           NumberFlag("kills", "N", "how many processes to kill (default: 20)", &kills, 0),
-          NumberFlag("seed", "S", "draws which ones, and when (default: 1)", &seed, 0),
+          NumberFlag("seed", "S",
+                     R"(the seed that decides which processes are killed or stopped, and when
+                        (default: 1))",
+                     &seed, 0),
           NumberFlag("every_seconds", "N",
                      R"(kill at random moments, on average N seconds after the start of a
                         generation, beginning after the first cut, and stop none; without it kills
                         are spaced by progress. Raises max_restarts to --kills)",
                      &every_seconds, kAboveZero),
           NumberFlag("undisturbed", "N",
-                     R"(before that, train the job N times without a kill, and compare the test AUC
-                        with theirs)",
+                     "first train the job N times without kills, and compare the test AUCs",
                      &undisturbed, 0),
       },
       &run);
@@ -191,8 +196,9 @@ std::vector<Flag> DeepFmFlags::Table() {
                  0),
       WarmupFlag(&warmup_seconds),
       ChoiceFlag("wire", "f32|f16|bf16",
-                 "what embeddings and their gradients are sent as (default: f32)", &wire),
-      ChoiceFlag("precision", "f32|tf32|f16|bf16", "of the NN worker (default: f32)", &precision),
+                 "the type in which embeddings and their gradients are sent (default: f32)", &wire),
+      ChoiceFlag("precision", "f32|tf32|f16|bf16", "the precision of the NN worker (default: f32)",
+                 &precision),
       TextFlag("mlp", "N,N,...", "units of the layers (default: 400,400,400)", &mlp),
       TextFlag("from_file", "FILE", "train on that file, Criteo's TSV, again and again",
                &from_file),

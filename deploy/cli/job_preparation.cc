@@ -75,8 +75,8 @@ absl::Status CheckData(const JobConfig& job, bool is_beside_job) {
   if (problems.empty()) return absl::OkStatus();
   if (is_beside_job) {
     problems.push_back(
-        "the job does not say where its files are, so they were looked for beside it; to name "
-        "another folder, use --set data_root=DIR");
+        "the job does not say where its files are, so they were looked for in the folder of the "
+        "job file; to name another folder, use --set data_root=DIR");
   }
   return absl::NotFoundError(absl::StrJoin(problems, "\n"));
 }
@@ -143,7 +143,7 @@ absl::Status CheckWorksInPods(const JobConfig& job) {
   }
   if (job.nn_worker().device() == NnWorkerConfig::HOST) {
     return absl::InvalidArgumentError(
-        "nn_worker.device: images have no program for HOST; pods need CPU or CUDA");
+        "nn_worker.device: images do not contain the program for HOST; pods need CPU or CUDA");
   }
   for (const KafkaConfig* kafka :
        {&job.data().kafka(), &job.data().valid_kafka(), &job.data().test_kafka()}) {

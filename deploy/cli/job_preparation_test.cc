@@ -147,7 +147,7 @@ TEST_F(CheckOutputsTest, WhatPodsCannotDoIsRefusedBeforeAnythingIsSent) {
       columns { name: "user" kind: ID } } train_files: "/runs/train.csv" )";
   EXPECT_EQ(refusal(file), "");
   EXPECT_THAT(refusal(file, {"nn_worker.device=HOST"}),
-              HasSubstr("nn_worker.device: images have no program for HOST"));
+              HasSubstr("nn_worker.device: images do not contain the program for HOST"));
   EXPECT_THAT(
       refusal(file + R"(test_files: "/runs/t.csv")", {"action=EVALUATE", "init_from=/runs/a"}),
       HasSubstr("action: pods only train, got EVALUATE"));

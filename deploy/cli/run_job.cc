@@ -150,7 +150,7 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   if (!scaling.empty()) fprintf(stderr, "satrap: %s\n", scaling.c_str());
   KeptDataWarnings of_data(job.run_dir(), HasBegun(job.run_dir()), DiskFileSystem());
   if (!of_data.problem().ok()) {
-    PrintWarnings({absl::StrCat("the earlier warnings about the data are not known: ",
+    PrintWarnings({absl::StrCat("the earlier warnings about the data could not be read: ",
                                 of_data.problem().message())});
   }
   auto started = Launcher::Start(job, folder, programs_dir, options);

@@ -51,8 +51,8 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) 
     unknown.set_generation(after.generation);
     // Only the launcher knows more. The command that runs it has printed on stderr what happened.
     return absl::AbortedError(absl::StrCat("run ", run_dir,
-                                           " ended before it said that it had stopped; ", how, "; ",
-                                           LossText(after, unknown)));
+                                           " ended without reporting that it had stopped; ", how,
+                                           "; ", LossText(after, unknown)));
   }
   const bool saved = !stopped.ok() || stopped->ending().loss() == Ending::NOTHING;
   if (!saved) end.warning = stopped->ending().text();
@@ -164,7 +164,8 @@ absl::StatusOr<WishEnd> ScaleBy(RunConnection* connection, const std::string& ru
     return absl::FailedPreconditionError(
         absl::StrCat("run ", run_dir,
                      goes_on ? " continues as before"
-                             : " is not running any more, and `satrap resume` has the earlier job",
+                             : " is not running any more; `satrap resume` continues it with the "
+                               "earlier job",
                      ", because the change could not begin: ", dropped->change(), "\n  ",
                      dropped->ended().text()));
   }

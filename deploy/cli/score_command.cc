@@ -84,7 +84,7 @@ absl::StatusOr<JobConfig> PredictionJob(const CommandCall& call, PredictFlags* f
   if (job.data().has_synthetic()) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot predict ", arguments[1], ": run ", arguments[0],
-                     " was trained on the synthetic log, which is not the format of any file"));
+                     " was trained on the synthetic log, so no file has its format"));
   }
   return job;
 }

@@ -67,8 +67,8 @@ int StatusCommand(const CommandCall& call) {
   if (!flags.space.empty() || !flags.coordinator.empty()) {
     if (arguments->empty())
       return PrintError(
-          absl::InvalidArgumentError("--namespace needs the name of a run: `satrap list` has "
-                                     "those of the cluster"));
+          absl::InvalidArgumentError("--namespace needs the name of a run: `satrap list` "
+                                     "shows the runs of the cluster"));
     const std::string& run = (*arguments)[0];
     return PrintText(flags.space.empty() ? StatusInPod(run, flags.coordinator)
                                          : StatusInCluster(run, flags.space));

@@ -82,7 +82,9 @@ absl::StatusOr<CutFigures> Measure(const std::string& install_dir, const CutsFla
   const ssize_t size = trained.ok() ? read(report[0], run_dir.data(), run_dir.size()) : 0;
   close(report[0]);
   RETURN_IF_ERROR(trained);
-  if (size <= 0) return absl::AbortedError(absl::StrCat(name, " ended without telling its folder"));
+  if (size <= 0) {
+    return absl::AbortedError(absl::StrCat(name, " ended without reporting its run folder"));
+  }
   run_dir.resize(static_cast<size_t>(size));
   std::ostringstream text;
   text << std::ifstream(run_dir + "/metrics.jsonl").rdbuf();

@@ -68,7 +68,7 @@ TEST(CompareRuns, TellsTheSpreadOfTheUndisturbedOnes) {
   const auto text =
       CompareRuns(JobConfig(), WithAuc(0.5), {WithAuc(0.62), WithAuc(0.6), WithAuc(0.64)});
   ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_EQ(*text, "test AUC 0.50000; of 3 undisturbed runs 0.60000 to 0.64000, mean 0.62000");
+  EXPECT_EQ(*text, "test AUC 0.50000; 3 undisturbed runs had 0.60000 to 0.64000, mean 0.62000");
 }
 
 TEST(CompareRuns, ComparesTheBitsOfReproducibleRuns) {

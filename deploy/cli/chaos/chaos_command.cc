@@ -104,7 +104,7 @@ class Chaos {
     const bool restarted = status.generation() > stopped_generation_;
     if (restarted && !must_restart) {
       Problem(absl::StrCat("the run was restarted because ", MemberName(event.role, event.index),
-                           " stood still for ", event.stop_seconds, " s"));
+                           " was stopped for ", event.stop_seconds, " s"));
     }
     if (restarted) {
       stopped_ = false;
@@ -120,7 +120,7 @@ class Chaos {
     if (!must_restart && seconds >= event.stop_seconds + 2) stopped_ = false;
     if (must_restart && seconds >= event.stop_seconds + kRestartSeconds) {
       Problem(absl::StrCat("the run was not restarted although ",
-                           MemberName(event.role, event.index), " stood still for ",
+                           MemberName(event.role, event.index), " was stopped for ",
                            event.stop_seconds, " s"));
       stopped_ = false;
     }

@@ -82,7 +82,7 @@ std::string KafkaDemoSeries::Text() const {
     (look.seconds < (warm + end) / 2 ? first : second).looks.push_back(&look);
   }
   if (first.looks.size() < kFewestLooks || second.looks.size() < kFewestLooks) {
-    return "the run was too short to say how lag and memory develop\n";
+    return "the run was too short to show whether lag and memory grow\n";
   }
   std::string text =
       absl::StrCat("after a warm-up of ", DurationText(warm), ", the two halves of the rest:\n",

@@ -265,7 +265,7 @@ absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* fil
   }
   if (!problems.empty()) return absl::DataLossError(absl::StrJoin(problems, "\n"));
   return absl::StrCat(folder, ": ", Counted(files, "file"), " with ", BytesText(bytes),
-                      " are as they were written");
+                      " are undamaged");
 }
 
 absl::StatusOr<CutEntry> FindCutOfRun(const std::string& run_dir, const std::string& typed) {

@@ -188,7 +188,7 @@ std::string RunningRunText(const std::string& run_dir, const StatusAnswer& statu
   if (status.ending().has_text()) {
     absl::StrAppend(&text,
                     status.writes_end() ? "the run is ending, but its end could not be written to "
-                                          "its log yet, and is tried again: "
+                                          "its log yet, and writing is retried: "
                                         : "",
                     status.ending().text(), "\n");
   }
@@ -224,7 +224,9 @@ absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now
   } else if (is_training) {
     absl::StrAppend(&text, ResumeText(run_dir, progress, run_dir), "\n");
   }
-  if (progress.generation == 0) absl::StrAppend(&text, "it never began; train it anew\n");
+  if (progress.generation == 0) {
+    absl::StrAppend(&text, "it never began; start it again with `satrap train`\n");
+  }
   return text + logs;
 }
 

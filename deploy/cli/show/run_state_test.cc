@@ -189,7 +189,7 @@ TEST(RunningRunTextTest, TellsAnEndThatTheLogHasNotTakenYet) {
   status.mutable_ending()->set_text("nn_worker 0: it is wrong");
   EXPECT_THAT(RunningRunText("RUN", status),
               HasSubstr("\nthe run is ending, but its end could not be written to its log yet, and "
-                        "is tried again: "
+                        "writing is retried: "
                         "nn_worker 0: it is wrong\n"));
 }
 
