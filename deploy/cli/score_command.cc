@@ -56,7 +56,8 @@ absl::StatusOr<std::string> FileToPredict(const std::string& typed) {
   if (file.find_first_of(",\n") != std::string::npos) {
     // Refuse such a path, because --set would read it as a list of files.
     return absl::InvalidArgumentError(absl::StrCat(
-        "cannot predict ", file, ": the path has a comma or a newline; give a link to the file"));
+        "cannot predict ", file,
+        ": the path has a comma or a newline; make a link to the file without them, and name it"));
   }
   return file;
 }

@@ -65,8 +65,8 @@ absl::StatusOr<RecoveryTimes> ReadRecoveryTimes(
       if (!counts(role)) continue;
       const int64_t ms = TimeOf(words, log, generation);
       if (ms < 0) {
-        return absl::NotFoundError(absl::StrCat("a log of ", RoleName(role), " does not say '",
-                                                words, "' in generation ", generation));
+        return absl::NotFoundError(absl::StrCat("a log of ", RoleName(role), " lacks '", words,
+                                                "' in generation ", generation));
       }
       ends[phase] = std::max(ends[phase], ms);
     }

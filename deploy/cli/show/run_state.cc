@@ -45,7 +45,7 @@ std::string RoleText(const RoleStatus& role, const JobConfig* of_pods) {
 
 std::string WaitingText(const WaitingProcess& waiting) {
   const Member& member = waiting.member();
-  return absl::StrFormat("  %-20s waits for a place for %.0f s, pod %s: %s\n",
+  return absl::StrFormat("  %-20s has waited %.0f s for a place, pod %s: %s\n",
                          MemberName(member.role(), static_cast<int>(member.index())),
                          waiting.seconds(), waiting.holder(), waiting.why());
 }

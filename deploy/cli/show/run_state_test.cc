@@ -203,7 +203,7 @@ TEST(RunningRunTextTest, NamesWhoWaitsForAPlaceAndWhy) {
   waiting->set_why("embedding_ps 1 was built from other sources");
   EXPECT_THAT(
       RunningRunText("RUN", status),
-      HasSubstr("\n  embedding_ps 1       waits for a place for 12 s, pod 0f3a: embedding_ps "
+      HasSubstr("\n  embedding_ps 1       has waited 12 s for a place, pod 0f3a: embedding_ps "
                 "1 was built from other sources\n"));
 }
 
