@@ -152,7 +152,7 @@ void CutCommits::OnAppended(const CommitCutRequest& request, const RunLogEntry& 
 // The next coordinator knows by the cut's entry that this is no failure.
 void CutCommits::MoveAfter(const CutEntry& cut) {
   Ending moved = state_->wishes.move();
-  absl::StrAppend(moved.mutable_text(), "; the run goes on from ", cut.cut(),
+  absl::StrAppend(moved.mutable_text(), "; the run continues from ", cut.cut(),
                   ", and nothing is lost");
   moved.set_loss(Ending::NOTHING);
   state_->end.SetEnd(RESTARTING, std::move(moved));
