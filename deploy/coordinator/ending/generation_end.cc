@@ -81,7 +81,7 @@ void GenerationEnd::End(RunState end, Ending how) {
   }
   if (!before_.in_pods) return Set(end, std::move(how));
   // This process must not append after an entry of which nobody knows; the next one may.
-  LeaveEndToNext("coordinator: the run's log does not take its end", how);
+  LeaveEndToNext("coordinator: the end of the run cannot be written into its log", how);
 }
 
 void GenerationEnd::LeaveEndToNext(const std::string& why, const Ending& how) {
