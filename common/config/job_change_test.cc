@@ -1,7 +1,7 @@
 #include "common/config/job_change.h"
 
 #include "common/config/job_config.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

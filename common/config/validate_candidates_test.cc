@@ -1,6 +1,6 @@
 #include <string>
 
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 
 namespace satrap {
 namespace {

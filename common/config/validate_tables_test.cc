@@ -1,4 +1,4 @@
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 
 namespace satrap {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "deploy/submit/kubectl/fake_kubectl.h"
+#include "deploy/submit/kubectl/testing/fake_kubectl.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -4,8 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "deploy/submit/submission.h"
-#include "deploy/submit/submission_fixture.h"
 #include "deploy/submit/submitted_run.h"
+#include "deploy/submit/testing/submission_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "common/role/ending.h"
-#include "deploy/coordinator/claim/generation_claim_fixture.h"
+#include "deploy/coordinator/claim/testing/generation_claim_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -1,7 +1,7 @@
 // Test support: a small valid job, and the problems that ValidateJob reports after changes to it.
 
-#ifndef SATRAP_COMMON_CONFIG_VALIDATION_CHECK_H_
-#define SATRAP_COMMON_CONFIG_VALIDATION_CHECK_H_
+#ifndef SATRAP_COMMON_CONFIG_TESTING_VALIDATION_CHECK_H_
+#define SATRAP_COMMON_CONFIG_TESTING_VALIDATION_CHECK_H_
 
 #include <cstdint>
 #include <string>
@@ -83,4 +83,4 @@ inline void ExpectFinite(const JobConfig& job, const std::string& field) {
 
 }  // namespace satrap
 
-#endif  // SATRAP_COMMON_CONFIG_VALIDATION_CHECK_H_
+#endif  // SATRAP_COMMON_CONFIG_TESTING_VALIDATION_CHECK_H_

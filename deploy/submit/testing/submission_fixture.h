@@ -2,16 +2,16 @@
 //
 // Not thread-safe.
 
-#ifndef SATRAP_DEPLOY_SUBMIT_SUBMISSION_FIXTURE_H_
-#define SATRAP_DEPLOY_SUBMIT_SUBMISSION_FIXTURE_H_
+#ifndef SATRAP_DEPLOY_SUBMIT_TESTING_SUBMISSION_FIXTURE_H_
+#define SATRAP_DEPLOY_SUBMIT_TESTING_SUBMISSION_FIXTURE_H_
 
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "deploy/submit/kubectl/fake_kubectl.h"
 #include "deploy/submit/kubectl/kubectl.h"
+#include "deploy/submit/kubectl/testing/fake_kubectl.h"
 #include "deploy/submit/manifests.h"
 #include "deploy/submit/submission.h"
 
@@ -51,4 +51,4 @@ class SubmissionTest : public FakeKubectlTest {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_SUBMIT_SUBMISSION_FIXTURE_H_
+#endif  // SATRAP_DEPLOY_SUBMIT_TESTING_SUBMISSION_FIXTURE_H_

@@ -3,8 +3,8 @@
 //
 // Not thread-safe.
 
-#ifndef SATRAP_COMMON_KAFKA_MOCK_BROKERS_H_
-#define SATRAP_COMMON_KAFKA_MOCK_BROKERS_H_
+#ifndef SATRAP_COMMON_KAFKA_TESTING_MOCK_BROKERS_H_
+#define SATRAP_COMMON_KAFKA_TESTING_MOCK_BROKERS_H_
 
 #include <memory>
 #include <string>
@@ -47,4 +47,4 @@ class MockBrokers {
 
 }  // namespace satrap
 
-#endif  // SATRAP_COMMON_KAFKA_MOCK_BROKERS_H_
+#endif  // SATRAP_COMMON_KAFKA_TESTING_MOCK_BROKERS_H_

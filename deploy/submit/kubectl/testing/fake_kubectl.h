@@ -3,8 +3,8 @@
 //
 // Not thread-safe.
 
-#ifndef SATRAP_DEPLOY_SUBMIT_KUBECTL_FAKE_KUBECTL_H_
-#define SATRAP_DEPLOY_SUBMIT_KUBECTL_FAKE_KUBECTL_H_
+#ifndef SATRAP_DEPLOY_SUBMIT_KUBECTL_TESTING_FAKE_KUBECTL_H_
+#define SATRAP_DEPLOY_SUBMIT_KUBECTL_TESTING_FAKE_KUBECTL_H_
 
 #include <string>
 #include <vector>
@@ -46,4 +46,4 @@ class FakeKubectlTest : public ::testing::Test {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_SUBMIT_KUBECTL_FAKE_KUBECTL_H_
+#endif  // SATRAP_DEPLOY_SUBMIT_KUBECTL_TESTING_FAKE_KUBECTL_H_

@@ -1,4 +1,4 @@
-#include "common/kafka/mock_brokers.h"
+#include "common/kafka/testing/mock_brokers.h"
 
 // rdkafka_mock.h must follow rdkafka.h.
 #include <librdkafka/rdkafka.h>

@@ -1,4 +1,4 @@
-#include "deploy/submit/kubectl/fake_kubectl.h"
+#include "deploy/submit/kubectl/testing/fake_kubectl.h"
 
 #include <cstdlib>
 #include <filesystem>

@@ -1,4 +1,4 @@
-#include "common/config/range_check.h"
+#include "common/config/testing/range_check.h"
 
 #include <cstdlib>
 

@@ -1,4 +1,4 @@
-#include "nn_worker/backend/device/host_device_backend.h"
+#include "nn_worker/backend/testing/host_device_backend.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "deploy/submit/submission_fixture.h"
+#include "deploy/submit/testing/submission_fixture.h"
 
 #include <utility>
 
@@ -7,7 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
 #include "common/config/job_config.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 #include "common/json/json.h"
 #include "proto/kubectl.pb.h"
 

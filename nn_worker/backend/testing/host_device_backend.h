@@ -1,9 +1,8 @@
 // DeviceBackend on HostDevice, with the products of our own kernel. It runs all kernels of a card
-// on the CPU, slowly, but none of the card's libraries. It is meant for tests and for trying a
-// model without a card.
+// on the CPU, slowly, but none of the card's libraries.
 
-#ifndef SATRAP_NN_WORKER_BACKEND_DEVICE_HOST_DEVICE_BACKEND_H_
-#define SATRAP_NN_WORKER_BACKEND_DEVICE_HOST_DEVICE_BACKEND_H_
+#ifndef SATRAP_NN_WORKER_BACKEND_TESTING_HOST_DEVICE_BACKEND_H_
+#define SATRAP_NN_WORKER_BACKEND_TESTING_HOST_DEVICE_BACKEND_H_
 
 #include <memory>
 
@@ -16,4 +15,4 @@ std::unique_ptr<Backend> NewHostDeviceBackend(const HostDeviceOptions& options);
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_BACKEND_DEVICE_HOST_DEVICE_BACKEND_H_
+#endif  // SATRAP_NN_WORKER_BACKEND_TESTING_HOST_DEVICE_BACKEND_H_

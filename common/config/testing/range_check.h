@@ -2,8 +2,8 @@
 // (proto/options.proto). Tests use them to check that the validator and the factories enforce the
 // ranges.
 
-#ifndef SATRAP_COMMON_CONFIG_RANGE_CHECK_H_
-#define SATRAP_COMMON_CONFIG_RANGE_CHECK_H_
+#ifndef SATRAP_COMMON_CONFIG_TESTING_RANGE_CHECK_H_
+#define SATRAP_COMMON_CONFIG_TESTING_RANGE_CHECK_H_
 
 #include <set>
 #include <string>
@@ -47,4 +47,4 @@ std::set<std::string> FieldsOf(const std::vector<BorderCase>& cases);
 
 }  // namespace satrap
 
-#endif  // SATRAP_COMMON_CONFIG_RANGE_CHECK_H_
+#endif  // SATRAP_COMMON_CONFIG_TESTING_RANGE_CHECK_H_

@@ -1,14 +1,14 @@
 // The base of tests of claims: a run in memory, and cuts in its log.
 
-#ifndef SATRAP_DEPLOY_COORDINATOR_CLAIM_GENERATION_CLAIM_FIXTURE_H_
-#define SATRAP_DEPLOY_COORDINATOR_CLAIM_GENERATION_CLAIM_FIXTURE_H_
+#ifndef SATRAP_DEPLOY_COORDINATOR_CLAIM_TESTING_GENERATION_CLAIM_FIXTURE_H_
+#define SATRAP_DEPLOY_COORDINATOR_CLAIM_TESTING_GENERATION_CLAIM_FIXTURE_H_
 
 #include <cstdint>
 #include <string>
 
 #include "common/checkpoint/manifest.h"
 #include "common/config/job_config.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 #include "common/file/testing/memory_file_system.h"
 #include "deploy/coordinator/claim/cut_folders.h"
 #include "deploy/coordinator/claim/generation_claim.h"
@@ -83,4 +83,4 @@ class GenerationClaimTest : public testing::Test {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_COORDINATOR_CLAIM_GENERATION_CLAIM_FIXTURE_H_
+#endif  // SATRAP_DEPLOY_COORDINATOR_CLAIM_TESTING_GENERATION_CLAIM_FIXTURE_H_
