@@ -116,7 +116,7 @@ class Comparison {
       }
       for (int i = 0; i < size; ++i) {
         Place element = place;
-        absl::StrAppend(&element.path, "[", i, "]");
+        absl::StrAppend(&element.path, ElementSelector(from, field, i));
         Compare(reflection->GetRepeatedMessage(from, field, i),
                 reflection->GetRepeatedMessage(to, field, i), element);
       }

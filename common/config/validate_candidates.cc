@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/candidates.h"
+#include "common/config/field_path.h"
 #include "common/config/job_facts.h"
 #include "common/config/record_schema.h"
 #include "common/config/validate_job.h"
@@ -47,7 +48,7 @@ void ValidateHeads(const ModelConfig& model, Problems* problems) {
         });
     if (read) continue;
     problems->Add(
-        absl::StrCat("model.layers[", i, "]"),
+        absl::StrCat("model.layers", LayerSelector(model, i)),
         absl::StrCat("must be the output of a task of model.tasks with loss ",
                      layer.has_in_batch_logits() ? "IN_BATCH_SOFTMAX" : "SAMPLED_SOFTMAX or NCE"));
   }

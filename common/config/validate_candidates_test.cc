@@ -42,10 +42,10 @@ TEST(ValidateCandidatesTest, ALossNeedsItsLayer) {
 
 TEST(ValidateCandidatesTest, AHeadLayerNeedsItsLoss) {
   EXPECT_EQ(ProblemsOf(CandidateJob("", "BCE")),
-            "model.layers[0]: must be the output of a task of model.tasks with loss "
+            "model.layers[name=logit]: must be the output of a task of model.tasks with loss "
             "SAMPLED_SOFTMAX or NCE");
   EXPECT_EQ(ProblemsOf(CandidateJob("", "BCE", "in_batch_logits {}")),
-            "model.layers[0]: must be the output of a task of model.tasks with loss "
+            "model.layers[name=logit]: must be the output of a task of model.tasks with loss "
             "IN_BATCH_SOFTMAX");
 }
 

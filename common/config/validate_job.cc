@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/config/candidates.h"
 #include "common/config/data_streams.h"
+#include "common/config/field_path.h"
 #include "common/config/setting_ranges.h"
 #include "common/config/setting_rules.h"
 #include "common/config/tasks.h"
@@ -77,7 +78,7 @@ void ValidatePrecision(const JobConfig& job, Problems* problems) {
   // loss scale would change it.
   for (int i = 0; i < job.model().layers_size(); ++i) {
     if (!job.model().layers(i).has_tally()) continue;
-    problems->Add(absl::StrCat("model.layers[", i, "].tally"),
+    problems->Add(absl::StrCat("model.layers", LayerSelector(job.model(), i), ".tally"),
                   "its gradient would not survive the loss scale of nn_worker.precision F16: use "
                   "F32 or BF16");
   }
@@ -154,7 +155,7 @@ void ValidateModel(const JobConfig& job, Problems* problems) {
   absl::flat_hash_set<std::string> names;
   for (int i = 0; i < model.layers_size(); ++i) {
     const LayerConfig& layer = model.layers(i);
-    const std::string path = absl::StrCat("model.layers[", i, "]");
+    const std::string path = absl::StrCat("model.layers", LayerSelector(model, i));
     if (layer.name().empty()) problems->Add(path, "has no name");
     if (!names.insert(layer.name()).second) {
       problems->Add(path, absl::StrCat("the name '", layer.name(), "' is taken"));

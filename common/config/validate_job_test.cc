@@ -109,7 +109,7 @@ TEST(ValidateJob, ATallyHasNoLossScale) {
   job.mutable_model()->mutable_layers(0)->mutable_tally();
   EXPECT_EQ(ProblemsOf(job, {"nn_worker.precision=BF16"}), "");
   EXPECT_EQ(ProblemsOf(job, {"nn_worker.precision=F16"}),
-            "model.layers[0].tally: its gradient would not survive the loss scale of "
+            "model.layers[name=logit].tally: its gradient would not survive the loss scale of "
             "nn_worker.precision F16: use F32 or BF16");
 }
 
@@ -184,9 +184,10 @@ TEST(ValidateJob, AModelHasLayers) {
 TEST(ValidateJob, ALayerHasANameOfItsOwnAKindAndInputs) {
   JobConfig job = SmallJob();
   EXPECT_EQ(ProblemsOf(job, {"model.layers[0].name="}), "model.layers[0]: has no name");
-  EXPECT_EQ(ProblemsOf(job, {"model.layers[0].inputs="}), "model.layers[0]: has no inputs");
+  EXPECT_EQ(ProblemsOf(job, {"model.layers[0].inputs="}),
+            "model.layers[name=logit]: has no inputs");
   job.mutable_model()->mutable_layers(0)->clear_sum();
-  EXPECT_EQ(ProblemsOf(job), "model.layers[0]: has no kind");
+  EXPECT_EQ(ProblemsOf(job), "model.layers[name=logit]: has no kind");
   job = SmallJob();
   *job.mutable_model()->add_layers() = job.model().layers(0);
   EXPECT_EQ(ProblemsOf(job), "model.layers[1]: the name 'logit' is taken");
