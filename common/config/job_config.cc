@@ -189,12 +189,6 @@ absl::StatusOr<JobConfig> ReadResolvedJob(const std::string& path) {
   return job;
 }
 
-absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path) {
-  ASSIGN_OR_RETURN(JobConfig job, ReadResolvedJob(path));
-  RETURN_IF_ERROR(ValidateJob(job));
-  return job;
-}
-
 void ResolveJob(JobConfig* job) {
   MakeSectionsPresent(job);
   // The id may be left out if there is only one table; it is then 0.

@@ -102,7 +102,7 @@ TEST_F(JobConfigTest, TakesAnEmptyModelFromTheZooBeforeOverridingItsLayers) {
 TEST_F(JobConfigTest, TheResolvedTextLoadsToTheSameJob) {
   const auto job = Load(kJob);
   ASSERT_TRUE(job.ok()) << job.status();
-  const auto again = LoadResolvedJob(WriteFile("resolved.textproto", ResolvedJobText(*job)));
+  const auto again = ReadResolvedJob(WriteFile("resolved.textproto", ResolvedJobText(*job)));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(ResolvedJobText(*again), ResolvedJobText(*job));
   EXPECT_EQ(JobFingerprint(*again), JobFingerprint(*job));
@@ -162,8 +162,9 @@ TEST_F(JobConfigTest, ARunThatBeganBeforeKeepsItsRulesForText) {
         "data { ", format, " train_files: '/a' features { name: '", is_libffm ? "0" : "features",
         "' table: 'ids' } } tables { name: 'ids' id: 0 segments { name: 'linear' dim: 1 } } "
         "model { layers { name: 'logit' inputs: '*.linear' sum {} } }");
-    const auto job = LoadResolvedJob(WriteFile("resolved.textproto", text));
+    const auto job = ReadResolvedJob(WriteFile("resolved.textproto", text));
     ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_TRUE(ValidateJob(*job).ok()) << ValidateJob(*job);
     EXPECT_FALSE(job->data().has_record_rules());
     EXPECT_FALSE(job->data().csv().has_trim_lists());
     EXPECT_FALSE(job->data().libsvm().has_numeric_label() || job->data().libsvm().has_qid());
