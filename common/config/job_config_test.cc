@@ -1,14 +1,11 @@
 #include "common/config/job_config.h"
 
-#include <unistd.h>
-
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 
 #include "common/config/field_path.h"
 #include "common/config/text_format.h"
 #include "common/config/validate_job.h"
+#include "common/testing/temp_dir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -31,21 +28,15 @@ constexpr char kJob[] = R"(
 
 class JobConfigTest : public testing::Test {
  protected:
-  JobConfigTest() {
-    const std::string base = testing::TempDir() + "job_config_test_XXXXXX";
-    std::string pattern = base;
-    folder_ = mkdtemp(pattern.data());
-  }
   std::string WriteFile(const std::string& name, const std::string& text) {
-    const std::string path = folder_ + "/" + name;
-    std::ofstream(path) << text;
-    return path;
+    return temp_.Write(name, text);
   }
   absl::StatusOr<JobConfig> Load(const std::string& text,
                                  const std::vector<std::string>& sets = {}) {
     return LoadJob(WriteFile("job.textproto", text), sets, folder_);
   }
-  std::string folder_;
+  const TempDir temp_;
+  const std::string folder_ = temp_.path();
 };
 
 TEST_F(JobConfigTest, FillsInDefaultsAndOptimizers) {

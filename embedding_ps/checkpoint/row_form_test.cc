@@ -1,8 +1,5 @@
 #include "embedding_ps/checkpoint/row_form.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -11,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/checkpoint/manifest.h"
 #include "common/numeric/crc32c.h"
+#include "common/testing/temp_dir.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/checkpoint/row_file.h"
 #include "embedding_ps/checkpoint/testing/saved_tables_test_fixture.h"
@@ -52,11 +50,6 @@ std::unique_ptr<EmbeddingTable> NewTable(const TableConfig& config) {
 // Writes cuts as an older build did, and loads them.
 class FirstFormTest : public testing::Test {
  protected:
-  FirstFormTest() {
-    std::string pattern = testing::TempDir() + "row_form_test_XXXXXX";
-    directory_ = mkdtemp(pattern.data());
-  }
-
   // Saves row 1 of a table of `config`, after `steps` steps, in the first form. The table that is
   // saved is one of `stand_in`, whose rows are as long as rows of `config` in the first form.
   void Save(const TableConfig& config, TableConfig stand_in, const Row& row, uint64_t steps) {
@@ -82,7 +75,8 @@ class FirstFormTest : public testing::Test {
     return row;
   }
 
-  std::string directory_;
+  const TempDir temp_;
+  const std::string directory_ = temp_.path();
 
  private:
   void SetFingerprint(uint64_t fingerprint, SavedFile* file) {

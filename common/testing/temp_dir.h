@@ -1,7 +1,7 @@
 // A temporary folder for one test, removed with its content by the destructor.
 
-#ifndef SATRAP_DATA_LOADER_TESTING_TEMP_DIR_H_
-#define SATRAP_DATA_LOADER_TESTING_TEMP_DIR_H_
+#ifndef SATRAP_COMMON_TESTING_TEMP_DIR_H_
+#define SATRAP_COMMON_TESTING_TEMP_DIR_H_
 
 #include <cstdlib>
 #include <filesystem>
@@ -12,13 +12,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "common/base/check.h"
+#include "gtest/gtest.h"
 
 namespace satrap {
 
 class TempDir {
  public:
   TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "satrap_test_XXXXXX").string();
+    std::string pattern = absl::StrCat(::testing::TempDir(), "satrap_test_XXXXXX");
     CHECK(mkdtemp(pattern.data()) != nullptr) << pattern;
     path_ = pattern;
   }
@@ -27,10 +28,11 @@ class TempDir {
   TempDir& operator=(const TempDir&) = delete;
 
   const std::string& path() const { return path_; }
+  std::string At(absl::string_view name) const { return absl::StrCat(path_, "/", name); }
 
   // Writes a file and returns its path.
   std::string Write(absl::string_view name, absl::string_view content) const {
-    const std::string path = absl::StrCat(path_, "/", name);
+    const std::string path = At(name);
     std::ofstream file(path, std::ios::binary);
     file << content;
     CHECK(file.good()) << path;
@@ -48,4 +50,4 @@ class TempDir {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DATA_LOADER_TESTING_TEMP_DIR_H_
+#endif  // SATRAP_COMMON_TESTING_TEMP_DIR_H_
