@@ -49,6 +49,10 @@ Ending StoppedAfter(const CutEntry& cut);
 // the one before it ended.
 std::string CauseText(const GenerationEntry& entry);
 
+// The generations after the first, each with the step of the cut that it began from. A generation
+// that is only announced, for a change of size, is left out: the one that begins has an entry, too.
+std::vector<Restart> RestartsIn(const std::vector<RunLogEntry>& entries);
+
 }  // namespace satrap
 
 #endif  // SATRAP_COMMON_CHECKPOINT_ENTRIES_RUN_END_H_
