@@ -14,7 +14,7 @@
 #include "common/config/data_streams.h"
 #include "common/config/field_path.h"
 #include "common/config/text_format.h"
-#include "common/config/validate_job.h"
+#include "common/config/validate/validate_job.h"
 #include "common/numeric/hash.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"

@@ -4,7 +4,7 @@
 
 #include "common/config/field_path.h"
 #include "common/config/text_format.h"
-#include "common/config/validate_job.h"
+#include "common/config/validate/validate_job.h"
 #include "common/testing/temp_dir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

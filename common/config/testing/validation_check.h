@@ -12,7 +12,7 @@
 #include "common/base/check.h"
 #include "common/config/field_path.h"
 #include "common/config/text_format.h"
-#include "common/config/validate_job.h"
+#include "common/config/validate/validate_job.h"
 #include "gtest/gtest.h"
 #include "proto/job.pb.h"
 

@@ -20,7 +20,7 @@
 #include "common/checkpoint/start_cut.h"
 #include "common/config/job_change.h"
 #include "common/config/job_config.h"
-#include "common/config/validate_job.h"
+#include "common/config/validate/validate_job.h"
 #include "common/role/cause_table.h"
 #include "common/role/ending.h"
 #include "deploy/coordinator/claim/cut_folders.h"

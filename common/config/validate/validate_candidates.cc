@@ -6,7 +6,7 @@
 #include "common/config/field_path.h"
 #include "common/config/job_facts.h"
 #include "common/config/record_schema.h"
-#include "common/config/validate_job.h"
+#include "common/config/validate/validate_job.h"
 
 namespace satrap {
 namespace {

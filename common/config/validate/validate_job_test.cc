@@ -1,4 +1,4 @@
-#include "common/config/validate_job.h"
+#include "common/config/validate/validate_job.h"
 
 #include <string>
 

@@ -6,9 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/config/data_streams.h"
-#include "common/config/job_config.h"
 #include "common/config/record_schema.h"
-#include "common/config/validate_job.h"
+#include "common/config/validate/validate_job.h"
 #include "common/kafka/settings.h"
 
 namespace satrap {

@@ -3,8 +3,8 @@
 //
 // Thread-safe: the functions depend only on their arguments.
 
-#ifndef SATRAP_COMMON_CONFIG_VALIDATE_JOB_H_
-#define SATRAP_COMMON_CONFIG_VALIDATE_JOB_H_
+#ifndef SATRAP_COMMON_CONFIG_VALIDATE_VALIDATE_JOB_H_
+#define SATRAP_COMMON_CONFIG_VALIDATE_VALIDATE_JOB_H_
 
 #include <string>
 #include <vector>
@@ -31,4 +31,4 @@ void ValidateKubernetes(const JobConfig& job, Problems* problems);
 
 }  // namespace satrap
 
-#endif  // SATRAP_COMMON_CONFIG_VALIDATE_JOB_H_
+#endif  // SATRAP_COMMON_CONFIG_VALIDATE_VALIDATE_JOB_H_

@@ -1,7 +1,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/setting_rules.h"
-#include "common/config/validate_job.h"
+#include "common/config/validate/validate_job.h"
 
 namespace satrap {
 namespace {

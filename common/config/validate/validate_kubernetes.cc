@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "common/config/kubernetes_names.h"
 #include "common/config/quantity.h"
-#include "common/config/validate_job.h"
+#include "common/config/validate/validate_job.h"
 
 namespace satrap {
 namespace {
