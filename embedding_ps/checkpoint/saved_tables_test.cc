@@ -14,7 +14,7 @@
 #include "common/testing/temp_dir.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/checkpoint/row_file.h"
-#include "embedding_ps/checkpoint/testing/saved_tables_test_fixture.h"
+#include "embedding_ps/checkpoint/testing/saved_tables_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

@@ -8,7 +8,7 @@
 #include "common/testing/temp_dir.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/checkpoint/row_conversion.h"
-#include "embedding_ps/checkpoint/testing/saved_tables_test_fixture.h"
+#include "embedding_ps/checkpoint/testing/saved_tables_fixture.h"
 #include "embedding_ps/optimizer/row_step.h"
 #include "gtest/gtest.h"
 

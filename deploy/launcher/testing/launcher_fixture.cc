@@ -1,4 +1,4 @@
-#include "deploy/launcher/testing/launcher_test_fixture.h"
+#include "deploy/launcher/testing/launcher_fixture.h"
 
 #include <csignal>
 #include <cstdlib>

@@ -1,8 +1,8 @@
 // A CutEngine of rank 0 with two embedding PSs and a coordinator. All run in one thread and write
 // to a real folder.
 
-#ifndef SATRAP_NN_WORKER_CHECKPOINT_TESTING_CUT_ENGINE_TEST_FIXTURE_H_
-#define SATRAP_NN_WORKER_CHECKPOINT_TESTING_CUT_ENGINE_TEST_FIXTURE_H_
+#ifndef SATRAP_NN_WORKER_CHECKPOINT_TESTING_CUT_ENGINE_FIXTURE_H_
+#define SATRAP_NN_WORKER_CHECKPOINT_TESTING_CUT_ENGINE_FIXTURE_H_
 
 #include <cstdint>
 #include <filesystem>
@@ -131,4 +131,4 @@ class CutEngineTest : public testing::Test {
 
 }  // namespace satrap
 
-#endif  // SATRAP_NN_WORKER_CHECKPOINT_TESTING_CUT_ENGINE_TEST_FIXTURE_H_
+#endif  // SATRAP_NN_WORKER_CHECKPOINT_TESTING_CUT_ENGINE_FIXTURE_H_

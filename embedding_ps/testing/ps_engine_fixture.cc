@@ -1,4 +1,4 @@
-#include "embedding_ps/testing/ps_engine_test_fixture.h"
+#include "embedding_ps/testing/ps_engine_fixture.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,8 +1,8 @@
 // Helpers for tests of the PsEngine: a job with one small table, its embedding PSs in one thread,
 // and calls to them.
 
-#ifndef SATRAP_EMBEDDING_PS_TESTING_PS_ENGINE_TEST_FIXTURE_H_
-#define SATRAP_EMBEDDING_PS_TESTING_PS_ENGINE_TEST_FIXTURE_H_
+#ifndef SATRAP_EMBEDDING_PS_TESTING_PS_ENGINE_FIXTURE_H_
+#define SATRAP_EMBEDDING_PS_TESTING_PS_ENGINE_FIXTURE_H_
 
 #include <cstdint>
 #include <map>
@@ -76,4 +76,4 @@ UpdateCall UpdateWithCounts(JobConfig::Mode mode, uint32_t rank, const std::vect
 
 }  // namespace satrap
 
-#endif  // SATRAP_EMBEDDING_PS_TESTING_PS_ENGINE_TEST_FIXTURE_H_
+#endif  // SATRAP_EMBEDDING_PS_TESTING_PS_ENGINE_FIXTURE_H_

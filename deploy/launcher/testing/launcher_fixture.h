@@ -2,8 +2,8 @@
 // or ignore SIGTERM. If a test needs a coordinator that answers, it uses a scripted one
 // (scripted_coordinator.cc), and writes the run's log itself.
 
-#ifndef SATRAP_DEPLOY_LAUNCHER_TESTING_LAUNCHER_TEST_FIXTURE_H_
-#define SATRAP_DEPLOY_LAUNCHER_TESTING_LAUNCHER_TEST_FIXTURE_H_
+#ifndef SATRAP_DEPLOY_LAUNCHER_TESTING_LAUNCHER_FIXTURE_H_
+#define SATRAP_DEPLOY_LAUNCHER_TESTING_LAUNCHER_FIXTURE_H_
 
 #include <sys/types.h>
 
@@ -68,4 +68,4 @@ class LauncherTest : public ::testing::Test {
 
 }  // namespace satrap
 
-#endif  // SATRAP_DEPLOY_LAUNCHER_TESTING_LAUNCHER_TEST_FIXTURE_H_
+#endif  // SATRAP_DEPLOY_LAUNCHER_TESTING_LAUNCHER_FIXTURE_H_

@@ -1,4 +1,4 @@
-#include "embedding_worker/testing/engine_test_fixture.h"
+#include "embedding_worker/testing/engine_fixture.h"
 
 #include <cstring>
 #include <utility>

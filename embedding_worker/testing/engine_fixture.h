@@ -2,8 +2,8 @@
 // PSs, and functions that make a call in one line. When such a function returns, the answer is
 // known, unless the engine holds it back.
 
-#ifndef SATRAP_EMBEDDING_WORKER_TESTING_ENGINE_TEST_FIXTURE_H_
-#define SATRAP_EMBEDDING_WORKER_TESTING_ENGINE_TEST_FIXTURE_H_
+#ifndef SATRAP_EMBEDDING_WORKER_TESTING_ENGINE_FIXTURE_H_
+#define SATRAP_EMBEDDING_WORKER_TESTING_ENGINE_FIXTURE_H_
 
 #include <cstdint>
 #include <map>
@@ -142,4 +142,4 @@ class EngineTest : public testing::Test {
 
 }  // namespace satrap
 
-#endif  // SATRAP_EMBEDDING_WORKER_TESTING_ENGINE_TEST_FIXTURE_H_
+#endif  // SATRAP_EMBEDDING_WORKER_TESTING_ENGINE_FIXTURE_H_

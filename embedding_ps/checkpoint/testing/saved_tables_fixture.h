@@ -1,7 +1,7 @@
 // Helpers for tests of saved rows: saving and loading in the test's own thread.
 
-#ifndef SATRAP_EMBEDDING_PS_CHECKPOINT_TESTING_SAVED_TABLES_TEST_FIXTURE_H_
-#define SATRAP_EMBEDDING_PS_CHECKPOINT_TESTING_SAVED_TABLES_TEST_FIXTURE_H_
+#ifndef SATRAP_EMBEDDING_PS_CHECKPOINT_TESTING_SAVED_TABLES_FIXTURE_H_
+#define SATRAP_EMBEDDING_PS_CHECKPOINT_TESTING_SAVED_TABLES_FIXTURE_H_
 
 #include <cstdint>
 #include <map>
@@ -107,4 +107,4 @@ inline TableContent ContentOf(const EmbeddingTable& table) {
 
 }  // namespace satrap
 
-#endif  // SATRAP_EMBEDDING_PS_CHECKPOINT_TESTING_SAVED_TABLES_TEST_FIXTURE_H_
+#endif  // SATRAP_EMBEDDING_PS_CHECKPOINT_TESTING_SAVED_TABLES_FIXTURE_H_
