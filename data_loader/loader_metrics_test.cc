@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/rpc/rpc.h"
 #include "common/testing/manual_executor.h"
-#include "data_loader/testing/temp_dir.h"
+#include "common/testing/temp_dir.h"
 #include "data_loader/testing/topic_loader_testing.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "common/testing/manual_executor.h"
-#include "data_loader/testing/temp_dir.h"
+#include "common/testing/temp_dir.h"
 
 namespace satrap {
 namespace {

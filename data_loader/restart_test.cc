@@ -13,9 +13,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/ledger/ledger.h"
 #include "common/testing/manual_executor.h"
+#include "common/testing/temp_dir.h"
 #include "data_loader/batch/quarantine_files.h"
 #include "data_loader/loader_streams.h"
-#include "data_loader/testing/temp_dir.h"
 #include "data_loader/testing/topic_loader_testing.h"
 
 namespace satrap {

@@ -1,7 +1,5 @@
 // Tests cuts and loads, requested as rank 0 does.
 
-#include <stdlib.h>
-
 #include <fstream>
 #include <memory>
 #include <string>
@@ -15,8 +13,9 @@
 #include "common/rpc/control_methods.h"
 #include "common/rpc/header.h"
 #include "common/rpc/hot_methods.h"
+#include "common/testing/temp_dir.h"
 #include "embedding_ps/ps_engine.h"
-#include "embedding_ps/testing/ps_engine_test_fixture.h"
+#include "embedding_ps/testing/ps_engine_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -27,13 +26,7 @@ using Row = std::vector<float>;
 // Tasks of the disk executor run only when the test runs them.
 class PsEngineCutTest : public testing::Test {
  protected:
-  PsEngineCutTest() {
-    std::string pattern = testing::TempDir() + "ps_engine_cut_test_XXXXXX";
-    CHECK(mkdtemp(pattern.data()) != nullptr);
-    directory_ = pattern;
-    Begin(PsTestJob(JobConfig::HYBRID, 1, 1));
-  }
-  ~PsEngineCutTest() override { CHECK_OK(DiskFileSystem()->Remove(directory_)); }
+  PsEngineCutTest() { Begin(PsTestJob(JobConfig::HYBRID, 1, 1)); }
 
   void Begin(const JobConfig& job, const PsEngine::Options& options = {}) {
     job_ = job;
@@ -122,7 +115,8 @@ class PsEngineCutTest : public testing::Test {
     Commit(*Await(1));
   }
 
-  std::string directory_;
+  const TempDir temp_;
+  const std::string directory_ = temp_.path();
   JobConfig job_;
   ManualExecutor disk_;
   std::unique_ptr<Pss> pss_;

@@ -5,7 +5,7 @@
 
 #include "common/numeric/hash.h"
 #include "common/rpc/hot_methods.h"
-#include "embedding_ps/testing/ps_engine_test_fixture.h"
+#include "embedding_ps/testing/ps_engine_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

@@ -13,7 +13,7 @@
 #include "common/rpc/numbered_client.h"
 #include "common/rpc/payload.h"
 #include "common/testing/manual_executor.h"
-#include "embedding_ps/testing/ps_engine_test_fixture.h"
+#include "embedding_ps/testing/ps_engine_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

@@ -1,7 +1,7 @@
 #include "embedding_ps/ps_metrics.h"
 
 #include "common/rpc/hot_methods.h"
-#include "embedding_ps/testing/ps_engine_test_fixture.h"
+#include "embedding_ps/testing/ps_engine_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -40,7 +40,7 @@ struct EmbeddingLayout {
   std::vector<Feature> features;  // in the order of DataConfig.features
   std::vector<Table> tables;      // in the order of JobConfig.tables
 
-  // REQUIRES: a validated job (common/config/validate_job.h)
+  // REQUIRES: a validated job (common/config/validate/validate_job.h)
   static EmbeddingLayout Make(const JobConfig& job);
 };
 

@@ -9,7 +9,7 @@
 #include "common/batch/part_placement.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/numbered_client.h"
-#include "embedding_worker/testing/engine_test_fixture.h"
+#include "embedding_worker/testing/engine_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 
 #include "common/rpc/hot_methods.h"
-#include "embedding_worker/testing/engine_test_fixture.h"
+#include "embedding_worker/testing/engine_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {

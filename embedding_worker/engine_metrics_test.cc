@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "embedding_worker/testing/engine_test_fixture.h"
+#include "embedding_worker/testing/engine_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "common/role/kill_points.h"
-#include "embedding_worker/testing/engine_test_fixture.h"
+#include "embedding_worker/testing/engine_fixture.h"
 
 namespace satrap {
 namespace {

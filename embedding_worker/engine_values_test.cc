@@ -11,7 +11,7 @@
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
 #include "embedding_worker/embedding_worker_engine.h"
-#include "embedding_worker/testing/engine_test_fixture.h"
+#include "embedding_worker/testing/engine_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

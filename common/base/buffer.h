@@ -42,10 +42,10 @@ class Buffer {
   size_t size() const { return size_; }
   bool empty() const { return size_ == 0; }
   const uint8_t* data() const { return data_.get(); }
-  // REQUIRES: the caller made this buffer and has not shared it yet.
+  // REQUIRES: the caller made this buffer and has not shared it yet
   uint8_t* mutable_data() { return data_.get(); }
 
-  // The `count` values of T at `offset_bytes`. REQUIRES: aligned for T and within the buffer.
+  // The `count` values of T at `offset_bytes`. REQUIRES: aligned for T and within the buffer
   template <typename T>
   absl::Span<const T> View(size_t offset_bytes, size_t count) const {
     CheckRange(offset_bytes, count, sizeof(T), alignof(T));

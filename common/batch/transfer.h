@@ -21,7 +21,7 @@ inline constexpr int kExpectedIds = 3;
 //    sample, half of which occur in the part already. If the data differ from that, the job should
 //    say ROWS or POOLED.
 //
-// REQUIRES: a validated job (common/config/validate_job.h)
+// REQUIRES: a validated job (common/config/validate/validate_job.h)
 FeatureConfig::Transfer TransferOf(const FeatureConfig& feature, const JobConfig& job);
 
 // True if a sample can have more than one id of the feature.

@@ -1,10 +1,10 @@
 #include "common/checkpoint/cut_identity.h"
 
-#include <cstdlib>
 #include <filesystem>
 
 #include "common/checkpoint/manifest.h"
 #include "common/file/testing/memory_file_system.h"
+#include "common/testing/temp_dir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -119,8 +119,6 @@ TEST_F(CutIdentityTest, ACutThatTheLogDoesNotNameWasNotCommitted) {
 class NameOfCutTest : public CutIdentityTest {
  protected:
   NameOfCutTest() {
-    std::string pattern = testing::TempDir() + "cut_identity_test_XXXXXX";
-    root_ = fs::canonical(mkdtemp(pattern.data()));
     MakeCuts("a");
     MakeCuts("b");
     before_ = fs::current_path();
@@ -138,7 +136,8 @@ class NameOfCutTest : public CutIdentityTest {
     return NameOfCut(log_, (root_ / run).string(), typed);
   }
 
-  fs::path root_;
+  const TempDir temp_;
+  const fs::path root_ = fs::canonical(temp_.path());
   fs::path before_;
   RunLog log_ = LogWith(EntryOf(manifest_));
 };

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/file/testing/forwarding_file_system.h"
+#include "common/testing/temp_dir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -23,19 +24,16 @@ using ::testing::HasSubstr;
 class CutPinTest : public testing::Test {
  protected:
   CutPinTest() {
-    std::string pattern = testing::TempDir() + "/cut_pin_test_XXXXXX";
-    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-    run_ = pattern;
-    cut_ = run_ + "/checkpoints/cut_0001_000001";
     EXPECT_TRUE(disk_->CreateFolders(cut_).ok());
     EXPECT_TRUE(disk_->Create(cut_ + "/manifest").ok());
   }
-  ~CutPinTest() override { EXPECT_TRUE(disk_->Remove(run_).ok()); }
 
   bool MayBeRemoved() { return LockToRemoveCut(cut_, disk_).ok(); }
 
   FileSystem* const disk_ = DiskFileSystem();
-  std::string run_, cut_;
+  const TempDir temp_;
+  const std::string run_ = temp_.path();
+  const std::string cut_ = run_ + "/checkpoints/cut_0001_000001";
 };
 
 TEST_F(CutPinTest, ACutWithAnyPinMayNotBeRemoved) {

@@ -1,6 +1,5 @@
 #include "common/checkpoint/manifest.h"
 
-#include <cstdlib>
 #include <fstream>
 #include <set>
 
@@ -8,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "common/config/text_format.h"
 #include "common/numeric/crc32c.h"
+#include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -16,8 +16,6 @@ namespace {
 class ManifestTest : public testing::Test {
  protected:
   ManifestTest() {
-    std::string pattern = testing::TempDir() + "manifest_test_XXXXXX";
-    directory_ = mkdtemp(pattern.data());
     manifest_.set_version(kManifestVersion);
     manifest_.set_step(7);
     manifest_.add_table_files()->set_name("table_0_000.rows");
@@ -26,7 +24,8 @@ class ManifestTest : public testing::Test {
     return absl::StrCat(text, absl::StrFormat("# crc32c %08x\n", Crc32c(text)));
   }
   void Rewrite(const std::string& content) { std::ofstream(directory_ + "/manifest") << content; }
-  std::string directory_;
+  const TempDir temp_;
+  const std::string directory_ = temp_.path();
   CheckpointManifest manifest_;
 };
 

@@ -8,6 +8,7 @@
 #include "absl/types/optional.h"
 #include "common/base/check.h"
 #include "common/chunk/call_name.h"
+#include "common/rpc/lost_call.h"
 #include "common/rpc/sign_of_life.h"
 #include "common/rpc/timeouts.h"
 
@@ -101,9 +102,7 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
   // attempt of the call gets that time because of this status.
   bool MaySendAgain(Attempt* attempt, const absl::Status& lost) const {
     const bool has_begun = attempt->sent_bytes > 0 || attempt->answer != nullptr;
-    const bool is_lost =
-        !AnswerHadBegun(lost) && (absl::IsDeadlineExceeded(lost) || absl::IsUnavailable(lost));
-    return has_begun && is_lost && ++attempt->losses < kChunkTries;
+    return has_begun && !AnswerHadBegun(lost) && IsLost(lost) && ++attempt->losses < kChunkTries;
   }
 
   void OnTaken(const AttemptPtr& attempt, uint64_t end_bytes, absl::StatusOr<Message> answer) {
@@ -123,10 +122,9 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
   // The attempt's error after a chunk was lost. If the peer answered earlier chunks, the error
   // carries the last such answer as a sign of life.
   absl::Status AfterSigns(const Attempt& attempt, absl::Status lost) const {
-    const bool is_lost = absl::IsDeadlineExceeded(lost) || absl::IsUnavailable(lost);
     // The mark that the channel itself has set on `lost` is newer than the one that would be set
     // here.
-    if (!is_lost || !attempt.sign_us.has_value() || AnswerHadBegun(lost)) return lost;
+    if (!IsLost(lost) || !attempt.sign_us.has_value() || AnswerHadBegun(lost)) return lost;
     const int64_t ago_us = options.clock->NowUs() - *attempt.sign_us;
     // Other chunks have arrived, so this one perhaps needed more time.
     if (absl::IsDeadlineExceeded(lost)) lost = MarkAnswerBegun(std::move(lost));

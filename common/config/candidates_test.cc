@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 
 namespace satrap {
 namespace {

@@ -1,5 +1,6 @@
 #include "common/config/field_path.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -193,6 +194,21 @@ absl::Status SetField(absl::string_view assignment, Message* message) {
       SetFieldSteps(assignment.substr(0, equals), assignment.substr(equals + 1), message);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat("--set ", assignment, ": ", status.message()));
+}
+
+std::string LayerSelector(const ModelConfig& model, int index) {
+  const std::string& name = model.layers(index).name();
+  const auto has_name = [&](const LayerConfig& layer) { return layer.name() == name; };
+  const bool is_unique = std::count_if(model.layers().begin(), model.layers().end(), has_name) == 1;
+  return !name.empty() && is_unique ? absl::StrCat("[name=", name, "]")
+                                    : absl::StrCat("[", index, "]");
+}
+
+std::string ElementSelector(const Message& message, const FieldDescriptor* field, int index) {
+  const ModelConfig* const model = google::protobuf::DynamicCastToGenerated<ModelConfig>(&message);
+  return model != nullptr && field->number() == ModelConfig::kLayersFieldNumber
+             ? LayerSelector(*model, index)
+             : absl::StrCat("[", index, "]");
 }
 
 void FillDefaults(Message* message) {

@@ -1,5 +1,6 @@
 #include "common/config/field_path.h"
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/job.pb.h"
@@ -91,6 +92,25 @@ TEST_F(SetFieldTest, RefusesWhatIsNotAValueOfTheField) {
   EXPECT_THAT(ErrorOf("tables[9].reserve_rows=1"), HasSubstr("there are 2 elements"));
   EXPECT_THAT(ErrorOf("tables.reserve_rows=1"), HasSubstr("name an element in brackets"));
   EXPECT_THAT(ErrorOf("seed.x=1"), HasSubstr("not a message"));
+}
+
+TEST(ElementSelector, CallsALayerByItsNameAsSetTakesItAndOthersByPosition) {
+  JobConfig job;
+  for (const char* name : {"a.b", "", "twin", "twin"})
+    job.mutable_model()->add_layers()->set_name(name);
+  EXPECT_EQ(LayerSelector(job.model(), 0), "[name=a.b]");
+  EXPECT_EQ(LayerSelector(job.model(), 1), "[1]");
+  EXPECT_EQ(LayerSelector(job.model(), 2), "[2]");
+  EXPECT_EQ(LayerSelector(job.model(), 3), "[3]");
+  ASSERT_TRUE(
+      SetField(absl::StrCat("model.layers", LayerSelector(job.model(), 0), ".inputs=x"), &job)
+          .ok());
+  EXPECT_EQ(job.model().layers(0).inputs(0), "x");
+  EXPECT_EQ(ElementSelector(job.model(), ModelConfig::descriptor()->FindFieldByName("layers"), 0),
+            "[name=a.b]");
+  job.mutable_model()->add_tasks()->set_name("click");
+  EXPECT_EQ(ElementSelector(job.model(), ModelConfig::descriptor()->FindFieldByName("tasks"), 0),
+            "[0]");
 }
 
 TEST(FillDefaults, SpellsOutDefaultsOfPresentMessagesOnly) {

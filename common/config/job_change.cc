@@ -12,7 +12,7 @@
 #include "common/config/data_streams.h"
 #include "common/config/field_path.h"
 #include "common/config/job_config.h"
-#include "common/config/validate_job.h"
+#include "common/config/validate/validate_job.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/message.h"
 #include "google/protobuf/text_format.h"
@@ -116,7 +116,7 @@ class Comparison {
       }
       for (int i = 0; i < size; ++i) {
         Place element = place;
-        absl::StrAppend(&element.path, "[", i, "]");
+        absl::StrAppend(&element.path, ElementSelector(from, field, i));
         Compare(reflection->GetRepeatedMessage(from, field, i),
                 reflection->GetRepeatedMessage(to, field, i), element);
       }

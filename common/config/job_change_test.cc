@@ -1,7 +1,7 @@
 #include "common/config/job_change.h"
 
 #include "common/config/job_config.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 #include "gmock/gmock.h"
 
 namespace satrap {
@@ -78,9 +78,10 @@ TEST(JobChange, RefusesWhatTheLedgerOrTheShapeOfACutDependsOn) {
            {"tables[0].segments[0].l2_mode=TOUCHED", "l2_mode: cannot change from OCCURRENCE to"},
            {"tables[0].semantics=GLOBAL", "tables[0].semantics: cannot change from LAZY to GLOBAL"},
            {"tables[0].segments[0].initializer.constant.value=1", "would begin otherwise"},
-           {"model.layers[0].inputs=C1.linear", "model.layers[0].inputs: cannot change from [\"*."},
+           {"model.layers[0].inputs=C1.linear",
+            "model.layers[name=logit].inputs: cannot change from [\""},
            {"dense_optimizer.sgd=", "dense_optimizer.sgd: cannot change from absent to present: "},
-           {"init_from=x", "init_from: cannot change from absent to \"x\": the run goes on"},
+           {"init_from=x", "init_from: cannot change from absent to \"x\": the run continues"},
            {"warm_start.warmup_steps=5", "warm_start: cannot change from absent to "},
            {"name=x", "name: cannot change from \"small\" to \"x\": it belongs to the run"},
        }) {

@@ -14,7 +14,7 @@
 #include "common/config/data_streams.h"
 #include "common/config/field_path.h"
 #include "common/config/text_format.h"
-#include "common/config/validate_job.h"
+#include "common/config/validate/validate_job.h"
 #include "common/numeric/hash.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -186,12 +186,6 @@ absl::StatusOr<JobConfig> ReadResolvedJob(const std::string& path) {
   JobConfig job;
   RETURN_IF_ERROR(ParseTextFile(path, &job));
   ResolveJob(&job);
-  return job;
-}
-
-absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path) {
-  ASSIGN_OR_RETURN(JobConfig job, ReadResolvedJob(path));
-  RETURN_IF_ERROR(ValidateJob(job));
   return job;
 }
 

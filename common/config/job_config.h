@@ -32,8 +32,6 @@ absl::StatusOr<JobConfig> LoadJob(const std::string& path, const std::vector<std
 // of an earlier build must continue with a job that was valid in that build. Other errors are those
 // of LoadJob.
 absl::StatusOr<JobConfig> ReadResolvedJob(const std::string& path);
-// Like ReadResolvedJob, but also validates the job.
-absl::StatusOr<JobConfig> LoadResolvedJob(const std::string& path);
 
 // Adds the sections that a job may leave out, and sets every default. Evaluation streams that read
 // topics take brokers, settings, format and columns from data.kafka if they do not set them.

@@ -1,14 +1,11 @@
 #include "common/config/job_config.h"
 
-#include <unistd.h>
-
-#include <cstdio>
 #include <cstdlib>
-#include <fstream>
 
 #include "common/config/field_path.h"
 #include "common/config/text_format.h"
-#include "common/config/validate_job.h"
+#include "common/config/validate/validate_job.h"
+#include "common/testing/temp_dir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -31,21 +28,15 @@ constexpr char kJob[] = R"(
 
 class JobConfigTest : public testing::Test {
  protected:
-  JobConfigTest() {
-    const std::string base = testing::TempDir() + "job_config_test_XXXXXX";
-    std::string pattern = base;
-    folder_ = mkdtemp(pattern.data());
-  }
   std::string WriteFile(const std::string& name, const std::string& text) {
-    const std::string path = folder_ + "/" + name;
-    std::ofstream(path) << text;
-    return path;
+    return temp_.Write(name, text);
   }
   absl::StatusOr<JobConfig> Load(const std::string& text,
                                  const std::vector<std::string>& sets = {}) {
     return LoadJob(WriteFile("job.textproto", text), sets, folder_);
   }
-  std::string folder_;
+  const TempDir temp_;
+  const std::string folder_ = temp_.path();
 };
 
 TEST_F(JobConfigTest, FillsInDefaultsAndOptimizers) {
@@ -102,7 +93,7 @@ TEST_F(JobConfigTest, TakesAnEmptyModelFromTheZooBeforeOverridingItsLayers) {
 TEST_F(JobConfigTest, TheResolvedTextLoadsToTheSameJob) {
   const auto job = Load(kJob);
   ASSERT_TRUE(job.ok()) << job.status();
-  const auto again = LoadResolvedJob(WriteFile("resolved.textproto", ResolvedJobText(*job)));
+  const auto again = ReadResolvedJob(WriteFile("resolved.textproto", ResolvedJobText(*job)));
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(ResolvedJobText(*again), ResolvedJobText(*job));
   EXPECT_EQ(JobFingerprint(*again), JobFingerprint(*job));
@@ -162,8 +153,9 @@ TEST_F(JobConfigTest, ARunThatBeganBeforeKeepsItsRulesForText) {
         "data { ", format, " train_files: '/a' features { name: '", is_libffm ? "0" : "features",
         "' table: 'ids' } } tables { name: 'ids' id: 0 segments { name: 'linear' dim: 1 } } "
         "model { layers { name: 'logit' inputs: '*.linear' sum {} } }");
-    const auto job = LoadResolvedJob(WriteFile("resolved.textproto", text));
+    const auto job = ReadResolvedJob(WriteFile("resolved.textproto", text));
     ASSERT_TRUE(job.ok()) << job.status();
+    EXPECT_TRUE(ValidateJob(*job).ok()) << ValidateJob(*job);
     EXPECT_FALSE(job->data().has_record_rules());
     EXPECT_FALSE(job->data().csv().has_trim_lists());
     EXPECT_FALSE(job->data().libsvm().has_numeric_label() || job->data().libsvm().has_qid());

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <limits>
 
+#include "common/config/testing/validation_check.h"
 #include "common/config/text_format.h"
-#include "common/config/validation_check.h"
 
 namespace satrap {
 namespace {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_split.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/config/field_path.h"
 #include "google/protobuf/descriptor.h"
 #include "proto/options.pb.h"
 
@@ -99,8 +100,8 @@ void CheckBelow(const Message& message, const FieldDescriptor* field, const std:
     return CheckRanges(get.GetMessage(message, field), path + ".", problems);
   }
   for (int i = 0; i < get.FieldSize(message, field); ++i) {
-    CheckRanges(get.GetRepeatedMessage(message, field, i), absl::StrCat(path, "[", i, "]."),
-                problems);
+    CheckRanges(get.GetRepeatedMessage(message, field, i),
+                absl::StrCat(path, ElementSelector(message, field, i), "."), problems);
   }
 }
 

@@ -6,8 +6,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "common/config/range_check.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/range_check.h"
+#include "common/config/testing/validation_check.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/descriptor.pb.h"
@@ -78,6 +78,19 @@ TEST(SettingRanges, AreCheckedForEachElementOfAList) {
   EXPECT_EQ(Problem(synthetic), "  at.vocabulary_sizes[1]: must be in [1, 281474976710656], got 0");
 }
 
+TEST(SettingRanges, ALayerIsCalledByItsName) {
+  ModelConfig model;
+  for (const char* name : {"deep", "twin", "twin"}) {
+    LayerConfig* const layer = model.add_layers();
+    layer->set_name(name);
+    layer->mutable_mlp()->add_units(name == std::string("deep") ? -5 : 1);
+  }
+  EXPECT_EQ(Problem(model), "  at.layers[name=deep].mlp.units[0]: must be at least 1, got -5");
+  model.mutable_layers(0)->mutable_mlp()->set_units(0, 1);
+  model.mutable_layers(2)->mutable_mlp()->set_units(0, 0);
+  EXPECT_EQ(Problem(model), "  at.layers[2].mlp.units[0]: must be at least 1, got 0");
+}
+
 // Whether a line of `problems` says that the field is out of its range.
 bool IsRefused(const std::string& problems, const BorderCase& border) {
   for (const absl::string_view line : absl::StrSplit(problems, '\n')) {
@@ -96,6 +109,7 @@ TEST(SettingRanges, AreThoseThatTheValidatorHoldsEveryFieldOfAJobTo) {
   EXPECT_GT(borders.size(), 200u);
   for (const BorderCase& border : borders) {
     JobConfig job = SmallJob();
+    job.mutable_model()->mutable_layers(0)->clear_name();  // so that its position is in problems
     AddElements(border.field, &job);
     for (const std::string& value : border.good) {
       const std::string set = absl::StrCat(border.field, "=", value);

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 
 namespace satrap {
 namespace {

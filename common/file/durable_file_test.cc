@@ -2,10 +2,9 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
-
 #include "common/config/text_format.h"
 #include "common/numeric/crc32c.h"
+#include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -13,12 +12,9 @@ namespace {
 
 class DurableFileTest : public testing::Test {
  protected:
-  DurableFileTest() {
-    std::string pattern = testing::TempDir() + "durable_file_test_XXXXXX";
-    path_ = std::string(mkdtemp(pattern.data())) + "/file";
-  }
   bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-  std::string path_;
+  const TempDir temp_;
+  const std::string path_ = temp_.At("file");
 };
 
 TEST_F(DurableFileTest, IsThereWholeAfterCommit) {

@@ -6,12 +6,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "common/file/file_system.h"
+#include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -21,22 +21,13 @@ namespace fs = std::filesystem;
 
 class FileHistoryTest : public testing::Test {
  protected:
-  void SetUp() override {
-    folder_ = testing::TempDir() + "file_history.XXXXXX";
-    ASSERT_NE(mkdtemp(folder_.data()), nullptr);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-  std::string Path(const std::string& name = "log") const { return folder_ + "/" + name; }
+  std::string Path(const std::string& name = "log") const { return temp_.At(name); }
   static void Write(const std::string& path, const std::string& text) {
     std::ofstream(path, std::ios::app) << text;
   }
-  static std::string Read(const std::string& path) {
-    std::ostringstream text;
-    text << std::ifstream(path).rdbuf();
-    return text.str();
-  }
+  static std::string Read(const std::string& path) { return TempDir::Read(path); }
 
-  std::string folder_;
+  const TempDir temp_;
 };
 
 TEST_F(FileHistoryTest, AFileGetsTheNameOfTheNewestOfItsHistory) {

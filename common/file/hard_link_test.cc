@@ -3,11 +3,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -15,15 +14,9 @@ namespace {
 
 class HardLinkByCountTest : public testing::Test {
  protected:
-  HardLinkByCountTest() {
-    std::string pattern = testing::TempDir() + "/hard_link_test_XXXXXX";
-    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-    Write("draft", "mine");
-  }
-  ~HardLinkByCountTest() override { std::filesystem::remove_all(root_); }
-  std::string At(const std::string& name) const { return root_ + "/" + name; }
-  void Write(const std::string& name, const std::string& text) { std::ofstream(At(name)) << text; }
+  HardLinkByCountTest() { Write("draft", "mine"); }
+  std::string At(const std::string& name) const { return temp_.At(name); }
+  void Write(const std::string& name, const std::string& text) { temp_.Write(name, text); }
   std::string Read(const std::string& name) const {
     std::ifstream file(At(name));
     std::string text;
@@ -31,7 +24,7 @@ class HardLinkByCountTest : public testing::Test {
     return text;
   }
 
-  std::string root_;
+  const TempDir temp_;
 };
 
 int RefusedAsTaken(const char*, const char*) {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/kafka/mock_brokers.h"
+#include "common/kafka/testing/mock_brokers.h"
 #include "common/numeric/hash.h"
 #include "common/thread/clock.h"
 #include "common/thread/mutex.h"

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/kafka/client.h"
-#include "common/kafka/mock_brokers.h"
+#include "common/kafka/testing/mock_brokers.h"
 #include "common/numeric/hash.h"
 
 namespace satrap {

@@ -8,7 +8,7 @@
 
 #include "common/base/check.h"
 #include "common/kafka/client.h"
-#include "common/kafka/mock_brokers.h"
+#include "common/kafka/testing/mock_brokers.h"
 #include "common/thread/clock.h"
 #include "common/thread/mutex.h"
 

@@ -1,6 +1,6 @@
 #include "common/learning_rate/batch_scaling.h"
 
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 
 namespace satrap {
 namespace {

@@ -8,6 +8,7 @@
 #include "absl/types/optional.h"
 #include "common/base/status_macros.h"
 #include "common/role/ending.h"
+#include "common/rpc/lost_call.h"
 #include "common/thread/clock.h"
 #include "common/thread/mutex.h"
 
@@ -81,8 +82,7 @@ absl::Status CoordinatorClient::Call(const rpc::Method& method,
     const bool cut_short =
         absl::IsDeadlineExceeded(message.status()) && attempt_ms < kAttemptTimeoutMs;
     if (error.ok() || !cut_short) error = message.status();
-    const bool lost = absl::IsUnavailable(error) || absl::IsDeadlineExceeded(error);
-    if (!lost || MonotonicMs() >= deadline_ms) {
+    if (!rpc::IsLost(error) || MonotonicMs() >= deadline_ms) {
       return absl::Status(error.code(), absl::StrCat("coordinator: ", error.message()));
     }
     Pause(kRetryPauseMs);

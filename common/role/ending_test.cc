@@ -1,13 +1,11 @@
 #include "common/role/ending.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "common/checkpoint/start_cut.h"
+#include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -15,14 +13,10 @@ namespace {
 
 class EndingTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = ::testing::TempDir() + "ending_test.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
-  }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
   std::string Path() const { return dir_ + "/nn_worker_0.ending"; }
 
-  std::string dir_;
+  const TempDir temp_;
+  const std::string dir_ = temp_.path();
 };
 
 TEST_F(EndingTest, TheCodeSaysWhoseFailureItWasAndWhetherToStartAgain) {

@@ -16,6 +16,7 @@
 #include "common/role/protocol_fingerprint.h"
 #include "common/role/role_rep.h"
 #include "common/rpc/header.h"
+#include "common/rpc/lost_call.h"
 #include "common/thread/clock.h"
 
 namespace satrap {
@@ -89,7 +90,7 @@ absl::StatusOr<RegisterAnswer> RoleRuntime::Rep::AwaitPlace(const RegisterReques
     const int64_t limit_ms = std::clamp<int64_t>(deadline_ms - asked_ms, 1, kOneConnectionMs);
     CoordinatorClient client(coordinator_channel.get(), Envelope(), limit_ms);
     absl::StatusOr<RegisterAnswer> answer = client.Register(request);
-    if (absl::IsUnavailable(answer.status()) || absl::IsDeadlineExceeded(answer.status())) {
+    if (rpc::IsLost(answer.status())) {
       // The time for which this process was suspended does not count.
       deadline_ms += std::max<int64_t>(0, MonotonicMs() - asked_ms - limit_ms - kMaxWaitMs);
       if (MonotonicMs() >= deadline_ms) return answer.status();
@@ -292,8 +293,7 @@ void RoleRuntime::Rep::HandleStopWish() {
   }
   if (answer.has_value()) {
     stop_wish_in_flight = false;
-    const bool lost = absl::IsUnavailable(*answer) || absl::IsDeadlineExceeded(*answer) ||
-                      absl::IsCancelled(*answer);
+    const bool lost = rpc::IsLost(*answer) || absl::IsCancelled(*answer);
     // A refusal means that the run is ending or restarting already, which heartbeats will report.
     if (!lost) stop_wish_open = false;
     if (!lost && !answer->ok()) logger.Warning(answer->message());
@@ -408,8 +408,7 @@ void RoleRuntime::Rep::SendHeartbeat() {
 }
 
 void RoleRuntime::Rep::HandleHeartbeat(const absl::StatusOr<rpc::Message>& message) {
-  if (absl::IsUnavailable(message.status()) || absl::IsDeadlineExceeded(message.status()) ||
-      absl::IsCancelled(message.status())) {
+  if (rpc::IsLost(message.status()) || absl::IsCancelled(message.status())) {
     return;  // CheckSilence decides how long this may continue
   }
   if (!message.ok()) {

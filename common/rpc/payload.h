@@ -57,7 +57,7 @@ class PayloadBuilder {
   // uninitialised; those between sections are zero. REQUIRES: called once
   void Allocate(std::shared_ptr<BufferAllocator> allocator = nullptr);
 
-  // The section's values, to be written. REQUIRES: after Allocate; `section` came from Reserve.
+  // The section's values, to be written. REQUIRES: after Allocate; `section` came from Reserve
   template <typename T>
   absl::Span<T> Fill(const Section& section) {
     return payload_.MutableView<T>(section.offset_bytes(), section.size_bytes() / sizeof(T));

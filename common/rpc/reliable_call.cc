@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
+#include "common/rpc/lost_call.h"
 #include "common/rpc/sign_of_life.h"
 
 namespace satrap::rpc {
@@ -18,10 +19,6 @@ constexpr int64_t kUsualLatenessUs = 1000 * 1000;
 // The limit for the timeout of one attempt, even if transfers are slow; its payload's TransferMs is
 // added to it. gRPC's keepalive detects a dead connection.
 constexpr int64_t kLongestAttemptMs = 600 * 1000;
-
-bool IsPeerAway(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
 
 }  // namespace
 
@@ -94,7 +91,7 @@ void ReliableCall::OnOutcome(int64_t attempt, absl::StatusOr<Message> outcome) {
       last_sign_us_ = executor_->NowUs();
       receiver_has_payload_ = stated == OUTCOME_WAIT;
     }
-    if (repeat_at_once || IsPeerAway(outcome.status())) {
+    if (repeat_at_once || IsLost(outcome.status())) {
       if (attempt != attempt_) return;  // reported twice: the next attempt decides
       if (stated == OUTCOME_RESEND && attempt_has_payload_) {
         // A repeat would get the same answer.

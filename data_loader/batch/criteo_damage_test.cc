@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "common/testing/temp_dir.h"
 #include "data_loader/batch/batch_maker.h"
-#include "data_loader/testing/temp_dir.h"
 
 namespace satrap {
 namespace {

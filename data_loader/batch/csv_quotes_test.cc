@@ -15,10 +15,10 @@
 #include "common/config/text_format.h"
 #include "common/numeric/random.h"
 #include "common/rpc/payload.h"
+#include "common/testing/temp_dir.h"
 #include "data_loader/batch/batch_maker.h"
 #include "data_loader/batch/testing/batch_maker_testing.h"
 #include "data_loader/parser/string_id.h"
-#include "data_loader/testing/temp_dir.h"
 
 namespace satrap {
 namespace {

@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "data_loader/testing/temp_dir.h"
+#include "common/testing/temp_dir.h"
 #include "proto/job.pb.h"
 
 namespace satrap {

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/testing/manual_executor.h"
-#include "data_loader/testing/temp_dir.h"
+#include "common/testing/temp_dir.h"
 
 namespace satrap {
 namespace {

@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/file/quarantine_name.h"
+#include "common/testing/temp_dir.h"
 #include "data_loader/batch/read_progress.h"
-#include "data_loader/testing/temp_dir.h"
 
 namespace satrap {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/rpc/payload.h"
+#include "common/testing/temp_dir.h"
 #include "data_loader/batch/testing/batch_maker_testing.h"
-#include "data_loader/testing/temp_dir.h"
 
 namespace satrap {
 namespace {

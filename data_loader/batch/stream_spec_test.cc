@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "data_loader/testing/temp_dir.h"
+#include "common/testing/temp_dir.h"
 
 namespace satrap {
 namespace {

@@ -6,9 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/candidates.h"
+#include "common/testing/temp_dir.h"
 #include "data_loader/parser/string_id.h"
 #include "data_loader/source/run_files.h"
-#include "data_loader/testing/temp_dir.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 

@@ -2,8 +2,8 @@
 
 #include <string>
 
+#include "common/config/testing/validation_check.h"
 #include "common/config/text_format.h"
-#include "common/config/validation_check.h"
 
 namespace satrap {
 namespace {

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "common/config/testing/validation_check.h"
 #include "common/config/text_format.h"
-#include "common/config/validation_check.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/file/testing/memory_file_system.h"
-#include "data_loader/testing/temp_dir.h"
+#include "common/testing/temp_dir.h"
 
 namespace satrap {
 namespace {

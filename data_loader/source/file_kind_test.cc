@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "data_loader/testing/temp_dir.h"
+#include "common/testing/temp_dir.h"
 
 namespace satrap {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "common/numeric/random.h"
-#include "data_loader/testing/temp_dir.h"
+#include "common/testing/temp_dir.h"
 
 namespace satrap {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-#include "data_loader/testing/temp_dir.h"
+#include "common/testing/temp_dir.h"
 
 namespace satrap {
 namespace {

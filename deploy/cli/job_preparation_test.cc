@@ -1,11 +1,11 @@
 #include "deploy/cli/job_preparation.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/testing/temp_dir.h"
 #include "deploy/cli/device_need.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -19,8 +19,6 @@ using ::testing::HasSubstr;
 class CheckOutputsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = ::testing::TempDir() + "job_preparation_test.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
     for (const char* name : {"job.textproto", "train.csv", "test.csv"}) {
       std::ofstream(dir_ + "/" + name) << "1,a\n";
     }
@@ -30,12 +28,12 @@ class CheckOutputsTest : public ::testing::Test {
     job_.mutable_data()->add_valid_files("gone.csv");
     job_.mutable_data()->add_test_files("test.csv");
   }
-  void TearDown() override { fs::remove_all(dir_); }
   absl::Status Check(const std::string& output) const {
     return CheckOutputs(job_, dir_ + "/job.textproto", {"", output});
   }
   JobConfig job_;
-  std::string dir_;
+  const TempDir temp_;
+  const std::string dir_ = temp_.path();
 };
 
 TEST(RowsAsInTest, AModelIsScoredOnTheIdsThatItWasTrainedOn) {

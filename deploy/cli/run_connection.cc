@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/role/coordinator_client.h"
+#include "common/rpc/lost_call.h"
 #include "common/thread/clock.h"
 #include "deploy/launcher/process/run_folder.h"
 #include "deploy/launcher/process/submission_end.h"
@@ -25,7 +26,7 @@ constexpr int64_t kMostAwayMs = 600000;
 
 // Whether the same wish may succeed later although it was refused now.
 bool MayBeTaken(const WishRequest& request, const absl::Status& refusal) {
-  if (absl::IsUnavailable(refusal) || absl::IsDeadlineExceeded(refusal)) return true;
+  if (rpc::IsLost(refusal)) return true;
   // The coordinator refuses a stop while the run changes its size, and while the run is ending.
   // Neither lasts long.
   return request.kind() == WishRequest::STOP && absl::IsFailedPrecondition(refusal);

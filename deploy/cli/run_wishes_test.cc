@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/config/job_config.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 #include "deploy/cli/testing/fake_run.h"
 #include "gmock/gmock.h"
 #include "nn_worker/trainer/device_rehearsal.h"

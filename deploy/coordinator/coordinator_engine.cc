@@ -1,7 +1,6 @@
 #include "deploy/coordinator/coordinator_engine.h"
 
 #include <algorithm>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,24 +35,9 @@ Envelope EnvelopeOf(const ClaimedGeneration& claimed) {
 
 // The generations after the first, each with the step of the cut that it began from.
 std::vector<Restart> RestartsOf(const ClaimedGeneration& claimed) {
-  std::map<std::string, uint64_t> step_of_cut;
-  std::vector<Restart> restarts;
-  for (const RunLogEntry& entry : claimed.log.entries()) {
-    if (entry.has_cut()) step_of_cut[entry.cut().cut()] = entry.cut().step();
-    if (!entry.has_generation() || entry.generation().generation() == 1) continue;
-    // This entry only announces the next generation, which has an entry of its own.
-    if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
-    Restart restart;
-    restart.set_generation(entry.generation().generation());
-    restart.set_began(entry.generation().began());
-    restart.set_cause(CauseText(entry.generation()));
-    restart.set_from_step(entry.generation().from_step());
-    const auto step = step_of_cut.find(entry.generation().cut());
-    if (step != step_of_cut.end()) restart.set_from_step(step->second);
-    if (entry.generation().generation() == claimed.generation) {
-      restart.set_from_step(claimed.position.step());
-    }
-    restarts.push_back(std::move(restart));
+  std::vector<Restart> restarts = RestartsIn(claimed.log.entries());
+  for (Restart& restart : restarts) {
+    if (restart.generation() == claimed.generation) restart.set_from_step(claimed.position.step());
   }
   return restarts;
 }

@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 #include "common/file/testing/memory_file_system.h"
 #include "common/testing/no_threads.h"
 #include "gmock/gmock.h"

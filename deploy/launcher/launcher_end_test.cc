@@ -4,7 +4,7 @@
 #include <fstream>
 #include <string>
 
-#include "deploy/launcher/testing/launcher_test_fixture.h"
+#include "deploy/launcher/testing/launcher_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/launcher/testing/launcher_test_fixture.h"
+#include "deploy/launcher/testing/launcher_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -12,7 +12,7 @@
 
 #include "common/role/coordinator_client.h"
 #include "common/rpc/grpc_channel.h"
-#include "deploy/launcher/testing/launcher_test_fixture.h"
+#include "deploy/launcher/testing/launcher_fixture.h"
 #include "deploy/launcher/testing/logged_run.h"
 #include "gmock/gmock.h"
 

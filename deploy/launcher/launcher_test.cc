@@ -11,7 +11,7 @@
 #include <string>
 
 #include "common/file/file_history.h"
-#include "deploy/launcher/testing/launcher_test_fixture.h"
+#include "deploy/launcher/testing/launcher_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -1,9 +1,9 @@
 #include "deploy/pod/memory_kills.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
+#include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -11,13 +11,6 @@ namespace {
 
 class MemoryKillsTest : public testing::Test {
  protected:
-  MemoryKillsTest() {
-    std::string pattern = testing::TempDir() + "/memory_kills_test_XXXXXX";
-    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
-  }
-  ~MemoryKillsTest() override { std::filesystem::remove_all(root_); }
-
   void Write(const std::string& name, const std::string& text) const {
     const std::filesystem::path path = root_ + "/" + name;
     std::filesystem::create_directories(path.parent_path());
@@ -42,7 +35,8 @@ class MemoryKillsTest : public testing::Test {
   }
   MemoryKills Kills() const { return MemoryKills(root_ + "/proc"); }
 
-  std::string root_;
+  const TempDir temp_;
+  const std::string root_ = temp_.path();
 };
 
 TEST_F(MemoryKillsTest, V1CountsInTheContainersOwnCgroup) {

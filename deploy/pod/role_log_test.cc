@@ -7,13 +7,12 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <sstream>
 #include <string>
 
+#include "common/testing/temp_dir.h"
 #include "common/thread/clock.h"
 #include "gtest/gtest.h"
 
@@ -25,24 +24,15 @@ constexpr int64_t kDrainMs = 30000;
 class RoleLogTest : public testing::Test {
  protected:
   RoleLogTest() {
-    std::string pattern = testing::TempDir() + "/role_log_test_XXXXXX";
-    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
     echo_ = open(At("echo").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
     EXPECT_GE(echo_, 0);
   }
   ~RoleLogTest() override {
     log_.reset();
     close(echo_);
-    std::filesystem::remove_all(root_);
   }
-  std::string At(const std::string& name) const { return root_ + "/" + name; }
-  std::string Read(const std::string& name) const {
-    std::ifstream file(At(name));
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
+  std::string At(const std::string& name) const { return temp_.At(name); }
+  std::string Read(const std::string& name) const { return TempDir::Read(At(name)); }
   void Open(const FileLimits& limits = FileLimits()) {
     auto log = RoleLog::Open(At("logs/role.log"), limits, echo_);
     ASSERT_TRUE(log.ok()) << log.status();
@@ -60,7 +50,7 @@ class RoleLogTest : public testing::Test {
     ASSERT_EQ(write(log_->input(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
   }
 
-  std::string root_;
+  const TempDir temp_;
   int echo_ = -1;
   std::unique_ptr<RoleLog> log_;
 };

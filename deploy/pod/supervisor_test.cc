@@ -12,12 +12,12 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <sstream>
 #include <string>
 
 #include "common/file/file_history.h"
 #include "common/refusal/refusal.h"
 #include "common/role/ending.h"
+#include "common/testing/temp_dir.h"
 #include "common/thread/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -34,9 +34,6 @@ constexpr int64_t kPatienceMs = 60000;
 class SupervisorTest : public testing::Test {
  protected:
   SupervisorTest() {
-    std::string pattern = testing::TempDir() + "/supervisor_test_XXXXXX";
-    EXPECT_NE(mkdtemp(pattern.data()), nullptr);
-    root_ = pattern;
     options_.role = EMBEDDING_PS;
     options_.index = 1;
     options_.ending_path = At("ending");
@@ -49,20 +46,14 @@ class SupervisorTest : public testing::Test {
       kill(pid_, SIGKILL);
       waitpid(pid_, nullptr, 0);
     }
-    std::filesystem::remove_all(root_);
   }
 
-  std::string At(const std::string& name) const { return root_ + "/" + name; }
-  std::string Read(const std::string& name) const {
-    std::ifstream file(At(name));
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
+  std::string At(const std::string& name) const { return temp_.At(name); }
+  std::string Read(const std::string& name) const { return TempDir::Read(At(name)); }
   // Each start of the script adds a line with its arguments to the file "starts". A script can call
   // `sign`, which gives a sign of life.
   void Start(const std::string& script) {
-    std::ofstream(At("role")) << "#!/bin/sh\ncd '" << root_ << "'\necho \"$*\" >>starts\n"
+    std::ofstream(At("role")) << "#!/bin/sh\ncd '" << temp_.path() << "'\necho \"$*\" >>starts\n"
                               << "for last; do :; done\n"
                               << "sign() { echo >/proc/self/fd/${last#--alive=}; }\n"
                               << script << "\n";
@@ -114,7 +105,7 @@ class SupervisorTest : public testing::Test {
     return state == "Z";
   }
 
-  std::string root_;
+  const TempDir temp_;
   SupervisorOptions options_;
   pid_t pid_ = 0;
 };
@@ -202,7 +193,7 @@ TEST_F(SupervisorTest, WhatIsLeftOfTheProcessBeforeGivesNoSigns) {
 TEST_F(SupervisorTest, ARoleThatWasKilledForWantOfMemoryIsToldFromOthers) {
   std::filesystem::create_directory(At("proc"));
   std::ofstream(At("proc/mountinfo"))
-      << "31 25 0:27 / " << root_ << "/cgroup ro - cgroup cgroup rw,memory\n";
+      << "31 25 0:27 / " << temp_.path() << "/cgroup ro - cgroup cgroup rw,memory\n";
   std::ofstream(At("proc/cgroup")) << "5:memory:/\n";
   std::filesystem::create_directory(At("cgroup"));
   std::ofstream(At("cgroup/memory.oom_control")) << "oom_kill 3\n";

@@ -1,7 +1,7 @@
 #include "deploy/report/data_warnings.h"
 
+#include "common/config/testing/validation_check.h"
 #include "common/config/text_format.h"
-#include "common/config/validation_check.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/numeric/random.h"
+#include "common/testing/temp_dir.h"
 #include "deploy/retrieve/retrieval_report.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -27,18 +28,12 @@ class RetrievalTest : public ::testing::Test {
   // Items and users are points on a line: users at 1 (up, idle) rank the items d, c, b, a, and the
   // user at -1 (down) ranks them in reverse.
   void SetUp() override {
-    dir_ = ::testing::TempDir() + "retrieval_test.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
-    options_.item_vectors = Write("item_vectors", "1\n2\n3\n4\n");
-    options_.items = Write("items", "a\nb\nc\nd\n");
-    options_.user_vectors = Write("user_vectors", "1\n-1\n1\n");
-    options_.users = Write("users", "up\ndown\nidle\n");
-    options_.relevant = Write("relevant", "up c\ndown a\ndown d\n");
+    options_.item_vectors = temp_.Write("item_vectors", "1\n2\n3\n4\n");
+    options_.items = temp_.Write("items", "a\nb\nc\nd\n");
+    options_.user_vectors = temp_.Write("user_vectors", "1\n-1\n1\n");
+    options_.users = temp_.Write("users", "up\ndown\nidle\n");
+    options_.relevant = temp_.Write("relevant", "up c\ndown a\ndown d\n");
     options_.ks = {1, 2};
-  }
-  std::string Write(const std::string& name, const std::string& text) {
-    std::ofstream(dir_ + "/" + name, std::ios::binary) << text;
-    return dir_ + "/" + name;
   }
   std::string Read(const std::string& path) {
     std::ostringstream text;
@@ -47,7 +42,8 @@ class RetrievalTest : public ::testing::Test {
   }
   std::string ErrorOf() { return std::string(Retrieve(options_).status().message()); }
 
-  std::string dir_;
+  const TempDir temp_;
+  const std::string dir_ = temp_.path();
   RetrievalOptions options_;
 };
 
@@ -71,7 +67,7 @@ TEST_F(RetrievalTest, EqualsAComputationByHand) {
 }
 
 TEST_F(RetrievalTest, SeenItemsAreNotRanked) {
-  options_.seen = Write("seen", "up d\nup d\ndown b\nnobody a\nup unknown\n");
+  options_.seen = temp_.Write("seen", "up d\nup d\ndown b\nnobody a\nup unknown\n");
   options_.output = dir_ + "/top";
   const auto result = Retrieve(options_);
   ASSERT_TRUE(result.ok()) << result.status();
@@ -99,8 +95,8 @@ TEST_F(RetrievalTest, TheListsMayGoToTheStandardOutput) {
 }
 
 TEST_F(RetrievalTest, AnOutputThatExistsStaysIfRankingFails) {
-  options_.output = Write("top", "what was there");
-  options_.users = Write("users", "up\ndown\n");
+  options_.output = temp_.Write("top", "what was there");
+  options_.users = temp_.Write("users", "up\ndown\n");
   EXPECT_THAT(ErrorOf(), HasSubstr("has no counterpart"));
   EXPECT_EQ(Read(options_.output), "what was there");
   options_.output = dir_ + "/none/top";
@@ -108,8 +104,8 @@ TEST_F(RetrievalTest, AnOutputThatExistsStaysIfRankingFails) {
 }
 
 TEST_F(RetrievalTest, PopularityRanksItemsByTheirNumberOfPairs) {
-  options_.popularity = Write("pairs", "x c\ny c\nz d\nz unknown\nz unknown\nz unknown\n");
-  options_.seen = Write("seen", "down c\n");
+  options_.popularity = temp_.Write("pairs", "x c\ny c\nz d\nz unknown\nz unknown\nz unknown\n");
+  options_.seen = temp_.Write("seen", "down c\n");
   const auto result = Retrieve(options_);
   ASSERT_TRUE(result.ok()) << result.status();
   ASSERT_EQ(result->by_popularity.size(), 2u);
@@ -128,11 +124,11 @@ TEST_F(RetrievalTest, BlocksOfUsersAndThreadsChangeNothing) {
     absl::StrAppend(&user_vectors, random.NextDouble() - .5, " ", random.NextDouble() - .5, "\n");
     absl::StrAppend(&relevant, "u", i, " i", random.Below(300), "\n");
   }
-  options_.item_vectors = Write("item_vectors", item_vectors);
-  options_.items = Write("items", items);
-  options_.user_vectors = Write("user_vectors", user_vectors);
-  options_.users = Write("users", users);
-  options_.relevant = Write("relevant", relevant);
+  options_.item_vectors = temp_.Write("item_vectors", item_vectors);
+  options_.items = temp_.Write("items", items);
+  options_.user_vectors = temp_.Write("user_vectors", user_vectors);
+  options_.users = temp_.Write("users", users);
+  options_.relevant = temp_.Write("relevant", relevant);
   options_.output = dir_ + "/top";
   std::vector<std::string> tables, lists;
   for (const int64_t block : {1000, 7, 1}) {
@@ -150,10 +146,10 @@ TEST_F(RetrievalTest, BlocksOfUsersAndThreadsChangeNothing) {
 }
 
 TEST_F(RetrievalTest, WhatCannotBeFoundCountsAsNotFoundAndIsTold) {
-  options_.item_vectors = Write("item_vectors", "1\nnan\n3\n4\n");
-  options_.user_vectors = Write("user_vectors", "1\nnan\n1\n");
-  options_.relevant = Write("relevant", "up c\nup b\nup d\nup gone\ndown a\nnobody a\n");
-  options_.seen = Write("seen", "up d\n");
+  options_.item_vectors = temp_.Write("item_vectors", "1\nnan\n3\n4\n");
+  options_.user_vectors = temp_.Write("user_vectors", "1\nnan\n1\n");
+  options_.relevant = temp_.Write("relevant", "up c\nup b\nup d\nup gone\ndown a\nnobody a\n");
+  options_.seen = temp_.Write("seen", "up d\n");
   options_.ks = {4};
   const auto result = Retrieve(options_);
   ASSERT_TRUE(result.ok()) << result.status();
@@ -169,22 +165,22 @@ TEST_F(RetrievalTest, WhatCannotBeFoundCountsAsNotFoundAndIsTold) {
 
 TEST_F(RetrievalTest, SaysWhichFileIsWrong) {
   const RetrievalOptions right = options_;
-  options_.items = Write("few", "a\nb\nc\n");
+  options_.items = temp_.Write("few", "a\nb\nc\n");
   EXPECT_THAT(ErrorOf(), HasSubstr("item_vectors:4: has no counterpart: " + dir_ + "/few has"));
-  options_.items = Write("many", "a\nb\nc\nd\ne\n");
+  options_.items = temp_.Write("many", "a\nb\nc\nd\ne\n");
   EXPECT_THAT(ErrorOf(), HasSubstr("many:5: has no counterpart: "));
-  options_.items = Write("twice", "a\nb\nc\na\n");
+  options_.items = temp_.Write("twice", "a\nb\nc\na\n");
   EXPECT_THAT(ErrorOf(), EndsWith("twice:4: the item 'a' occurs twice"));
   options_ = right;
-  options_.users = Write("twice", "up\nup\nidle\n");
+  options_.users = temp_.Write("twice", "up\nup\nidle\n");
   EXPECT_THAT(ErrorOf(), EndsWith("twice:2: the user 'up' occurs twice"));
   options_ = right;
-  options_.user_vectors = Write("wide", "1 2\n3 4\n5 6\n");
+  options_.user_vectors = temp_.Write("wide", "1 2\n3 4\n5 6\n");
   EXPECT_THAT(ErrorOf(), EndsWith("the vectors of users have 2 values, but those of items have 1"));
   options_ = right;
-  options_.relevant = Write("nothing", "\n");
+  options_.relevant = temp_.Write("nothing", "\n");
   EXPECT_THAT(ErrorOf(), EndsWith("nothing has no pairs of a user and an item"));
-  options_.relevant = Write("strangers", "nobody a\n");
+  options_.relevant = temp_.Write("strangers", "nobody a\n");
   EXPECT_THAT(ErrorOf(), HasSubstr("no user of " + dir_ + "/strangers has a vector"));
   options_ = right;
   options_.seen = dir_ + "/missing";

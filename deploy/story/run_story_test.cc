@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/config/job_config.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 #include "common/refusal/refusal.h"
 #include "common/role/ending.h"
 #include "deploy/cli/testing/fake_run.h"

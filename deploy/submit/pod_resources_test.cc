@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "common/config/job_config.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "deploy/submit/submission_fixture.h"
+#include "deploy/submit/testing/submission_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

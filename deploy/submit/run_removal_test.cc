@@ -4,7 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "deploy/submit/kubectl/fake_kubectl.h"
+#include "deploy/submit/kubectl/testing/fake_kubectl.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "deploy/submit/submission_fixture.h"
+#include "deploy/submit/testing/submission_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

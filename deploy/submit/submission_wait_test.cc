@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "deploy/submit/submission.h"
-#include "deploy/submit/submission_fixture.h"
+#include "deploy/submit/testing/submission_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -1,8 +1,5 @@
 #include "embedding_ps/checkpoint/cut_writer.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,9 +11,10 @@
 #include "common/file/testing/failing_file_system.h"
 #include "common/numeric/hash.h"
 #include "common/numeric/random.h"
+#include "common/testing/temp_dir.h"
 #include "common/thread/thread_pool_executor.h"
 #include "embedding_ps/checkpoint/load_tables.h"
-#include "embedding_ps/checkpoint/testing/saved_tables_test_fixture.h"
+#include "embedding_ps/checkpoint/testing/saved_tables_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -68,13 +66,6 @@ struct Tables {
 
 class CutWriterTest : public testing::Test {
  protected:
-  CutWriterTest() {
-    std::string pattern = testing::TempDir() + "cut_writer_test_XXXXXX";
-    CHECK(mkdtemp(pattern.data()) != nullptr);
-    directory_ = pattern;
-  }
-  ~CutWriterTest() override { CHECK_OK(DiskFileSystem()->Remove(directory_)); }
-
   std::string NewFolder() {
     const std::string folder = directory_ + "/" + std::to_string(folders_++);
     CHECK_OK(DiskFileSystem()->CreateFolders(folder));
@@ -91,7 +82,8 @@ class CutWriterTest : public testing::Test {
     return loaded.Content();
   }
 
-  std::string directory_;
+  const TempDir temp_;
+  const std::string directory_ = temp_.path();
   int folders_ = 0;
 };
 

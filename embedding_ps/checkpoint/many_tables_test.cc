@@ -1,9 +1,6 @@
 // Tests cuts of jobs with so many tables that several tables share a file.
 
-#include <unistd.h>
-
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <set>
@@ -15,9 +12,10 @@
 #include "common/numeric/crc32c.h"
 #include "common/numeric/hash.h"
 #include "common/numeric/random.h"
+#include "common/testing/temp_dir.h"
 #include "embedding_ps/checkpoint/cut_writer.h"
 #include "embedding_ps/checkpoint/load_tables.h"
-#include "embedding_ps/checkpoint/testing/saved_tables_test_fixture.h"
+#include "embedding_ps/checkpoint/testing/saved_tables_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -26,13 +24,6 @@ namespace {
 // Most tables have few rows; one table has many rows in each of its ranges.
 class ManyTablesTest : public testing::Test {
  protected:
-  ManyTablesTest() {
-    std::string pattern = testing::TempDir() + "many_tables_test_XXXXXX";
-    CHECK(mkdtemp(pattern.data()) != nullptr);
-    directory_ = pattern;
-  }
-  ~ManyTablesTest() override { CHECK_OK(DiskFileSystem()->Remove(directory_)); }
-
   std::string NewFolder() {
     const std::string folder = directory_ + "/" + std::to_string(folders_++);
     CHECK_OK(DiskFileSystem()->CreateFolders(folder));
@@ -108,7 +99,8 @@ class ManyTablesTest : public testing::Test {
     return content;
   }
 
-  std::string directory_;
+  const TempDir temp_;
+  const std::string directory_ = temp_.path();
   int folders_ = 0;
 };
 

@@ -1,8 +1,5 @@
 #include "embedding_ps/checkpoint/row_form.h"
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -11,9 +8,10 @@
 #include "common/base/check.h"
 #include "common/checkpoint/manifest.h"
 #include "common/numeric/crc32c.h"
+#include "common/testing/temp_dir.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/checkpoint/row_file.h"
-#include "embedding_ps/checkpoint/testing/saved_tables_test_fixture.h"
+#include "embedding_ps/checkpoint/testing/saved_tables_fixture.h"
 #include "embedding_ps/optimizer/row_step.h"
 #include "gtest/gtest.h"
 
@@ -52,11 +50,6 @@ std::unique_ptr<EmbeddingTable> NewTable(const TableConfig& config) {
 // Writes cuts as an older build did, and loads them.
 class FirstFormTest : public testing::Test {
  protected:
-  FirstFormTest() {
-    std::string pattern = testing::TempDir() + "row_form_test_XXXXXX";
-    directory_ = mkdtemp(pattern.data());
-  }
-
   // Saves `row` as row 1 of a table of `config`, in the first form, after `steps` steps. This build
   // cannot make such a table. So a table of `stand_in` is saved, whose rows are as long as rows of
   // `config` in the first form, and its fingerprint is replaced.
@@ -83,7 +76,8 @@ class FirstFormTest : public testing::Test {
     return row;
   }
 
-  std::string directory_;
+  const TempDir temp_;
+  const std::string directory_ = temp_.path();
 
  private:
   void SetFingerprint(uint64_t fingerprint, SavedFile* file) {

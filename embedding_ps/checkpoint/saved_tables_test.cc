@@ -1,6 +1,5 @@
 #include <unistd.h>
 
-#include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
@@ -12,9 +11,10 @@
 #include "common/numeric/crc32c.h"
 #include "common/numeric/hash.h"
 #include "common/numeric/random.h"
+#include "common/testing/temp_dir.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/checkpoint/row_file.h"
-#include "embedding_ps/checkpoint/testing/saved_tables_test_fixture.h"
+#include "embedding_ps/checkpoint/testing/saved_tables_fixture.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -41,8 +41,6 @@ std::unique_ptr<EmbeddingTable> NewTable(const TableConfig& config = Config(),
 class SavedTablesTest : public testing::Test {
  protected:
   SavedTablesTest() {
-    std::string pattern = testing::TempDir() + "saved_tables_test_XXXXXX";
-    directory_ = mkdtemp(pattern.data());
     SplitMix64 random(1);
     for (int i = 0; i < 40000; ++i) keys_.push_back(random.Next());
     keys_.push_back(0);
@@ -101,7 +99,9 @@ class SavedTablesTest : public testing::Test {
     return loaded.status;
   }
 
-  std::string directory_, file_;
+  const TempDir temp_;
+  const std::string directory_ = temp_.path();
+  std::string file_;
   CheckpointManifest manifest_;
   std::vector<uint64_t> keys_;
 };

@@ -1,16 +1,14 @@
 // Tests what a warm start takes from saved tables.
 
-#include <unistd.h>
-
-#include <cstdlib>
 #include <memory>
 
 #include "absl/strings/match.h"
 #include "common/base/check.h"
 #include "common/checkpoint/manifest.h"
+#include "common/testing/temp_dir.h"
 #include "embedding_ps/checkpoint/load_tables.h"
 #include "embedding_ps/checkpoint/row_conversion.h"
-#include "embedding_ps/checkpoint/testing/saved_tables_test_fixture.h"
+#include "embedding_ps/checkpoint/testing/saved_tables_fixture.h"
 #include "embedding_ps/optimizer/row_step.h"
 #include "gtest/gtest.h"
 
@@ -48,11 +46,6 @@ std::unique_ptr<EmbeddingTable> NewTable(const TableConfig& config) {
 // are 10 * key + 0, 1 and 2; its states are 10 * key + 3, 4, ...
 class WarmStartTest : public testing::Test {
  protected:
-  WarmStartTest() {
-    std::string pattern = testing::TempDir() + "warm_start_test_XXXXXX";
-    directory_ = mkdtemp(pattern.data());
-  }
-
   void Save(const std::vector<TableConfig>& configs) {
     std::vector<std::unique_ptr<EmbeddingTable>> tables;
     std::vector<EmbeddingTable*> pointers;
@@ -82,7 +75,8 @@ class WarmStartTest : public testing::Test {
     return row;
   }
 
-  std::string directory_;
+  const TempDir temp_;
+  const std::string directory_ = temp_.path();
   WarmStartConfig warm_start_;
 };
 

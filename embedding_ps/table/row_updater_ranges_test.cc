@@ -1,6 +1,6 @@
 #include "common/config/field_path.h"
-#include "common/config/range_check.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/range_check.h"
+#include "common/config/testing/validation_check.h"
 #include "embedding_ps/table/row_updater.h"
 #include "gtest/gtest.h"
 

@@ -9,7 +9,7 @@
 #include "common/checkpoint/manifest.h"
 #include "common/checkpoint/run_log.h"
 #include "gtest/gtest.h"
-#include "nn_worker/checkpoint/testing/cut_engine_test_fixture.h"
+#include "nn_worker/checkpoint/testing/cut_engine_fixture.h"
 
 namespace satrap {
 namespace {

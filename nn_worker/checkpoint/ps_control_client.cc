@@ -8,6 +8,7 @@
 #include "common/base/check.h"
 #include "common/rpc/control_methods.h"
 #include "common/rpc/header.h"
+#include "common/rpc/lost_call.h"
 #include "common/thread/mutex.h"
 
 namespace satrap {
@@ -58,10 +59,6 @@ void AddTo(const TableStats& stats, std::vector<TableStats>* sums) {
   }
   sum->set_rows(sum->rows() + stats.rows());
   sum->set_bytes(sum->bytes() + stats.bytes());
-}
-
-bool MayBeRepeated(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
 }
 
 }  // namespace
@@ -143,7 +140,7 @@ void PsControlClient::AskForStats(std::shared_ptr<StatsCall> call, size_t ps) {
   embedding_ps_[ps]->Call(
       rpc::kTableStats, rpc::MessageOf(request), timeouts_.attempt_timeout_ms,
       [this, call, ps](absl::StatusOr<rpc::Message> answer) {
-        if (MayBeRepeated(answer.status()) && executor_->NowUs() < call->give_up_us) {
+        if (rpc::IsLost(answer.status()) && executor_->NowUs() < call->give_up_us) {
           executor_->PostAfter(kRetryUs, [this, call, ps] { AskForStats(call, ps); });
           return;
         }

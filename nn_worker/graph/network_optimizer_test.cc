@@ -13,8 +13,8 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu/cpu_half_backend.h"
-#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/testing/host_device_backend.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/graph/network.h"
 

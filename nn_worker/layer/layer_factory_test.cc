@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/config/field_path.h"
-#include "common/config/range_check.h"
+#include "common/config/testing/range_check.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -9,8 +9,8 @@
 
 #include "common/base/check.h"
 #include "common/config/field_path.h"
-#include "common/config/range_check.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/range_check.h"
+#include "common/config/testing/validation_check.h"
 #include "common/learning_rate/learning_rate_schedule.h"
 #include "common/numeric/random.h"
 #include "google/protobuf/text_format.h"

@@ -40,7 +40,8 @@ struct RankOptions {
 };
 
 // `position` is the position of the cut from which the generation begins; it is empty if the
-// generation begins from nothing. REQUIRES: `job` is validated (common/config/validate_job.h)
+// generation begins from nothing. REQUIRES: `job` is validated
+// (common/config/validate/validate_job.h)
 RankOptions MakeRankOptions(const JobConfig& job, int rank, const Envelope& envelope,
                             const RunPosition& position = RunPosition());
 

@@ -7,7 +7,7 @@
 // each worker for `park_ms`, and for up to four times as long if no part has come for a while.
 // MakeOrderedRequests requests this rank's part of the next batch, in the order that all ranks
 // compute (ordered_schedule.h), from the worker to which the part was sent
-// (common/batch/part_placement.h). REQUIRES: one request at a time.
+// (common/batch/part_placement.h). REQUIRES: one request at a time
 //
 // Not thread-safe.
 

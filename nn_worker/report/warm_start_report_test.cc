@@ -1,11 +1,9 @@
 #include "nn_worker/report/warm_start_report.h"
 
-#include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "common/checkpoint/checked_text.h"
+#include "common/testing/temp_dir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -15,8 +13,8 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(WarmStartReport, IsInTheLogByTableAndFeatureAndInTheRunsFolder) {
-  std::string run = testing::TempDir() + "warm_start_report_test_XXXXXX";
-  ASSERT_NE(mkdtemp(run.data()), nullptr);
+  const TempDir temp;
+  const std::string run = temp.path();
   const auto logger = Logger::Create("nn_worker/0", LogLevel::kInfo, run + "/log");
   ASSERT_TRUE(logger.ok()) << logger.status();
   WarmStartResult result;
@@ -32,13 +30,12 @@ TEST(WarmStartReport, IsInTheLogByTableAndFeatureAndInTheRunsFolder) {
   result.add_ignored("old.weight");
   result.add_warnings("feature member finds none");
   ASSERT_TRUE(ReportWarmStart(result, run, *logger).ok());
-  std::stringstream log;
-  log << std::ifstream(run + "/log").rdbuf();
+  const std::string log = TempDir::Read(run + "/log");
   for (const char* part :
        {"begins with a model", "model=/runs/a", "step=7", "table=users", "rows=12", "features=user",
         "features_without_rows=member", "names=deep.weight", "names=top.weight", "names=old.weight",
         "feature member finds none"}) {
-    EXPECT_THAT(log.str(), HasSubstr(part));
+    EXPECT_THAT(log, HasSubstr(part));
   }
   WarmStartResult read;
   ASSERT_TRUE(ReadCheckedText(run + kWarmStartFile, DiskFileSystem(), &read).ok());

@@ -14,8 +14,8 @@
 #include "common/rpc/payload.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
-#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/testing/host_device_backend.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/trainer/testing/fake_tables.h"
 

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/backend/testing/fake_device_memory.h"
+#include "nn_worker/backend/testing/host_device_backend.h"
 #include "nn_worker/backend/testing/reference_backend.h"
 
 namespace satrap {

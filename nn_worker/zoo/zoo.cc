@@ -9,7 +9,6 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "common/base/check.h"
-#include "common/base/status_macros.h"
 #include "google/protobuf/text_format.h"
 #include "nn_worker/zoo/zoo_data.h"
 
@@ -69,14 +68,6 @@ std::string ZooComment(absl::string_view name) {
   }
   CHECK(false) << "no model " << name;
   return "";
-}
-
-absl::Status ResolveZoo(ModelConfig* model) {
-  if (model->zoo().empty() || !model->layers().empty()) return absl::OkStatus();
-  ASSIGN_OR_RETURN(const ModelConfig zoo, ZooModel(model->zoo()));
-  *model->mutable_layers() = zoo.layers();
-  if (zoo.has_output()) model->set_output(zoo.output());
-  return absl::OkStatus();
 }
 
 GraphInputs ExampleInputs(const ModelConfig& model, const ExampleData& data) {

@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "nn_worker/graph/model/graph_inputs.h"
@@ -25,10 +24,6 @@ absl::StatusOr<ModelConfig> ZooModel(absl::string_view name);
 // The comment at the top of the file, indented by two blanks. REQUIRES: the zoo has a model of this
 // name
 std::string ZooComment(absl::string_view name);
-
-// Replaces the layers and the output of a model that names a zoo file and has no layers of its own;
-// otherwise does nothing. A resolved job holds the result. NOT_FOUND if ZooModel returns it.
-absl::Status ResolveZoo(ModelConfig* model);
 
 // The shape of the example data with which a model is shown when there is no job.
 struct ExampleData {

@@ -199,18 +199,8 @@ TEST(ZooTest, GradientsOfInputsAreThoseOfTheLoss) {
   }
 }
 
-TEST(ZooTest, ResolvesANameAndLeavesLayersAlone) {
-  ModelConfig model;
-  model.set_zoo("adult_persia");
-  ASSERT_TRUE(ResolveZoo(&model).ok());
-  EXPECT_EQ(model.output(), "deep");
-  EXPECT_EQ(model.layers_size(), 6);
-  model.mutable_layers()->DeleteSubrange(1, 5);
-  ASSERT_TRUE(ResolveZoo(&model).ok());
-  EXPECT_EQ(model.layers_size(), 1);
-  ModelConfig unknown;
-  unknown.set_zoo("dfm");
-  EXPECT_EQ(ResolveZoo(&unknown).message(),
+TEST(ZooTest, AModelThatDoesNotExistIsAnErrorThatListsThoseThatDo) {
+  EXPECT_EQ(ZooModel("dfm").status().message(),
             "model.zoo: no model \"dfm\"; there are adult_persia, autoint, autoint_plus, crossnet, "
             "crossnet_v2, dcn, dcnv2, deepfm, deepfm_bn, dlrm, ffm, fm, fwfm, lr, nfm, pnn, svd, "
             "two_tower, wide_deep, wide_deep_bn, xdeepfm, youtubednn");

@@ -135,7 +135,7 @@ int Main(int argc, char** argv) {
       argc, argv, "usage: products_benchmark --job FILE",
       {Required(TextFlag("job", "FILE", "a resolved job, as each run folder has one", &path))});
   if (code.has_value()) return *code;
-  const auto job = LoadResolvedJob(path);
+  const auto job = ReadResolvedJob(path);
   CHECK_OK(job.status());
   const auto graph = BuildGraph(job->model(), MakePartLayout(*job).inputs);
   CHECK_OK(graph.status());

@@ -18,7 +18,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/config/job_config.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 #include "common/refusal/refusal.h"
 #include "common/role/coordinator_client.h"
 #include "common/rpc/grpc_channel.h"

@@ -176,7 +176,8 @@ TEST_F(FailureTest, AModelThatDoesNotFitIsRefusedBeforeAnythingStarts) {
   const CommandEnd units = Satrap(
       {"train", job, "--set", "model.layers[name=deep].mlp.units=-5", "--run_dir", Path("run")});
   EXPECT_EQ(units.exit_code, 1);
-  EXPECT_THAT(units.err, HasSubstr("model.layers[2].mlp.units[0]: must be at least 1, got -5"));
+  EXPECT_THAT(units.err,
+              HasSubstr("model.layers[name=deep].mlp.units[0]: must be at least 1, got -5"));
   EXPECT_NE(access(Path("run").c_str(), F_OK), 0) << "no run folder was made";
 }
 

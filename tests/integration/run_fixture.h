@@ -2,7 +2,7 @@
 // them, and reads what they leave behind.
 //
 // REQUIRES: the test's working folder is the root of the checkout (or of its runfiles), and the
-// programs are in the same build folder as the test.
+// programs are in the same build folder as the test
 
 #ifndef SATRAP_TESTS_INTEGRATION_RUN_FIXTURE_H_
 #define SATRAP_TESTS_INTEGRATION_RUN_FIXTURE_H_

@@ -14,11 +14,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/kafka/partition_reader.h"
+#include "common/testing/temp_dir.h"
 #include "common/thread/clock.h"
 #include "data_loader/kafka/produce_synthetic.h"
 #include "data_loader/parser/record_parser.h"
 #include "data_loader/synthetic/click_log.h"
-#include "data_loader/testing/temp_dir.h"
 #include "deploy/coordinator/topics/kafka_topic_source.h"
 #include "tests/kafka/kafka_broker.h"
 

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/role/coordinator_client.h"
 #include "common/rpc/header.h"
+#include "common/rpc/lost_call.h"
 #include "common/rpc/reliable_call.h"
 #include "data_loader/engine/split_lease_client.h"
 #include "data_loader/source/run_files.h"
@@ -40,9 +41,7 @@ void SimLoader::AskForFiles(const SplitList& listed) {
 }
 
 void SimLoader::OnFiles(const SplitList& listed, const absl::StatusOr<rpc::Message>& answer) {
-  if (absl::IsUnavailable(answer.status()) || absl::IsDeadlineExceeded(answer.status())) {
-    return AskForFiles(listed);
-  }
+  if (rpc::IsLost(answer.status())) return AskForFiles(listed);
   if (!answer.ok()) return crew_->FailureSinkOf(DATA_LOADER, index_)(answer.status());
   FixSplitsAnswer fixed;
   CHECK(fixed.ParseFromString(answer->header));

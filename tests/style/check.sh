@@ -185,6 +185,25 @@ check_rooms() {
     sort
 }
 
+# What only tests include is no part of the product. It stands in a folder testing, or in tests.
+check_support() {
+  { files '*.h'; echo =; files '*.h' '*.cc' | xargs -r -d '\n' grep -H '^#include "' || true; } | awk -F '"' '
+    $0 == "=" { includes = 1; next }
+    !includes { exists[$0] = 1; next }
+    {
+      from = $1; sub(/:.*/, "", from)
+      own = from; sub(/\.cc$/, ".h", own)
+      if (own == $2 || !($2 in exists)) next
+      if (from ~ /_test\.cc$|(^|\/)(testing|tests)\//) tests[$2] = 1
+      else product[$2] = 1
+    }
+    END {
+      for (header in tests)
+        if (!(header in product) && header !~ /(^|\/)(testing|tests)\//)
+          print header ": only tests include it; it belongs in a folder testing"
+    }' | sort
+}
+
 # Markers of unfinished work, names that say nothing, and paths and addresses that are valid on one
 # machine or network only.
 check_words() {
@@ -216,7 +235,7 @@ check_words() {
 # of a log.
 check_endings() {
   files '*.h' '*.cc' |
-    { grep -vE '^tests/|(_test|_fixture|_testing)\.(cc|h)$|/testing/|/fake_' || true; } | scan '
+    { grep -vE '^tests/|_test\.cc$|/testing/' || true; } | scan '
     # A text for people, a search, and a comparison. A statement may stand in several lines.
     BEGIN {
       text = "(error_)?message\\(\\)|(ending|ended|how|told|left|failure|echo)(\\(\\))?(\\.|->)text\\(\\)"
@@ -333,7 +352,7 @@ apply_allowed() {
 }
 
 case "$rule" in
-  format | layers | conditionals | endings | headers | rooms | sizes | tags | targets | widths | words) "check_$rule" | apply_allowed ;;
+  format | layers | conditionals | endings | headers | rooms | sizes | support | tags | targets | widths | words) "check_$rule" | apply_allowed ;;
   fields)
     readers="$(mktemp)"
     trap 'rm -f "$readers"' EXIT

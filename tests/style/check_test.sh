@@ -91,6 +91,16 @@ expect_found endings common/role/b.cc 'text for people' < <(
   echo '    absl::StrContains(answer.status().message(),'
   echo '                      kOfAnotherRun);'
 )
+new_checkout
+echo '#include "common/a.h"' >common/b_test.cc
+[[ "$("$check" support .)" == 'common/a.h: only tests include it'* ]] || { echo 'support: found no test support'; failures=1; }
+echo '#include "common/a.h"' >common/a.cc
+! "$check" support . >/dev/null || { echo 'support: took a source for a user of its own header'; failures=1; }
+echo 'support common/a.h for the test' >allowed.txt
+"$check" support . allowed.txt >/dev/null || { echo 'support: ignored its exception'; failures=1; }
+echo '#include "common/a.h"' >common/role/b.cc
+"$check" support . >/dev/null || { echo 'support: took what a product uses for test support'; failures=1; }
+! "$check" support . allowed.txt >/dev/null || { echo 'support: kept a stale exception'; failures=1; }
 expect_found fields proto/job.proto 'no code reads' <<<'  optional int32 never_read = 1;'
 expect_found headers common/b.h 'no guard' <<<'// A contract.'
 expect_found headers common/b.h 'begins with' <<<'#ifndef SATRAP_COMMON_B_H_'

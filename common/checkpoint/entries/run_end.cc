@@ -1,6 +1,8 @@
 #include "common/checkpoint/entries/run_end.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -21,9 +23,13 @@ bool HasFinished(const std::vector<RunLogEntry>& entries) {
   return end != nullptr && StateOf(*end) == FINISHED;
 }
 
+uint64_t SubmissionOfGeneration(const GenerationEntry& generation) {
+  return std::max<uint64_t>(generation.submission(), 1);
+}
+
 uint64_t SubmissionOf(const std::vector<RunLogEntry>& entries) {
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    if (entry->has_generation()) return std::max<uint64_t>(entry->generation().submission(), 1);
+    if (entry->has_generation()) return SubmissionOfGeneration(entry->generation());
   }
   return 0;
 }
@@ -67,6 +73,25 @@ std::string CauseText(const GenerationEntry& entry) {
       break;
   }
   return entry.ended().text();
+}
+
+std::vector<Restart> RestartsIn(const std::vector<RunLogEntry>& entries) {
+  std::map<std::string, uint64_t> step_of_cut;
+  std::vector<Restart> restarts;
+  for (const RunLogEntry& entry : entries) {
+    if (entry.has_cut()) step_of_cut[entry.cut().cut()] = entry.cut().step();
+    if (!entry.has_generation() || entry.generation().generation() == 1) continue;
+    if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
+    Restart restart;
+    restart.set_generation(entry.generation().generation());
+    restart.set_began(entry.generation().began());
+    restart.set_cause(CauseText(entry.generation()));
+    const auto step = step_of_cut.find(entry.generation().cut());
+    restart.set_from_step(step != step_of_cut.end() ? step->second
+                                                    : entry.generation().from_step());
+    restarts.push_back(std::move(restart));
+  }
+  return restarts;
 }
 
 }  // namespace satrap

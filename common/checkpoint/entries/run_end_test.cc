@@ -66,6 +66,24 @@ TEST(RunEndTest, WhoHasMovedIsToldIfThatIsKnown) {
   EXPECT_EQ(cause("ended { text: 'the coordinator was started again' }"), "moved");
 }
 
+TEST(RunEndTest, ARestartBeginsFromTheStepOfItsCutOrElseFromItsOwn) {
+  const auto restarts = RestartsIn(Log({
+      "generation { generation: 1 began: BEGAN_START }",
+      "cut { cut: 'cut_0001_000001' step: 7 }",
+      "generation { generation: 2 began: BEGAN_RESUME cut: 'cut_0001_000001' from_step: 6 }",
+      "generation { generation: 3 began: BEGAN_SCALE_ANNOUNCED cut: 'cut_0001_000001' }",
+      "generation { generation: 3 began: BEGAN_SCALED cut: 'cut_removed' from_step: 9 }",
+  }));
+  ASSERT_EQ(restarts.size(), 2u);
+  EXPECT_EQ(restarts[0].generation(), 2u);
+  EXPECT_EQ(restarts[0].began(), BEGAN_RESUME);
+  EXPECT_EQ(restarts[0].from_step(), 7u);
+  EXPECT_EQ(restarts[0].cause(), "resume");
+  EXPECT_EQ(restarts[1].generation(), 3u);
+  EXPECT_EQ(restarts[1].began(), BEGAN_SCALED);
+  EXPECT_EQ(restarts[1].from_step(), 9u) << "its cut has left the log";
+}
+
 TEST(RunEndTest, OnlyTheNewestEntryIsTheCutOfAStop) {
   auto entries = Log({"generation { generation: 1 }",
                       "cut { cut: 'cut_0001_000001' step: 7 leave: true left_for: STOP }"});

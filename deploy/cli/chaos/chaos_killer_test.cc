@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -15,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/run_log.h"
+#include "common/testing/temp_dir.h"
 #include "common/thread/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -36,17 +36,12 @@ ChaosEvent KillOf(Role role, int index) {
 // A run whose processes do nothing.
 class ChaosKillerTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = (fs::temp_directory_path() / "chaos_killer.XXXXXX").string();
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
-    fs::create_directories(dir_ + "/logs");
-  }
+  void SetUp() override { fs::create_directories(dir_ + "/logs"); }
   void TearDown() override {
     for (const auto& [pid, name] : living_) {
       kill(pid, SIGKILL);
       waitpid(pid, nullptr, 0);
     }
-    fs::remove_all(dir_);
   }
 
   void StartLife(const std::vector<std::string>& names) {
@@ -110,7 +105,8 @@ class ChaosKillerTest : public ::testing::Test {
     while (verified_.size() < count) told_.Wait(&mutex_);
   }
 
-  std::string dir_;
+  const TempDir temp_;
+  const std::string dir_ = temp_.path();
   std::map<pid_t, std::string> living_;
   Mutex mutex_;
   CondVar told_;

@@ -11,6 +11,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "common/testing/temp_dir.h"
 #include "common/thread/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -40,15 +41,9 @@ bool IsGone(pid_t pid) {
 class KafkaDemoBrokerTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = ::testing::TempDir() + "kafka_demo.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
     auto folder = RunFolder::CreateAt(dir_ + "/run");
     ASSERT_TRUE(folder.ok()) << folder.status();
     folder_ = *std::move(folder);
-  }
-  void TearDown() override {
-    folder_.reset();
-    fs::remove_all(dir_);
   }
 
   absl::StatusOr<std::unique_ptr<KafkaDemoBroker>> Start(const std::string& script) {
@@ -59,7 +54,8 @@ class KafkaDemoBrokerTest : public ::testing::Test {
     return KafkaDemoBroker::Start(*folder_, dir_, {"log.retention.bytes=5"});
   }
 
-  std::string dir_;
+  const TempDir temp_;
+  const std::string dir_ = temp_.path();
   std::unique_ptr<RunFolder> folder_;
 };
 

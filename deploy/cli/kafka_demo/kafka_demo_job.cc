@@ -1,7 +1,7 @@
 #include "deploy/cli/kafka_demo/kafka_demo_job.h"
 
 #include "common/config/job_config.h"
-#include "common/config/validate_job.h"
+#include "common/config/validate/validate_job.h"
 #include "data_loader/kafka/produce_synthetic.h"
 
 namespace satrap {

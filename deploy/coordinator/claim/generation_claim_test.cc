@@ -3,7 +3,7 @@
 #include <fstream>
 #include <string>
 
-#include "deploy/coordinator/claim/generation_claim_fixture.h"
+#include "deploy/coordinator/claim/testing/generation_claim_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "deploy/coordinator/claim/generation_claim_fixture.h"
+#include "deploy/coordinator/claim/testing/generation_claim_fixture.h"
 #include "gmock/gmock.h"
 
 namespace satrap {

@@ -7,7 +7,7 @@
 
 #include "common/checkpoint/manifest.h"
 #include "common/config/job_config.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 #include "common/file/testing/memory_file_system.h"
 #include "common/role/ending.h"
 #include "gmock/gmock.h"

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "common/config/job_config.h"
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 #include "common/role/ending.h"
 
 namespace satrap {

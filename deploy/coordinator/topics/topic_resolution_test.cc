@@ -1,6 +1,6 @@
 #include "deploy/coordinator/topics/topic_resolution.h"
 
-#include "common/config/validation_check.h"
+#include "common/config/testing/validation_check.h"
 #include "deploy/coordinator/topics/testing/fake_topic_source.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

@@ -8,13 +8,12 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <thread>
 
+#include "common/testing/temp_dir.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -29,19 +28,11 @@ using ::testing::Not;
 
 class RunFolderTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = ::testing::TempDir() + "run_folder_test.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
-  }
-  void TearDown() override { fs::remove_all(dir_); }
   static std::string SocketDirOf(const RunFolder& folder) {
     return fs::read_symlink(folder.path() + "/sockets").string();
   }
-  static std::string ContentOf(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    return std::string(std::istreambuf_iterator<char>(file), {});
-  }
-  std::string dir_;
+  const TempDir temp_;
+  const std::string dir_ = temp_.path();
 };
 
 TEST_F(RunFolderTest, IsNamedByJobAndTimeAndIsTheLatest) {
@@ -138,10 +129,10 @@ TEST_F(RunFolderTest, AFileThatAStreamGoesToIsNotCutShort) {
   dup2(before, STDOUT_FILENO);
   close(before);
   EXPECT_TRUE(written.ok()) << written;
-  EXPECT_EQ(ContentOf(path), "before report after");
+  EXPECT_EQ(TempDir::Read(path), "before report after");
   EXPECT_TRUE(WriteFileAtomically("/dev/fd/" + std::to_string(file), "!").ok());
   close(file);
-  EXPECT_EQ(ContentOf(path), "before report after!");
+  EXPECT_EQ(TempDir::Read(path), "before report after!");
 }
 
 TEST_F(RunFolderTest, AReaderThatHasSeenEnoughIsNoError) {
@@ -169,7 +160,7 @@ TEST_F(RunFolderTest, AFileIsCopiedWhole) {
   ASSERT_TRUE(WriteFileAtomically(dir_ + "/from", text).ok());
   std::ofstream(dir_ + "/to") << "what was there";
   EXPECT_TRUE(CopyFileAtomically(dir_ + "/from", dir_ + "/to").ok());
-  EXPECT_TRUE(ContentOf(dir_ + "/to") == text);
+  EXPECT_TRUE(TempDir::Read(dir_ + "/to") == text);
   EXPECT_THAT(CopyFileAtomically(dir_ + "/from", "/dev/full").message(),
               HasSubstr("cannot write /dev/full: No space left"));
   EXPECT_THAT(CopyFileAtomically(dir_ + "/none", dir_ + "/to").message(),

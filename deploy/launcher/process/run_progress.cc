@@ -1,7 +1,6 @@
 #include "deploy/launcher/process/run_progress.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -18,24 +17,6 @@ namespace {
 // The phase of rank 0 from the time when it scores the test stream. Nothing is trained any more in
 // this phase.
 constexpr char kTesting[] = "testing";
-
-std::vector<Restart> RestartsOf(const RunLog& log) {
-  std::vector<Restart> restarts;
-  for (const RunLogEntry& entry : log.entries()) {
-    if (!entry.has_generation() || entry.generation().generation() == 1) continue;
-    // This entry only announces the next generation, which has an entry of its own.
-    if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
-    Restart restart;
-    restart.set_generation(entry.generation().generation());
-    restart.set_began(entry.generation().began());
-    restart.set_cause(CauseText(entry.generation()));
-    restart.set_from_step(entry.generation().from_step());
-    const CutEntry* cut = log.FindCut(entry.generation().cut());
-    if (cut != nullptr) restart.set_from_step(cut->step());
-    restarts.push_back(std::move(restart));
-  }
-  return restarts;
-}
 
 uint64_t TimeOfCut(const RunLog& log, const std::string& cut) {
   for (const RunLogEntry& entry : log.entries()) {
@@ -73,7 +54,7 @@ absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir) {
       progress.cut_samples = manifest->position().samples();
     }
   }
-  progress.restarts = RestartsOf(log);
+  progress.restarts = RestartsIn(log.entries());
   if (const EndEntry* end = log.end(); end != nullptr) {
     if (StateOf(*end) == FINISHED) {
       progress.result = end->result();

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 
+#include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -19,12 +20,7 @@ namespace fs = std::filesystem;
 
 class SocketFolderTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = ::testing::TempDir() + "socket_folder_test.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
-    fs::create_directory(dir_ + "/parent");
-  }
-  void TearDown() override { fs::remove_all(dir_); }
+  void SetUp() override { fs::create_directory(dir_ + "/parent"); }
   absl::StatusOr<std::unique_ptr<SocketFolder>> Make(const std::string& link) {
     return SocketFolder::Make(dir_ + "/parent", dir_ + "/" + link);
   }
@@ -40,7 +36,8 @@ class SocketFolderTest : public ::testing::Test {
     EXPECT_TRUE(WIFSIGNALED(status));
     return fs::read_symlink(dir_ + "/" + link).string();
   }
-  std::string dir_;
+  const TempDir temp_;
+  const std::string dir_ = temp_.path();
 };
 
 TEST_F(SocketFolderTest, IsPrivateAndGoneWithItsLinkAtTheEnd) {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/submit/kubectl/fake_kubectl.h"
+#include "deploy/submit/kubectl/testing/fake_kubectl.h"
 #include "gmock/gmock.h"
 #include "proto/kubectl.pb.h"
 

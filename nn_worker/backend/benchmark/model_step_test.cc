@@ -12,8 +12,8 @@
 #include "common/base/check.h"
 #include "gtest/gtest.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
-#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/testing/host_device_backend.h"
 
 namespace satrap {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/testing/host_device_backend.h"
 
 namespace satrap {
 namespace {

@@ -24,7 +24,7 @@ namespace {
 
 // The number of sums in a vector, and of 32-bit words in a vector of packed factors. A word is a
 // pair of BF16 values, the first of them in its lower half.
-constexpr int64_t kLanes = 16;
+constexpr int64_t kVectorLanes = 16;
 // The maximum number of vectors in a row of a tile. With 6 rows, 4 vectors take 24 registers of
 // sums, which leaves 8 for the factors. More rows would not hide more of the instruction's latency,
 // and fewer would load more.
@@ -78,7 +78,7 @@ SATRAP_AVX512_BF16 inline __m512bh Pairs(__m512i words) {
   return reinterpret_cast<__m512bh>(words);
 }
 SATRAP_AVX512_BF16 inline __mmask16 FirstLanes(int64_t count) {
-  return static_cast<__mmask16>((1u << std::clamp<int64_t>(count, 0, kLanes)) - 1);
+  return static_cast<__mmask16>((1u << std::clamp<int64_t>(count, 0, kVectorLanes)) - 1);
 }
 
 // As Bf16FromF32 (common/numeric/half.h), except that subnormal values become 0. A ForkJoinPool
@@ -134,9 +134,9 @@ SATRAP_AVX512_BF16 void Tile(const Left& left, const uint32_t* right, const Targ
     __m512bh factors[kVectors];
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      factors[v] = Pairs(_mm512_loadu_si512(right + v * kLanes));
+      factors[v] = Pairs(_mm512_loadu_si512(right + v * kVectorLanes));
     }
-    right += kVectors * kLanes;
+    right += kVectors * kVectorLanes;
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const __m512bh value = Pairs(WordEverywhere(thirds[r / 3] + r % 3 * row_bytes));
@@ -156,7 +156,7 @@ SATRAP_AVX512_BF16 void Tile(const Left& left, const uint32_t* right, const Targ
       const __m512bh value = Pairs(HalfEverywhere(thirds[r / 3] + r % 3 * row_bytes));
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) {
-        const __m512bh factor = Pairs(_mm512_loadu_si512(right + v * kLanes));
+        const __m512bh factor = Pairs(_mm512_loadu_si512(right + v * kVectorLanes));
         sums[r][v] = _mm512_dpbf16_ps(sums[r][v], value, factor);
       }
     }
@@ -166,7 +166,7 @@ SATRAP_AVX512_BF16 void Tile(const Left& left, const uint32_t* right, const Targ
     if (r >= rows) break;
     char* const row = target.data + r * target.row_bytes;
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) Store(sums[r][v], target, row, v * kLanes);
+    for (int v = 0; v < kVectors; ++v) Store(sums[r][v], target, row, v * kVectorLanes);
   }
 }
 
@@ -205,7 +205,7 @@ SATRAP_AVX512_BF16 void PairRows(const uint16_t* first, const uint16_t* second, 
     __builtin_prefetch(later + c);
     __builtin_prefetch(later + stride + c);
   }
-  for (int64_t c = 0; c < padded; c += kLanes) {
+  for (int64_t c = 0; c < padded; c += kVectorLanes) {
     const __mmask16 mask = FirstLanes(cols - c);
     __m512i words = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, first + c));
     if (second != nullptr) {
@@ -224,18 +224,20 @@ class Panels {
   Panels(int64_t depth, int64_t cols)
       : words_((depth + 1) / 2),
         cols_(cols),
-        vectors_((cols + kLanes - 1) / kLanes),
+        vectors_((cols + kVectorLanes - 1) / kVectorLanes),
         count_((vectors_ + kMostVectors - 1) / kMostVectors) {}
 
   int64_t count() const { return count_; }
-  int64_t num_words() const { return words_ * vectors_ * kLanes; }
+  int64_t num_words() const { return words_ * vectors_ * kVectorLanes; }
   int64_t pair_rows() const { return words_; }
   int64_t vectors(int64_t panel) const {
     return vectors_ / count_ + (panel < vectors_ % count_ ? 1 : 0);
   }
-  int64_t begin(int64_t panel) const { return BeginVector(panel) * kLanes; }  // its first column
+  int64_t begin(int64_t panel) const {
+    return BeginVector(panel) * kVectorLanes;
+  }  // its first column
   int64_t cols(int64_t panel) const {
-    return std::min(cols_ - begin(panel), vectors(panel) * kLanes);
+    return std::min(cols_ - begin(panel), vectors(panel) * kVectorLanes);
   }
   // Where the panel's words begin, as [pair_rows()][vectors][16].
   int64_t offset(int64_t panel) const { return begin(panel) * words_; }
@@ -255,7 +257,7 @@ const uint16_t* HalvesOf(const Tensor& tensor, int64_t row) {
 // Packs rows 2k and 2k + 1 of `matrix` as pairs, for sums that run down its columns.
 void PackRows(const Tensor& matrix, const Panels& panels, int64_t panel, uint32_t* packed) {
   const int64_t begin = panels.begin(panel);
-  const int64_t width = panels.vectors(panel) * kLanes;
+  const int64_t width = panels.vectors(panel) * kVectorLanes;
   uint32_t* out = packed + panels.offset(panel);
   for (int64_t k = 0; k < panels.pair_rows(); ++k, out += width) {
     PairRows(HalvesOf(matrix, 2 * k) + begin,
@@ -268,7 +270,7 @@ void PackRows(const Tensor& matrix, const Panels& panels, int64_t panel, uint32_
 // for a transposed factor.
 void PackColumns(const Tensor& matrix, const Panels& panels, int64_t panel, uint32_t* packed) {
   const int64_t begin = panels.begin(panel);
-  const int64_t width = panels.vectors(panel) * kLanes;
+  const int64_t width = panels.vectors(panel) * kVectorLanes;
   uint32_t* const out = packed + panels.offset(panel);
   const int64_t pairs = matrix.cols / 2;
   for (int64_t c = 0; c < width; ++c) {
@@ -298,7 +300,7 @@ Target TargetOf(const Tensor& tensor, bool add) {
 void MultiplyPanel(const Left& left, const Panels& panels, int64_t panel, const uint32_t* packed,
                    int64_t first_word, const Target& target, int64_t rows) {
   const int64_t vectors = panels.vectors(panel);
-  const uint32_t* const right = packed + panels.offset(panel) + first_word * vectors * kLanes;
+  const uint32_t* const right = packed + panels.offset(panel) + first_word * vectors * kVectorLanes;
   Target part = target;
   part.data += panels.begin(panel) * (target.is_bf16 ? 2 : 4);
   part.cols = panels.cols(panel);
@@ -346,7 +348,7 @@ void SumColumns(const Panels& panels, int64_t panel, const uint32_t* packed, con
 void MultiplyColumns(const Tensor& x, const Panels& panels, const uint32_t* packed, const Tensor& y,
                      AlignedScratch* scratch) {
   // Tiles read whole blocks of rows of the left factor, so zeros are added after x's columns.
-  const int64_t width = RoundUp(RoundUp(x.cols, kBlockRows), kLanes);
+  const int64_t width = RoundUp(RoundUp(x.cols, kBlockRows), kVectorLanes);
   uint32_t* const pairs = scratch->Get<uint32_t>(kSumPairs * width);
   ForSums(panels, [&](int64_t first, int64_t count, bool add) {
     for (int64_t k = first; k < first + count; ++k) {

@@ -12,8 +12,9 @@
 namespace satrap::cpu {
 namespace {
 
-// As in cpu_kernels.cc: value i is added to lane i % kLanes, and the lanes are added pairwise.
-constexpr int64_t kLanes = 16;
+// As in cpu_kernels.cc: value i is added to lane i % kVectorLanes, and the lanes are
+// added pairwise.
+constexpr int64_t kVectorLanes = 16;
 // The number of columns whose sums stay in registers. The compiler makes one vector of them.
 constexpr int64_t kColumns = 8;
 
@@ -76,13 +77,13 @@ SATRAP_VECTORIZE_FUSED void SumRows(const uint16_t* const* xs, int64_t count, fl
 
 SATRAP_VECTORIZE_FUSED float ValueOfSums(const float* __restrict s, const float* __restrict squares,
                                          int64_t d) {
-  float lanes[kLanes] = {};
+  float lanes[kVectorLanes] = {};
   int64_t c = 0;
-  for (; c + kLanes <= d; c += kLanes) {
-    for (int64_t k = 0; k < kLanes; ++k) lanes[k] += s[c + k] * s[c + k] - squares[c + k];
+  for (; c + kVectorLanes <= d; c += kVectorLanes) {
+    for (int64_t k = 0; k < kVectorLanes; ++k) lanes[k] += s[c + k] * s[c + k] - squares[c + k];
   }
   for (int64_t k = 0; c < d; ++c, ++k) lanes[k] += s[c] * s[c] - squares[c];
-  for (int64_t width = kLanes / 2; width > 0; width /= 2) {
+  for (int64_t width = kVectorLanes / 2; width > 0; width /= 2) {
     for (int64_t k = 0; k < width; ++k) lanes[k] += lanes[k + width];
   }
   return 0.5f * lanes[0];

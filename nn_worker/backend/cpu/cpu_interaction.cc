@@ -16,7 +16,7 @@ namespace {
 // loops of cpu_kernels.h.
 constexpr int64_t kPieceRows = 32;
 // The number of samples that PairDots computes together, one in each lane of a vector register.
-constexpr int64_t kLanes = 16;
+constexpr int64_t kVectorLanes = 16;
 // The number of dot products of one row that OneProduct computes at once.
 constexpr int64_t kDots = 64;
 
@@ -69,20 +69,20 @@ SATRAP_VECTORIZE_FUSED void TransposeRow(const float* __restrict x, int64_t rows
 }
 
 // The compiler may not reorder a sum, so the source uses an order that fits a vector register:
-// value c is added to lane c % kLanes, and the lanes are added pairwise.
+// value c is added to lane c % kVectorLanes, and the lanes are added pairwise.
 //
 // By default a function that is compiled for another CPU than its caller is not inlined, and a call
 // for each pair of short rows would cost more than the sum. Callers are SAME_BITS: Dot used to be a
 // function of its own, without fused products, and saved models must keep giving the same bits.
 [[gnu::always_inline]] inline float Dot(const float* __restrict a, const float* __restrict b,
                                         int64_t count) {
-  float lanes[kLanes] = {};
+  float lanes[kVectorLanes] = {};
   int64_t c = 0;
-  for (; c + kLanes <= count; c += kLanes) {
-    for (int k = 0; k < kLanes; ++k) lanes[k] += a[c + k] * b[c + k];
+  for (; c + kVectorLanes <= count; c += kVectorLanes) {
+    for (int k = 0; k < kVectorLanes; ++k) lanes[k] += a[c + k] * b[c + k];
   }
   for (int k = 0; c + k < count; ++k) lanes[k] += a[c + k] * b[c + k];
-  for (int width = kLanes / 2; width > 0; width /= 2) {
+  for (int width = kVectorLanes / 2; width > 0; width /= 2) {
     for (int k = 0; k < width; ++k) lanes[k] += lanes[k + width];
   }
   return lanes[0];
@@ -135,23 +135,24 @@ SATRAP_VECTORIZE_FUSED void OneProduct(const ProductShape& s, const float* __res
   }
 }
 
-// Transposes the values of kLanes samples, or of the last few samples, so that each column becomes
-// a row of lanes. Lanes without a sample get 0.
+// Transposes the values of kVectorLanes samples, or of the last few samples, so that each column
+// becomes a row of lanes. Lanes without a sample get 0.
 SATRAP_VECTORIZE_FUSED void ToLanes(const float* __restrict x, int64_t stride, int64_t cols,
                                     int64_t samples, float* __restrict lanes) {
-  if (samples < kLanes) std::fill_n(lanes, cols * kLanes, 0.0f);
+  if (samples < kVectorLanes) std::fill_n(lanes, cols * kVectorLanes, 0.0f);
   for (int64_t k = 0; k < samples; ++k) {
-    for (int64_t c = 0; c < cols; ++c) lanes[c * kLanes + k] = x[k * stride + c];
+    for (int64_t c = 0; c < cols; ++c) lanes[c * kVectorLanes + k] = x[k * stride + c];
   }
 }
 
 SATRAP_VECTORIZE_FUSED void DotLanes(const float* __restrict a, const float* __restrict b,
                                      int64_t dim, float* __restrict sums) {
-  float lanes[kLanes] = {};
+  float lanes[kVectorLanes] = {};
   for (int64_t d = 0; d < dim; ++d) {
-    for (int k = 0; k < kLanes; ++k) lanes[k] += a[d * kLanes + k] * b[d * kLanes + k];
+    for (int k = 0; k < kVectorLanes; ++k)
+      lanes[k] += a[d * kVectorLanes + k] * b[d * kVectorLanes + k];
   }
-  for (int k = 0; k < kLanes; ++k) sums[k] = lanes[k];
+  for (int k = 0; k < kVectorLanes; ++k) sums[k] = lanes[k];
 }
 
 // da and db may be null.
@@ -315,7 +316,8 @@ void CpuInteractionBackend::BatchedProduct(const SampleMatrices& a, const Sample
 }
 
 // A product of two short vectors would spend most of its time on adding up the lanes of a register.
-// Instead, kLanes samples are transposed and each sample is a lane; a register holds one column.
+// Instead, kVectorLanes samples are transposed and each sample is a lane; a register holds one
+// column.
 void CpuInteractionBackend::PairDots(absl::Span<const Tensor> xs, absl::Span<const PairTerm> terms,
                                      int64_t dim, Tensor y) {
   CHECK(y.cols == static_cast<int64_t>(terms.size()));
@@ -327,22 +329,22 @@ void CpuInteractionBackend::PairDots(absl::Span<const Tensor> xs, absl::Span<con
   for (const PairTerm& term : terms) {
     CHECK(term.a_column + dim <= xs[term.a].cols && term.b_column + dim <= xs[term.b].cols);
   }
-  const int64_t scratch = first_column.back() * kLanes;
+  const int64_t scratch = first_column.back() * kVectorLanes;
   float* lanes = interaction_scratch_.Get<float>(scratch * interaction_pool_.num_threads());
-  const int64_t blocks = (y.rows + kLanes - 1) / kLanes;
+  const int64_t blocks = (y.rows + kVectorLanes - 1) / kVectorLanes;
   interaction_pool_.Run(blocks, [&](int64_t block, int thread) {
     float* of_thread = lanes + thread * scratch;
-    const int64_t begin = block * kLanes;
-    const int64_t samples = std::min(kLanes, y.rows - begin);
+    const int64_t begin = block * kVectorLanes;
+    const int64_t samples = std::min(kVectorLanes, y.rows - begin);
     for (size_t f = 0; f < xs.size(); ++f) {
       ToLanes(FloatsOf(xs[f], begin), xs[f].stride, xs[f].cols, samples,
-              of_thread + first_column[f] * kLanes);
+              of_thread + first_column[f] * kVectorLanes);
     }
     for (size_t t = 0; t < terms.size(); ++t) {
       const PairTerm& term = terms[t];
-      float sums[kLanes];
-      DotLanes(of_thread + (first_column[term.a] + term.a_column) * kLanes,
-               of_thread + (first_column[term.b] + term.b_column) * kLanes, dim, sums);
+      float sums[kVectorLanes];
+      DotLanes(of_thread + (first_column[term.a] + term.a_column) * kVectorLanes,
+               of_thread + (first_column[term.b] + term.b_column) * kVectorLanes, dim, sums);
       for (int64_t k = 0; k < samples; ++k) FloatsOf(y, begin + k)[t] = sums[k];
     }
   });

@@ -14,12 +14,12 @@ namespace satrap::cpu {
 namespace {
 
 // The number of lanes in a sum. The compiler may not reorder a float sum, so the source spells out
-// an order that fits one vector register: value i is added to lane i % kLanes, and the lanes are
-// added pairwise.
-constexpr int kLanes = 16;
+// an order that fits one vector register: value i is added to lane i % kVectorLanes, and the lanes
+// are added pairwise.
+constexpr int kVectorLanes = 16;
 
 inline float SumOfLanes(float* lanes) {
-  for (int width = kLanes / 2; width > 0; width /= 2) {
+  for (int width = kVectorLanes / 2; width > 0; width /= 2) {
     for (int k = 0; k < width; ++k) lanes[k] += lanes[k + width];
   }
   return lanes[0];
@@ -105,10 +105,10 @@ SATRAP_VECTORIZE_FUSED void TanhGradRow(const float* y, const float* dy, float* 
 
 SATRAP_VECTORIZE_FUSED float Dot(const float* __restrict a, const float* __restrict b,
                                  int64_t count) {
-  float lanes[kLanes] = {};
+  float lanes[kVectorLanes] = {};
   int64_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    for (int k = 0; k < kLanes; ++k) lanes[k] += a[i + k] * b[i + k];
+  for (; i + kVectorLanes <= count; i += kVectorLanes) {
+    for (int k = 0; k < kVectorLanes; ++k) lanes[k] += a[i + k] * b[i + k];
   }
   for (int k = 0; i < count; ++i, ++k) lanes[k] += a[i] * b[i];
   return SumOfLanes(lanes);
@@ -137,10 +137,10 @@ SATRAP_VECTORIZE_FUSED void FmRow(const absl::Span<const Tensor> xs, int64_t row
 
 SATRAP_VECTORIZE_FUSED float FmValue(const float* __restrict s, const float* __restrict squares,
                                      int64_t d) {
-  float lanes[kLanes] = {};
+  float lanes[kVectorLanes] = {};
   int64_t c = 0;
-  for (; c + kLanes <= d; c += kLanes) {
-    for (int k = 0; k < kLanes; ++k) lanes[k] += s[c + k] * s[c + k] - squares[c + k];
+  for (; c + kVectorLanes <= d; c += kVectorLanes) {
+    for (int k = 0; k < kVectorLanes; ++k) lanes[k] += s[c + k] * s[c + k] - squares[c + k];
   }
   for (int k = 0; c < d; ++c, ++k) lanes[k] += s[c] * s[c] - squares[c];
   return 0.5f * SumOfLanes(lanes);
@@ -211,19 +211,19 @@ SATRAP_VECTORIZE_FUSED void BatchNormGradRow(
 SATRAP_VECTORIZE_FUSED int64_t BeyondRow(const float* x, float limit, int64_t cols) {
   uint32_t limit_bits;
   std::memcpy(&limit_bits, &limit, sizeof(limit_bits));
-  uint32_t lanes[kLanes] = {};
+  uint32_t lanes[kVectorLanes] = {};
   int64_t c = 0;
   const auto bad = [x, limit_bits](int64_t i) -> uint32_t {
     uint32_t bits;
     std::memcpy(&bits, x + i, sizeof(bits));
     return (bits & 0x7fffffffu) > limit_bits;
   };
-  for (; c + kLanes <= cols; c += kLanes) {
-    for (int k = 0; k < kLanes; ++k) lanes[k] += bad(c + k);
+  for (; c + kVectorLanes <= cols; c += kVectorLanes) {
+    for (int k = 0; k < kVectorLanes; ++k) lanes[k] += bad(c + k);
   }
   for (int k = 0; c < cols; ++c, ++k) lanes[k] += bad(c);
   int64_t count = 0;
-  for (int k = 0; k < kLanes; ++k) count += lanes[k];
+  for (int k = 0; k < kVectorLanes; ++k) count += lanes[k];
   return count;
 }
 

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/backend/testing/backend_conformance.h"
+#include "nn_worker/backend/testing/host_device_backend.h"
 #include "nn_worker/device/testing/device_testing.h"
 
 namespace satrap {

@@ -7,8 +7,8 @@
 
 #include "gtest/gtest.h"
 #include "nn_worker/backend/device/device_backend.h"
-#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
+#include "nn_worker/backend/testing/host_device_backend.h"
 #include "nn_worker/device/host/host_device.h"
 #include "nn_worker/device/metered_device.h"
 #include "nn_worker/products/kernel_products.h"

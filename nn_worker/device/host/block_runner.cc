@@ -11,7 +11,7 @@
 namespace satrap::host {
 namespace {
 
-constexpr int kLanes = 32;
+constexpr int kWarpLanes = 32;
 
 std::string Text(const Dim3& at) { return absl::StrCat("(", at.x, ", ", at.y, ", ", at.z, ")"); }
 
@@ -92,7 +92,7 @@ void BlockRunner::Run(const KernelLaunch& launch, Dim3 block_index) {
     thread.block = &block_;
     thread.index = index;
     thread.number = i;
-    thread.lane = i % kLanes;
+    thread.lane = i % kWarpLanes;
     thread.state = State::kNotStarted;
     if (++index.x < launch.block.x) continue;
     index.x = 0;
@@ -101,7 +101,7 @@ void BlockRunner::Run(const KernelLaunch& launch, Dim3 block_index) {
     ++index.z;
   }
   shared_.Begin(launch.shared_bytes);
-  const int warps = (num_threads_ + kLanes - 1) / kLanes;
+  const int warps = (num_threads_ + kWarpLanes - 1) / kWarpLanes;
   for (uint64_t pass = 0;; ++pass) {
     const Permutation order(order_, warps, RandomBits(block_number_, pass));
     for (int w = 0; w < warps; ++w) RunWarp(static_cast<int>(order.At(w)), pass);
@@ -114,7 +114,9 @@ void BlockRunner::Run(const KernelLaunch& launch, Dim3 block_index) {
                             << "the end of the shared array " << overrun;
 }
 
-int BlockRunner::LanesOf(int warp) const { return std::min(kLanes, num_threads_ - warp * kLanes); }
+int BlockRunner::LanesOf(int warp) const {
+  return std::min(kWarpLanes, num_threads_ - warp * kWarpLanes);
+}
 
 // Runs the warp's lanes until each has left the kernel or waits at a barrier.
 void BlockRunner::RunWarp(int warp, uint64_t pass) {
@@ -138,7 +140,7 @@ void BlockRunner::RunWarp(int warp, uint64_t pass) {
   }
   do {
     for (int i = 0; i < count; ++i) {
-      Thread* const thread = &threads_[warp * kLanes + lanes_.At(i)];
+      Thread* const thread = &threads_[warp * kWarpLanes + lanes_.At(i)];
       if (thread->state == State::kReady) Resume(thread);
     }
   } while (CompleteWarpOperations(warp));
@@ -146,7 +148,7 @@ void BlockRunner::RunWarp(int warp, uint64_t pass) {
 
 BlockRunner::Thread* BlockRunner::NextNotStarted() {
   if (next_to_start_ >= LanesOf(warp_)) return nullptr;
-  return &threads_[warp_ * kLanes + lanes_.At(next_to_start_++)];
+  return &threads_[warp_ * kWarpLanes + lanes_.At(next_to_start_++)];
 }
 
 void BlockRunner::FiberBody(void* runner) {
@@ -202,7 +204,7 @@ uint64_t BlockRunner::WarpExchange(WarpOperation operation, uint32_t mask, uint6
 // wake them.
 bool BlockRunner::CompleteWarpOperations(int warp) {
   const int count = LanesOf(warp);
-  Thread* const lanes = &threads_[warp * kLanes];
+  Thread* const lanes = &threads_[warp * kWarpLanes];
   const Thread* waits = nullptr;
   const Thread* absent = nullptr;
   int absent_lane = 0;
@@ -234,8 +236,8 @@ bool BlockRunner::CompleteWarpOperations(int warp) {
 }
 
 void BlockRunner::Exchange(int warp, uint32_t mask, WarpOperation operation) {
-  Thread* const lanes = &threads_[warp * kLanes];
-  uint64_t values[kLanes];
+  Thread* const lanes = &threads_[warp * kWarpLanes];
+  uint64_t values[kWarpLanes];
   uint64_t votes = 0;
   for (uint32_t rest = mask; rest != 0; rest &= rest - 1) {
     const int lane = std::countr_zero(rest);

@@ -19,7 +19,7 @@ inline constexpr int kChunkBytes = 16;
 template <typename T, int kWords = 4>
 struct Chunk {
   static_assert(sizeof(T) == sizeof(uint16_t));
-  static constexpr int kLanes = 2 * kWords;
+  static constexpr int kVectorLanes = 2 * kWords;
   Vec<uint32_t, kWords> words;
 
   SATRAP_DEVICE float Value(int lane) const {
@@ -37,7 +37,7 @@ struct Chunk {
 };
 template <>
 struct Chunk<float, 4> {
-  static constexpr int kLanes = 4;
+  static constexpr int kVectorLanes = 4;
   Vec<float, 4> values;
 
   SATRAP_DEVICE float Value(int lane) const { return values.lane[lane]; }
@@ -55,9 +55,9 @@ SATRAP_DEVICE inline bool IsChunk(const void* p) {
 // The values of a vector at p, where the vector has `left` more values. Lanes beyond these get 0.
 template <typename T>
 SATRAP_DEVICE Chunk<T> LoadChunk(const T* p, int64_t left) {
-  if (left >= Chunk<T>::kLanes && IsChunk(p)) return Chunk<T>::Load(p);
+  if (left >= Chunk<T>::kVectorLanes && IsChunk(p)) return Chunk<T>::Load(p);
   Chunk<T> chunk = {};
-  for (int i = 0; i < Chunk<T>::kLanes; ++i) {
+  for (int i = 0; i < Chunk<T>::kVectorLanes; ++i) {
     if (i < left) chunk.Set(i, p[i]);
   }
   return chunk;

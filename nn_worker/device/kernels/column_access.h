@@ -16,14 +16,14 @@
 
 namespace satrap {
 
-// How a thread accesses values if all views have the type T. It loads runs of kLanes neighbours,
-// and loads the runs of kRows rows before it uses the first. A run is kept as 16 bytes until its
-// values are used, so that many runs fit into registers.
+// How a thread accesses values if all views have the type T. It loads runs of kVectorLanes
+// neighbours, and loads the runs of kRows rows before it uses the first. A run is kept as 16 bytes
+// until its values are used, so that many runs fit into registers.
 template <typename T>
 struct OneType {
   using Run = Vec<uint32_t, 4>;
-  static constexpr int kLanes = kVecLanes<T>;
-  static constexpr int kRows = kLanes / 2;
+  static constexpr int kVectorLanes = kVecLanes<T>;
+  static constexpr int kRows = kVectorLanes / 2;
 
   static SATRAP_DEVICE float At(const Run& run, int i) {
     if constexpr (sizeof(T) == sizeof(uint32_t)) {
@@ -37,9 +37,9 @@ struct OneType {
   // row; otherwise lanes beyond the row get 0.
   static SATRAP_DEVICE Run Load(const ConstValues& x, int64_t row, int64_t col, bool whole) {
     const T* const p = static_cast<const T*>(x.data) + row * x.stride + col;
-    if (whole) return std::bit_cast<Run>(LoadVec<kLanes>(p));
-    Vec<T, kLanes> values = {};
-    for (int i = 0; i < kLanes; ++i) {
+    if (whole) return std::bit_cast<Run>(LoadVec<kVectorLanes>(p));
+    Vec<T, kVectorLanes> values = {};
+    for (int i = 0; i < kVectorLanes; ++i) {
       if (col + i < x.cols) values.lane[i] = p[i];
     }
     return std::bit_cast<Run>(values);
@@ -47,10 +47,10 @@ struct OneType {
   static SATRAP_DEVICE void Store(const Values& y, int64_t row, int64_t col, const float* values,
                                   bool whole) {
     T* const p = static_cast<T*>(y.data) + row * y.stride + col;
-    Vec<T, kLanes> rounded;
-    for (int i = 0; i < kLanes; ++i) rounded.lane[i] = FromFloat<T>(values[i]);
+    Vec<T, kVectorLanes> rounded;
+    for (int i = 0; i < kVectorLanes; ++i) rounded.lane[i] = FromFloat<T>(values[i]);
     if (whole) return StoreVec(p, rounded);
-    for (int i = 0; i < kLanes; ++i) {
+    for (int i = 0; i < kVectorLanes; ++i) {
       if (col + i < y.cols) p[i] = rounded.lane[i];
     }
   }
@@ -62,15 +62,15 @@ struct OneType {
 // Like OneType, but for views of several types.
 struct AnyTypes {
   using Run = Group;
-  static constexpr int kLanes = kGroup;
+  static constexpr int kVectorLanes = kGroup;
   static constexpr int kRows = 2;
 
   static SATRAP_DEVICE float At(const Run& run, int i) { return run.lane[i]; }
   static SATRAP_DEVICE Run Load(const ConstValues& x, int64_t row, int64_t col, bool whole) {
     const int64_t at = row * x.stride + col;
-    if (whole) return LoadGroup(x.data, x.type, at, kLanes, /*aligned=*/true);
+    if (whole) return LoadGroup(x.data, x.type, at, kVectorLanes, /*aligned=*/true);
     Run run = {};
-    for (int i = 0; i < kLanes; ++i) {
+    for (int i = 0; i < kVectorLanes; ++i) {
       if (col + i < x.cols) run.lane[i] = LoadValue(x.data, x.type, at + i);
     }
     return run;
@@ -79,9 +79,10 @@ struct AnyTypes {
                                   bool whole) {
     if (whole) {
       const Group group = {{values[0], values[1], values[2], values[3]}};
-      return StoreGroup(y.data, y.type, row * y.stride + col, group, kLanes, /*aligned=*/true);
+      return StoreGroup(y.data, y.type, row * y.stride + col, group, kVectorLanes,
+                        /*aligned=*/true);
     }
-    for (int i = 0; i < kLanes; ++i) {
+    for (int i = 0; i < kVectorLanes; ++i) {
       if (col + i < y.cols) StoreValue(y, row, col + i, values[i]);
     }
   }

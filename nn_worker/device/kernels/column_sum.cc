@@ -159,9 +159,9 @@ SATRAP_KERNEL void AddPartialsKernel(const float* partials, int64_t parts, int64
 
 template <typename Access, typename Summed>
 void LaunchTiles(DeviceStream* stream, ColumnSumArgs args) {
-  args.aligned = RunsAligned(args.dy, Access::kLanes) ? 1 : 0;
+  args.aligned = RunsAligned(args.dy, Access::kVectorLanes) ? 1 : 0;
   if constexpr (Summed::kGradients) {
-    if (!RunsAligned(args.y, Access::kLanes) || !RunsAligned(args.dx, Access::kLanes)) {
+    if (!RunsAligned(args.y, Access::kVectorLanes) || !RunsAligned(args.dx, Access::kVectorLanes)) {
       args.aligned = 0;
     }
   }

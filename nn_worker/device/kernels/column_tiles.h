@@ -17,11 +17,11 @@ namespace satrap {
 // The values of a thread in one row.
 template <typename Access>
 struct Octet {
-  static constexpr int kRuns = ColumnTiles::kOctet / Access::kLanes;
+  static constexpr int kRuns = ColumnTiles::kOctet / Access::kVectorLanes;
   typename Access::Run run[kRuns];
 
   SATRAP_DEVICE float At(int i) const {
-    return Access::At(run[i / Access::kLanes], i % Access::kLanes);
+    return Access::At(run[i / Access::kVectorLanes], i % Access::kVectorLanes);
   }
 };
 
@@ -29,7 +29,7 @@ struct Octet {
 // neighbouring threads are neighbours in memory.
 template <typename Access>
 struct ColumnsOfThread {
-  static constexpr int kLanes = Access::kLanes, kRuns = Octet<Access>::kRuns;
+  static constexpr int kVectorLanes = Access::kVectorLanes, kRuns = Octet<Access>::kRuns;
 
   int thread, across, lanes;
   int64_t piece, first_row, end_row;  // the thread's rows are first_row, first_row + lanes, ...
@@ -48,9 +48,9 @@ struct ColumnsOfThread {
     first_row = begin + thread / across;
     end_row = begin + (left < piece_rows ? left : piece_rows);
     if (thread >= across * lanes) end_row = 0;
-    first_col = tile * across * ColumnTiles::kOctet + int64_t{thread % across} * kLanes;
-    run_step = int64_t{across} * kLanes;
-    whole = aligned && first_col + (kRuns - 1) * run_step + kLanes <= cols;
+    first_col = tile * across * ColumnTiles::kOctet + int64_t{thread % across} * kVectorLanes;
+    run_step = int64_t{across} * kVectorLanes;
+    whole = aligned && first_col + (kRuns - 1) * run_step + kVectorLanes <= cols;
   }
   // Calls rows(first row, count) for the thread's rows in order: kRows at a time while there are so
   // many, and the last ones one by one. `count` is a constant (std::integral_constant), so that the
@@ -63,7 +63,9 @@ struct ColumnsOfThread {
     }
     for (; first < end_row; first += lanes) rows(first, std::integral_constant<int, 1>());
   }
-  SATRAP_DEVICE int64_t Col(int i) const { return first_col + i / kLanes * run_step + i % kLanes; }
+  SATRAP_DEVICE int64_t Col(int i) const {
+    return first_col + i / kVectorLanes * run_step + i % kVectorLanes;
+  }
   template <bool kWhole>
   SATRAP_DEVICE Octet<Access> Load(const ConstValues& x, int64_t row) const {
     Octet<Access> octet;
@@ -75,7 +77,7 @@ struct ColumnsOfThread {
   template <bool kWhole>
   SATRAP_DEVICE void Store(const Values& y, int64_t row, const float* values) const {
     for (int r = 0; r < kRuns; ++r) {
-      Access::Store(y, row, first_col + r * run_step, values + r * kLanes, kWhole);
+      Access::Store(y, row, first_col + r * run_step, values + r * kVectorLanes, kWhole);
     }
   }
 

@@ -9,7 +9,7 @@ namespace {
 // The number of values in one access. The values of the wider type fill 16 bytes, and those of the
 // other type a half or a quarter of that.
 template <typename From, typename To>
-constexpr int kLanes = kVecLanes<From> < kVecLanes<To> ? kVecLanes<From> : kVecLanes<To>;
+constexpr int kVectorLanes = kVecLanes<From> < kVecLanes<To> ? kVecLanes<From> : kVecLanes<To>;
 
 template <typename From, typename To>
 SATRAP_DEVICE To Converted(From x, To y, bool add) {
@@ -51,7 +51,7 @@ void Convert(DeviceStream* stream, Matrix<const From> x, Matrix<To> y, bool add)
     x = Flattened(x);
     y = Flattened(y);
   }
-  constexpr int kN = kLanes<From, To>;
+  constexpr int kN = kVectorLanes<From, To>;
   if (RowsAligned(x, kN * sizeof(From)) && RowsAligned(y, kN * sizeof(To))) {
     LaunchConvert<From, To, kN>(stream, x, y, add);
   } else {

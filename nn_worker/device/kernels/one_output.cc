@@ -84,7 +84,8 @@ struct ColumnsOfSample {
   SATRAP_DEVICE Octet<Access> Load(const ConstValues& x, int octet, bool in_runs) const {
     Octet<Access> values;
     for (int r = 0; r < kRuns; ++r) {
-      values.run[r] = Access::Load(x, row, begin + octet * kOctet + r * Access::kLanes, in_runs);
+      values.run[r] =
+          Access::Load(x, row, begin + octet * kOctet + r * Access::kVectorLanes, in_runs);
     }
     return values;
   }
@@ -259,8 +260,8 @@ SATRAP_KERNEL void BackwardKernel(BackwardArgs args) {
 template <typename Access>
 void LaunchBackward(DeviceStream* stream, BackwardArgs args) {
   const OneOutputGradient& g = args.gradient;
-  args.aligned = (args.reads_x == 0 || RunsAligned(g.x, Access::kLanes)) &&
-                         (g.dx.data == nullptr || RunsAligned(g.dx, Access::kLanes))
+  args.aligned = (args.reads_x == 0 || RunsAligned(g.x, Access::kVectorLanes)) &&
+                         (g.dx.data == nullptr || RunsAligned(g.dx, Access::kVectorLanes))
                      ? 1
                      : 0;
   const int64_t blocks = args.tiles.Pieces(g.dz.rows) * args.tiles.tiles;
@@ -278,7 +279,8 @@ void OneOutputForward(DeviceStream* stream, ConstValues x, ConstValues w, ConstV
       static_cast<uint32_t>(needed < kMostForwardBlocks ? needed : kMostForwardBlocks);
   WithType(x.type, [&](auto access) {
     using Access = decltype(access);
-    const ForwardArgs args = {x, w, bias, y, activation, RunsAligned(x, Access::kLanes) ? 1 : 0};
+    const ForwardArgs args = {x, w,          bias,
+                              y, activation, RunsAligned(x, Access::kVectorLanes) ? 1 : 0};
     Launch<ForwardKernel<Access>>(stream, {blocks}, {kForwardThreads}, 0, args);
   });
 }

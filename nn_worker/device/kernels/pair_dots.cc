@@ -90,7 +90,7 @@ SATRAP_DEVICE void DotsOfTile(const unsigned char* a, const unsigned char* b, in
   // Only 4 values of each vector are held at a time, so that a multiprocessor has registers for
   // more threads.
   using Part = Chunk<T, static_cast<int>(sizeof(T))>;
-  constexpr int kPartBytes = Part::kLanes * static_cast<int>(sizeof(T));
+  constexpr int kPartBytes = Part::kVectorLanes * static_cast<int>(sizeof(T));
   float sums[kDotTile][kDotTile] = {};
   for (int c = 0; c < chunks * kChunkBytes; c += kPartBytes) {
     Part of_a[kDotTile], of_b[kDotTile];
@@ -98,7 +98,7 @@ SATRAP_DEVICE void DotsOfTile(const unsigned char* a, const unsigned char* b, in
       of_a[i] = Part::Load(a + i * step + c);
       of_b[i] = Part::Load(b + i * step + c);
     }
-    for (int lane = 0; lane < Part::kLanes; ++lane) {
+    for (int lane = 0; lane < Part::kVectorLanes; ++lane) {
       for (int i = 0; i < kDotTile; ++i) {
         for (int j = 0; j < kDotTile; ++j) {
           sums[i][j] += of_a[i].Value(lane) * of_b[j].Value(lane);
@@ -131,10 +131,10 @@ SATRAP_DEVICE void StoreDots(const float* dots, int64_t first, int samples, cons
   for (int i = thread / kWarpSize; i < samples; i += warps) {
     T* const row = static_cast<T*>(y.data) + (first + i) * y.stride;
     const float* const values = dots + i * stride;
-    const int whole = IsChunk(row) ? cols / Row::kLanes * Row::kLanes : 0;
-    for (int c = lane * Row::kLanes; c < whole; c += kWarpSize * Row::kLanes) {
+    const int whole = IsChunk(row) ? cols / Row::kVectorLanes * Row::kVectorLanes : 0;
+    for (int c = lane * Row::kVectorLanes; c < whole; c += kWarpSize * Row::kVectorLanes) {
       Row chunk = {};
-      for (int k = 0; k < Row::kLanes; k += kGroup) {
+      for (int k = 0; k < Row::kVectorLanes; k += kGroup) {
         const auto group = LoadVec<kGroup>(values + c + k);
         for (int n = 0; n < kGroup; ++n) chunk.Set(k + n, FromFloat<T>(group.lane[n]));
       }
@@ -255,9 +255,9 @@ SATRAP_DEVICE void StageSlopes(const ConstValues& dy, const DotPair* pairs, int6
 // Stores a chunk of a gradient or, with `add`, adds it. Only the first `left` values exist.
 template <typename T>
 SATRAP_DEVICE void PutChunk(T* p, const float* values, int64_t left, bool add) {
-  constexpr int kLanes = Chunk<T>::kLanes;
-  if (left < kLanes || !IsChunk(p)) {
-    for (int i = 0; i < kLanes; ++i) {
+  constexpr int kVectorLanes = Chunk<T>::kVectorLanes;
+  if (left < kVectorLanes || !IsChunk(p)) {
+    for (int i = 0; i < kVectorLanes; ++i) {
       if (i < left) p[i] = FromFloat<T>(add ? values[i] + ToFloat(p[i]) : values[i]);
     }
     return;
@@ -265,16 +265,16 @@ SATRAP_DEVICE void PutChunk(T* p, const float* values, int64_t left, bool add) {
   Chunk<T> after = {};
   if (add) {
     const Chunk<T> before = Chunk<T>::Load(p);
-    for (int i = 0; i < kLanes; ++i) after.Set(i, FromFloat<T>(values[i] + before.Value(i)));
+    for (int i = 0; i < kVectorLanes; ++i) after.Set(i, FromFloat<T>(values[i] + before.Value(i)));
   } else {
-    for (int i = 0; i < kLanes; ++i) after.Set(i, FromFloat<T>(values[i]));
+    for (int i = 0; i < kVectorLanes; ++i) after.Set(i, FromFloat<T>(values[i]));
   }
   after.Store(p);
 }
 
 // One chunk of the gradients of each of 4 vectors, the first of which is vector number `first`.
 template <typename T>
-using TileSums = float[kDotTile][Chunk<T>::kLanes];
+using TileSums = float[kDotTile][Chunk<T>::kVectorLanes];
 
 // `x` points to the chunk of vector 0; the chunks of other vectors are `step` bytes apart. `slopes`
 // points to the derivatives of the terms of vector 0 with the 4 vectors; those of other vectors are
@@ -284,14 +284,14 @@ template <typename T, bool kSkip>
 SATRAP_DEVICE void GradientsOfTile(const unsigned char* x, int step, const float* slopes,
                                    int stride, int first, int count, TileSums<T>& sums) {
   for (int i = 0; i < kDotTile; ++i) {
-    for (int lane = 0; lane < Chunk<T>::kLanes; ++lane) sums[i][lane] = 0;
+    for (int lane = 0; lane < Chunk<T>::kVectorLanes; ++lane) sums[i][lane] = 0;
   }
   for (int other = 0; other < count; ++other) {
     const Chunk<T> values = Chunk<T>::Load(x + other * step);
     const auto factors = LoadVec<kDotTile>(slopes + other * stride);
     for (int i = 0; i < kDotTile; ++i) {
       if (kSkip && other == first + i) continue;
-      for (int lane = 0; lane < Chunk<T>::kLanes; ++lane) {
+      for (int lane = 0; lane < Chunk<T>::kVectorLanes; ++lane) {
         sums[i][lane] += factors.lane[i] * values.Value(lane);
       }
     }
@@ -302,7 +302,7 @@ template <typename T>
 SATRAP_DEVICE bool HasNan(const TileSums<T>& sums) {
   bool has = false;
   for (int i = 0; i < kDotTile; ++i) {
-    for (int lane = 0; lane < Chunk<T>::kLanes; ++lane) has |= sums[i][lane] != sums[i][lane];
+    for (int lane = 0; lane < Chunk<T>::kVectorLanes; ++lane) has |= sums[i][lane] != sums[i][lane];
   }
   return has;
 }
@@ -334,7 +334,7 @@ SATRAP_KERNEL void DotGradTilesKernel(DotVectors vectors, const DotGradTarget* t
     if (HasNan<T>(sums)) {
       GradientsOfTile<T, true>(x, rows.bytes, slope, stride, tile, count, sums);
     }
-    const int64_t offset = static_cast<int64_t>(chunk) * Chunk<T>::kLanes;
+    const int64_t offset = static_cast<int64_t>(chunk) * Chunk<T>::kVectorLanes;
     for (int i = 0; i < kDotTile; ++i) {
       if (tile + i >= count) continue;
       const DotGradTarget target = targets[tile + i];

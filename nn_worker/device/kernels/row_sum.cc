@@ -152,7 +152,7 @@ SATRAP_KERNEL void FmGradKernel(const ConstValues* inputs, const FmGradTarget* t
 // The number of groups in a chunk. FmKernel would give each group to its own lane. The sums of the
 // groups stay separate until the sums of a row are added, so that the bits are the same.
 template <typename T>
-inline constexpr int kGroupsAChunk = Chunk<T>::kLanes / kGroup;
+inline constexpr int kGroupsAChunk = Chunk<T>::kVectorLanes / kGroup;
 
 // Handles one chunk of the columns: computes the sums of the inputs, which are also stored, and the
 // sums of the inputs' squares. For each group of the chunk, adds the sum of (sums^2 - squares) to
@@ -160,8 +160,8 @@ inline constexpr int kGroupsAChunk = Chunk<T>::kLanes / kGroup;
 template <typename T>
 SATRAP_DEVICE void AddPairs(const ConstValues* inputs, int num_inputs, int64_t row, int64_t c,
                             const Values& s, float* totals) {
-  constexpr int kLanes = Chunk<T>::kLanes;
-  float sums[kLanes] = {}, squares[kLanes] = {};
+  constexpr int kVectorLanes = Chunk<T>::kVectorLanes;
+  float sums[kVectorLanes] = {}, squares[kVectorLanes] = {};
   for (int first = 0; first < num_inputs; first += kAtOnce) {
     Chunk<T> chunks[kAtOnce];
     for (int k = 0; k < kAtOnce; ++k) {
@@ -172,7 +172,7 @@ SATRAP_DEVICE void AddPairs(const ConstValues* inputs, int num_inputs, int64_t r
     }
     for (int k = 0; k < kAtOnce; ++k) {
       if (first + k >= num_inputs) continue;
-      for (int i = 0; i < kLanes; ++i) {
+      for (int i = 0; i < kVectorLanes; ++i) {
         const float value = chunks[k].Value(i);
         sums[i] += value;
         squares[i] += value * value;
@@ -193,10 +193,10 @@ SATRAP_DEVICE void AddPairs(const ConstValues* inputs, int num_inputs, int64_t r
 template <typename T>
 SATRAP_KERNEL void WideFmKernel(const ConstValues* inputs, int num_inputs, int lanes, Values s,
                                 Values y) {
-  constexpr int kLanes = Chunk<T>::kLanes;
+  constexpr int kVectorLanes = Chunk<T>::kVectorLanes;
   ForEachRow(y.rows, lanes, [&](int64_t row, int lane, bool exists) {
     float totals[kGroupsAChunk<T>] = {};
-    for (int64_t c = lane * kLanes; exists && c < s.cols; c += lanes * kLanes) {
+    for (int64_t c = lane * kVectorLanes; exists && c < s.cols; c += lanes * kVectorLanes) {
       AddPairs<T>(inputs, num_inputs, row, c, s, totals);
     }
     float total = WarpSum(totals[0], lanes);
@@ -208,7 +208,7 @@ SATRAP_KERNEL void WideFmKernel(const ConstValues* inputs, int num_inputs, int l
 template <typename T>
 SATRAP_KERNEL void WideFmGradKernel(const WideFmGradTarget* targets, int num_targets, ConstValues s,
                                     ConstValues dy) {
-  constexpr int kLanes = Chunk<T>::kLanes;
+  constexpr int kVectorLanes = Chunk<T>::kVectorLanes;
   SHARED_ARRAY(WideFmGradTarget, list, [kFmTargets]);
   const int begin = static_cast<int>(BlockIndex().z) * kFmTargets;
   const int left = num_targets - begin, count = left < kFmTargets ? left : kFmTargets;
@@ -217,10 +217,10 @@ SATRAP_KERNEL void WideFmGradKernel(const WideFmGradTarget* targets, int num_tar
   const int threads = static_cast<int>(size.x * size.y);
   for (int k = number; k < count; k += threads) list[k] = targets[begin + k];
   SyncThreads();
-  ForEachGroup(s.rows, s.cols / kLanes, [&](int64_t r, int64_t g) {
-    const int64_t c = g * kLanes;
-    float sums[kLanes], slopes[kLanes];
-    for (int i = 0; i < kLanes; i += kGroup) {
+  ForEachGroup(s.rows, s.cols / kVectorLanes, [&](int64_t r, int64_t g) {
+    const int64_t c = g * kVectorLanes;
+    float sums[kVectorLanes], slopes[kVectorLanes];
+    for (int i = 0; i < kVectorLanes; i += kGroup) {
       const Group of_s = LoadGroup(s, r, c + i);
       Group of_dy;
       if (dy.cols == 1) {
@@ -246,7 +246,7 @@ SATRAP_KERNEL void WideFmGradKernel(const WideFmGradTarget* targets, int num_tar
         T* const dx = static_cast<T*>(of.dx) + r * of.dx_stride + c;
         Chunk<T> before = {}, after = {};
         if (of.add != 0) before = Chunk<T>::Load(dx);
-        for (int i = 0; i < kLanes; ++i) {
+        for (int i = 0; i < kVectorLanes; ++i) {
           float gradient = 0;
           gradient += slopes[i] * (sums[i] - chunks[k].Value(i));
           if (of.add != 0) gradient += before.Value(i);
@@ -295,7 +295,7 @@ void LaunchWideFm(DeviceStream* stream, const ConstValues* inputs, int num_input
 template <typename T>
 void LaunchWideFmGrad(DeviceStream* stream, const WideFmGradTarget* targets, int num_targets,
                       const ConstValues& s, const ConstValues& dy) {
-  ForTargets(s.rows, s.cols / Chunk<T>::kLanes, num_targets, kFmTargets,
+  ForTargets(s.rows, s.cols / Chunk<T>::kVectorLanes, num_targets, kFmTargets,
              [&](int first, int count, Dim3 grid, Dim3 block) {
                Launch<WideFmGradKernel<T>>(stream, grid, block, 0, targets + first, count, s, dy);
              });

@@ -43,14 +43,14 @@ SATRAP_DEVICE void StageVectors(const DotVectors& vectors, int64_t first, int sa
   const int step = static_cast<int>(BlockSize().x) >> shift;
   const int vector_step = step / samples, sample_step = step % samples;
   for (int chunk = thread & (lanes - 1); chunk < rows.chunks; chunk += lanes) {
-    const int64_t offset = static_cast<int64_t>(chunk) * Chunk<T>::kLanes;
+    const int64_t offset = static_cast<int64_t>(chunk) * Chunk<T>::kVectorLanes;
     const int64_t left = vectors.dim - offset;
     const int row = thread >> shift;
     int vector = row / samples, sample = row % samples;
     while (vector < vectors.count) {
       const T* from[kStagedAtOnce];
       int to[kStagedAtOnce];
-      bool whole = left >= Chunk<T>::kLanes;
+      bool whole = left >= Chunk<T>::kVectorLanes;
       for (int i = 0; i < kStagedAtOnce; ++i) {
         // A thread that has no vector left loads the last one again, so that its loads are not
         // separated by branches, but does not store it.

@@ -8,9 +8,9 @@
 
 #include "common/base/check.h"
 #include "gtest/gtest.h"
-#include "nn_worker/backend/device/host_device_backend.h"
 #include "nn_worker/backend/tensor_copy.h"
 #include "nn_worker/backend/testing/fake_device_memory.h"
+#include "nn_worker/backend/testing/host_device_backend.h"
 #include "nn_worker/collective/local_collective.h"
 #include "nn_worker/collective/testing/local_reduction.h"
 #include "nn_worker/device/testing/device_testing.h"

@@ -1,7 +1,7 @@
 // The backends that need no card, for tests of layers.
 
 #include "nn_worker/backend/cpu/cpu_backend.h"
-#include "nn_worker/backend/device/host_device_backend.h"
+#include "nn_worker/backend/testing/host_device_backend.h"
 #include "nn_worker/backend/testing/planned_host_backend.h"
 #include "nn_worker/backend/testing/reference_backend.h"
 #include "nn_worker/layer/testing/layer_testing.h"

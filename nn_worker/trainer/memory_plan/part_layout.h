@@ -59,7 +59,7 @@ int64_t MaxSamplesOfPart(const JobConfig& job);
 // The fewest samples of a part that belongs to a batch of global_batch_size samples.
 int64_t MinSamplesOfFullPart(const JobConfig& job);
 
-// REQUIRES: `job` is validated (common/config/validate_job.h)
+// REQUIRES: `job` is validated (common/config/validate/validate_job.h)
 PartLayout MakePartLayout(const JobConfig& job);
 
 }  // namespace satrap

@@ -11,7 +11,7 @@
 #include "gmock/gmock.h"
 #include "nn_worker/backend/cpu/cpu_backend.h"
 #include "nn_worker/backend/device/device_backend.h"
-#include "nn_worker/backend/device/host_device_backend.h"
+#include "nn_worker/backend/testing/host_device_backend.h"
 #include "nn_worker/backend/testing/planned_host_backend.h"
 #include "nn_worker/device/delegating_device.h"
 #include "nn_worker/device/host/host_device.h"

@@ -8,6 +8,7 @@
 #include "common/role/coordinator_client.h"
 #include "common/role/ending.h"
 #include "common/rpc/header.h"
+#include "common/rpc/lost_call.h"
 
 namespace satrap::simulation {
 namespace {
@@ -16,11 +17,6 @@ constexpr int64_t kAskAgainMs = 1000;
 constexpr int64_t kLongestPauseMs = 5000;
 // The incarnations of successive processes in one seat of a life differ by this.
 constexpr uint64_t kNextIncarnation = uint64_t{1} << 32;
-
-// Whether the attempt was lost, so that it shows nothing about the coordinator.
-bool IsLost(const absl::Status& status) {
-  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
-}
 
 }  // namespace
 
@@ -53,7 +49,7 @@ void SimMember::Register() {
 }
 
 void SimMember::OnRegistered(const absl::StatusOr<rpc::Message>& answer) {
-  if (IsLost(answer.status())) {
+  if (rpc::IsLost(answer.status())) {
     CheckSilence();
     if (!exit_.has_value()) Register();
     return;
@@ -112,7 +108,7 @@ void SimMember::HeartbeatLater() {
 }
 
 void SimMember::OnHeartbeat(const absl::StatusOr<rpc::Message>& answer) {
-  if (IsLost(answer.status())) {
+  if (rpc::IsLost(answer.status())) {
     CheckSilence();
     if (!exit_.has_value()) HeartbeatLater();
     return;
@@ -160,7 +156,7 @@ void SimMember::ReportFailure() {
   *request.mutable_ending() =
       FailureOf(request.role(), static_cast<int>(request.index()), failure_);
   Call(kFail, request.SerializeAsString(), [this](const absl::StatusOr<rpc::Message>& answer) {
-    if (IsLost(answer.status())) {
+    if (rpc::IsLost(answer.status())) {
       CheckSilence();
       if (!exit_.has_value()) ReportFailure();
       return;
@@ -178,7 +174,7 @@ void SimMember::Finish(const RunResult& result) {
   *request.mutable_result() = result;
   Call(kFinish, request.SerializeAsString(),
        [this, result](const absl::StatusOr<rpc::Message>& answer) {
-         if (IsLost(answer.status())) return Finish(result);
+         if (rpc::IsLost(answer.status())) return Finish(result);
          if (!answer.ok()) Fail(answer.status());
          // Do nothing else: the state FINISHED comes with a heartbeat.
        });

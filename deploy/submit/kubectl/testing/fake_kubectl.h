@@ -1,0 +1,48 @@
+// Test support: a kubectl that answers from a list and notes how it was called.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_DEPLOY_SUBMIT_KUBECTL_TESTING_FAKE_KUBECTL_H_
+#define SATRAP_DEPLOY_SUBMIT_KUBECTL_TESTING_FAKE_KUBECTL_H_
+
+#include <string>
+#include <vector>
+
+#include "gtest/gtest.h"
+
+namespace satrap {
+
+class FakeKubectlTest : public ::testing::Test {
+ protected:
+  struct Answer {
+    std::string out;
+    int code = 0;
+    std::string err;
+    bool once = false;  // the answer of one call, after which later answers to it count
+  };
+
+  void SetUp() override;
+  void TearDown() override;
+
+  // The program's path.
+  std::string program() const { return dir_ + "/kubectl"; }
+  // Calls whose arguments, joined by blanks, match the glob `pattern` get the answer, unless an
+  // earlier pattern matches. A call without an answer fails.
+  void On(const std::string& pattern, const Answer& answer);
+  void On(const std::string& pattern, const std::string& out) {
+    On(pattern, Answer{out, 0, "", false});
+  }
+
+  // The arguments of each call, joined by blanks, and what call number `call` got as its stdin.
+  std::vector<std::string> Calls() const;
+  std::string Input(size_t call) const;
+
+  std::string dir_;
+
+ private:
+  int rules_ = 0;
+};
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_SUBMIT_KUBECTL_TESTING_FAKE_KUBECTL_H_
