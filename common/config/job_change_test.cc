@@ -80,7 +80,7 @@ TEST(JobChange, RefusesWhatTheLedgerOrTheShapeOfACutDependsOn) {
            {"tables[0].segments[0].initializer.constant.value=1", "would begin otherwise"},
            {"model.layers[0].inputs=C1.linear", "model.layers[0].inputs: cannot change from [\"*."},
            {"dense_optimizer.sgd=", "dense_optimizer.sgd: cannot change from absent to present: "},
-           {"init_from=x", "init_from: cannot change from absent to \"x\": the run goes on"},
+           {"init_from=x", "init_from: cannot change from absent to \"x\": the run continues"},
            {"warm_start.warmup_steps=5", "warm_start: cannot change from absent to "},
            {"name=x", "name: cannot change from \"small\" to \"x\": it belongs to the run"},
        }) {

@@ -80,9 +80,9 @@ TEST_F(RoleRuntimeTest, AWishToStopThatIsRefusedIsMadeOnceAndLogged) {
           },
           [](FakeCoordinator& coordinator) {
             coordinator.RefuseWishes(
-                100, absl::FailedPreconditionError("a change of size is under way already"));
+                100, absl::FailedPreconditionError("a change of size is already in progress"));
           }),
-      ::testing::ExitedWithCode(kExitEchoStartAgain), "a change of size is under way already");
+      ::testing::ExitedWithCode(kExitEchoStartAgain), "a change of size is already in progress");
 }
 
 // A pipe for signs of life, and the flag that names it.

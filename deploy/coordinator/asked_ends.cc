@@ -59,7 +59,7 @@ void AskedEnds::StopAtOnce() {
   state_->end.End(
       STOPPED,
       EndingOf(Ending::ASKED,
-               absl::StrCat("stopped on request before training went on from ",
+               absl::StrCat("stopped on request before training continued from ",
                             start_.cut.empty() ? "the beginning" : start_.cut,
                             "; what earlier generations have trained after it, if any, is lost")));
 }

@@ -52,7 +52,7 @@ TEST_F(CoordinatorMoveTest, AMemberThatGoesElsewhereIsALastCutAndThenTheNextGene
   EXPECT_EQ(ending().why(), Ending::MOVED);
   EXPECT_EQ(ending().loss(), Ending::NOTHING);
   EXPECT_EQ(reason(),
-            "embedding_ps 1 goes elsewhere; the run goes on from cut_0001_000001, and nothing is "
+            "embedding_ps 1 goes elsewhere; the run continues from cut_0001_000001, and nothing is "
             "lost");
   EXPECT_EQ(Log().last_cut()->left_for(), CutEntry::MOVE);
   EXPECT_EQ(Log().end(), nullptr);

@@ -165,7 +165,7 @@ TEST_F(CoordinatorWishTest, AStopBeforeALaterGenerationHasBegunDoesNotClaimThatN
     RegisterAll();
     ASSERT_TRUE(Wish(WishRequest::STOP).ok());
     EXPECT_EQ(state(), STOPPED);
-    EXPECT_EQ(reason(), "stopped on request before training went on from " + start +
+    EXPECT_EQ(reason(), "stopped on request before training continued from " + start +
                             "; what earlier generations have trained after it, if any, is lost");
   };
   Begin("embedding_ps 0 was killed");

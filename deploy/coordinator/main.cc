@@ -198,7 +198,7 @@ RunState ServeGeneration(CoordinatorEngine* engine, bool in_pods, const LifeSign
 // Waits up to kFileWorkMs for file work. Returns false if some is still under way.
 bool WaitForFileWork(const CoordinatorEngine& engine, const Logger& logger) {
   if (!engine.DiskIsBusy()) return true;
-  logger.Info("waiting for file work that is under way", {{"limit_ms", kFileWorkMs}});
+  logger.Info("waiting for file work that is in progress", {{"limit_ms", kFileWorkMs}});
   const int64_t until_ms = MonotonicMs() + kFileWorkMs;
   while (engine.DiskIsBusy()) {
     if (MonotonicMs() >= until_ms) return false;
@@ -400,7 +400,7 @@ absl::StatusOr<Exit> Run(const CoordinatorFlags& flags) {
   const bool disk_is_idle = WaitForFileWork(engine, logger);
   if (!disk_is_idle) {
     logger.Warning(
-        "exiting while file work is still under way; nothing is damaged by that, and the next "
+        "exiting while file work is still in progress; nothing is damaged by that, and the next "
         "coordinator of the run finishes what has to be finished");
   } else if (has_topics) {
     // Wait for the brokers only after the file work, because a task of the file work starts the

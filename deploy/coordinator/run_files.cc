@@ -58,7 +58,7 @@ absl::StatusOr<SplitList> RunFiles::ListFor(const FixSplitsRequest& request) {
   MutexLock lock(&state_->mutex);
   if (start_.order_fingerprint.has_value() && *start_.order_fingerprint != order) {
     const std::string reason =
-        absl::StrCat("the run cannot go on from ", start_.cut_folder,
+        absl::StrCat("the run cannot continue from ", start_.cut_folder,
                      ": its data, or a field of the job that orders samples (mode, seed, lanes, "
                      "global_batch_size, data), is not what it was when the cut was made");
     state_->end.EndForGood(EndingOf(Ending::OTHER_DATA, reason));

@@ -138,9 +138,9 @@ TEST_F(CoordinatorWatchTest, AWishToStopIsForTheRunThatIsWatched) {
   watch_.Ask();
   StopRequest stop;
   stop.Begin(/*stop_seconds=*/60);
-  coordinator_.refusal = absl::FailedPreconditionError("a change of size is under way already");
+  coordinator_.refusal = absl::FailedPreconditionError("a change of size is already in progress");
   EXPECT_FALSE(watch_.TryStop(&stop));
-  EXPECT_EQ(stop.waits_for(), "coordinator: a change of size is under way already");
+  EXPECT_EQ(stop.waits_for(), "coordinator: a change of size is already in progress");
   coordinator_.refusal = absl::OkStatus();
   EXPECT_TRUE(watch_.TryStop(&stop));
   EXPECT_EQ(coordinator_.wish.run_id(), 7u);

@@ -26,7 +26,7 @@ std::vector<Flag> ScaleFlags::Table() {
 
 std::vector<Flag> ClusterLogFlags::Table() {
   std::vector<Flag> flags = cluster.Table();
-  flags.push_back(SwitchFlag("follow", "go on showing what is added", &follow));
+  flags.push_back(SwitchFlag("follow", "also show lines that are added later", &follow));
   flags.push_back(SwitchFlag("previous", "of the container before this one", &previous));
   flags.push_back(TextFlag("coordinator", "HOST:PORT", "", &coordinator));
   flags.push_back(NumberFlag("submission", "N", "", &submission, 1));
@@ -35,7 +35,7 @@ std::vector<Flag> ClusterLogFlags::Table() {
 
 std::vector<Flag> DeleteFlags::Table() {
   std::vector<Flag> flags = cluster.Table();
-  flags.push_back(SwitchFlag("now", "without a last cut, if the run goes on", &now));
+  flags.push_back(SwitchFlag("now", "without a last cut, if the run is in progress", &now));
   return flags;
 }
 

@@ -31,7 +31,7 @@ KubectlList PodsOf(const KubectlList& objects, const std::string& run) {
 // `pods` are those of the run.
 std::string StateText(const KubectlObject& job, const KubectlList& pods) {
   if (IsTrue(job, "Failed")) return "has failed";
-  if (!IsTrue(job, "Complete")) return "goes on";
+  if (!IsTrue(job, "Complete")) return "is in progress";
   const KubectlObject* const story = NewestPod(pods, "story");
   const std::string words = story == nullptr ? "" : LastWordsOf(*story);
   if (words == RunState_Name(STOPPED)) return "was stopped";
@@ -122,7 +122,7 @@ absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl) {
       const std::string cure =
           object.kind() == "Job" ? "; the command that was broken off completes it, if it is given "
                                    "again, and `satrap delete "
-                                 : "; `satrap resume` goes on with it, and `satrap delete ";
+                                 : "; `satrap resume` continues it, and `satrap delete ";
       lines[run] =
           LineOfRun(run, object.kind() == "Job" ? "is half made" : "has no pods", object,
                     absl::StrCat(cure, RunArgument(run, kubectl->space()), "` removes it"));

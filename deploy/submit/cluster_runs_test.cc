@@ -76,7 +76,7 @@ TEST_F(ClusterRunsTest, RunsAreListedByName) {
   const auto list = ListOfRuns(kubectl_.get());
   ASSERT_TRUE(list.ok()) << list.status();
   EXPECT_THAT(*list,
-              MatchesRegex("a +goes on +2026-01-01T00:00:00Z  /runs/a-1\n"
+              MatchesRegex("a +is in progress +2026-01-01T00:00:00Z  /runs/a-1\n"
                            "b +has failed +2026-01-02T00:00:00Z  /runs/b-1: the disk is full\n"
                            "c +is half made +2026-01-03T00:00:00Z  -; the command that was broken "
                            "off completes it, if it is given again, and `satrap delete c "

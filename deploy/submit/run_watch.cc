@@ -41,7 +41,7 @@ class Watch {
       if (asked.ok() && uid.empty()) uid = job.metadata().uid();
       if (asked.ok() && job.metadata().uid() != uid) {
         return absl::NotFoundError(
-            absl::StrCat("the run ", run_, " goes on by a later submission; `satrap logs ",
+            absl::StrCat("the run ", run_, " continues as a later submission; `satrap logs ",
                          RunArgument(run_, kubectl_->space()), " --follow` shows it"));
       }
       const bool has_ended = asked.ok() && HasEnded(job);

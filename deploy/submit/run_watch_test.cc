@@ -88,7 +88,7 @@ TEST_F(RunWatchTest, AResumeMeanwhileEndsIt) {
   On(kPods, ListOf(PodOf("a", "Running", 1)));
   On("*logs*", "2026-01-01T00:00:01Z of the first\n");
   EXPECT_EQ(Watch().status(),
-            absl::NotFoundError("the run demo goes on by a later submission; `satrap logs demo "
+            absl::NotFoundError("the run demo continues as a later submission; `satrap logs demo "
                                 "--namespace ml --follow` shows it"));
   EXPECT_THAT(shown_, ElementsAre("of the first\n"));
 }

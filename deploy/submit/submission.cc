@@ -255,7 +255,7 @@ absl::StatusOr<std::string> Submission::EarlierIn(const KubectlList& objects) {
       earlier = NameOf(object);
     } else if (!HasEnded(object)) {
       return absl::FailedPreconditionError(
-          absl::StrCat("the run ", run_.name, " goes on: there is nothing to resume"));
+          absl::StrCat("the run ", run_.name, " is in progress: there is nothing to resume"));
     }
   }
   if (has_begun || !earlier.empty()) return earlier;
@@ -449,7 +449,8 @@ absl::Status Submission::Remove() {
     if (owner == nullptr || !IsOurs(*owner)) return absl::OkStatus();
     if (story != nullptr) {
       return absl::FailedPreconditionError(absl::StrCat("another command has submitted the run ",
-                                                        run_.name, " meanwhile, which goes on"));
+                                                        run_.name,
+                                                        " meanwhile, and that run is in progress"));
     }
     return absl::FailedPreconditionError(absl::StrCat(
         "what an earlier command has made of the run is left there: give the same command again, "

@@ -93,8 +93,9 @@ TEST_F(SubmissionResumeTest, WhatAnAttemptBeforeHasMadeIsWaitedForWhileItIsBeing
 
 TEST_F(SubmissionResumeTest, ARunThatGoesOnIsLeftAlone) {
   On(kGetObjects, List({EarlierStory("Suspended"), Shown("Job", "demo-members")}));
-  EXPECT_EQ(Submit(Resumed()).Create(),
-            absl::FailedPreconditionError("the run demo goes on: there is nothing to resume"));
+  EXPECT_EQ(
+      Submit(Resumed()).Create(),
+      absl::FailedPreconditionError("the run demo is in progress: there is nothing to resume"));
   EXPECT_EQ(Calls().size(), 1u);
 }
 
@@ -213,7 +214,7 @@ TEST_F(SubmittedRunTest, AStoppedRunGoesOnAndAFinishedOneDoesNot) {
 TEST_F(SubmittedRunTest, ARunThatGoesOnIsNotResumed) {
   EXPECT_EQ(
       Next({MapOf(1, 1), Object("Job", "demo", 1), Object("Job", "demo-members", 1)}).status(),
-      absl::UnavailableError("the run demo goes on; `satrap stop demo --namespace ml` "
+      absl::UnavailableError("the run demo is in progress; `satrap stop demo --namespace ml` "
                              "lets it take a last cut and end"));
 }
 

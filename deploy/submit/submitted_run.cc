@@ -112,8 +112,8 @@ absl::StatusOr<RunInCluster> NextSubmission(const std::string& run, Kubectl* kub
                      "command completes it, `satrap delete ", argument, "` removes it"));
   }
   if (!is_half_made && story != nullptr && !HasEnded(*story)) {
-    return absl::UnavailableError(absl::StrCat("the run ", run, " goes on; `satrap stop ", argument,
-                                               "` lets it take a last cut and end"));
+    return absl::UnavailableError(absl::StrCat("the run ", run, " is in progress; `satrap stop ",
+                                               argument, "` lets it take a last cut and end"));
   }
   if (!is_half_made && HasFinished(objects)) {
     return absl::FailedPreconditionError(

@@ -115,7 +115,7 @@ class EndChecks {
       Violate("ranks report metrics that are not the best model's");
     }
     if (verdict.patience_ends.has_value() && *verdict.patience_ends + 1 < validations.size()) {
-      Violate("training went on after patience had run out");
+      Violate("training continued after patience had run out");
     }
     if (result.stopped_early() && !verdict.patience_ends.has_value()) {
       Violate("training stopped early with patience left");

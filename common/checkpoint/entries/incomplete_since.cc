@@ -13,7 +13,7 @@ absl::optional<int64_t> IncompleteSinceMs(const std::vector<RunLogEntry>& entrie
     if (entry->has_dropped()) break;
     // An entry that only announces a new size does not begin a generation of that size.
     if (!entry->has_generation() || entry->generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
-    if (SubmissionOf({*entry}) != submission) break;
+    if (SubmissionOfGeneration(entry->generation()) != submission) break;
     since_ms = static_cast<int64_t>(entry->unix_ms());
   }
   return since_ms;

@@ -51,6 +51,8 @@ TEST(IncompleteSince, BeginsAnewWithASubmission) {
   EXPECT_EQ(IncompleteSinceMs({GenerationAt(10), end, GenerationAt(30, 2), GenerationAt(40, 2)}),
             30);
   EXPECT_EQ(IncompleteSinceMs({GenerationAt(10), GenerationAt(30, 2)}), 30) << "without an END";
+  EXPECT_EQ(IncompleteSinceMs({GenerationAt(10, 0), GenerationAt(20, 1)}), 10)
+      << "an older build began submission 1 without its number";
 }
 
 TEST(IncompleteSince, ASizeThatIsOnlyAnnouncedHasNotBegun) {

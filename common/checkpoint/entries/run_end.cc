@@ -21,9 +21,13 @@ bool HasFinished(const std::vector<RunLogEntry>& entries) {
   return end != nullptr && StateOf(*end) == FINISHED;
 }
 
+uint64_t SubmissionOfGeneration(const GenerationEntry& generation) {
+  return std::max<uint64_t>(generation.submission(), 1);
+}
+
 uint64_t SubmissionOf(const std::vector<RunLogEntry>& entries) {
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-    if (entry->has_generation()) return std::max<uint64_t>(entry->generation().submission(), 1);
+    if (entry->has_generation()) return SubmissionOfGeneration(entry->generation());
   }
   return 0;
 }

@@ -28,7 +28,9 @@ const EndEntry* EndOf(const std::vector<RunLogEntry>& entries);
 // Whether the run has finished. If so, no submission can follow.
 bool HasFinished(const std::vector<RunLogEntry>& entries);
 
-// The submission of the newest GENERATION; 0 if there is none. Entries of older builds count as 1.
+// The submission that a generation belongs to. Entries of older builds count as 1.
+uint64_t SubmissionOfGeneration(const GenerationEntry& generation);
+// The submission of the newest GENERATION; 0 if there is none.
 uint64_t SubmissionOf(const std::vector<RunLogEntry>& entries);
 
 // The newest entry if it is a last cut with which a generation left for `what`; otherwise null.

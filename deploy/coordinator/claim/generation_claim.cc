@@ -64,7 +64,7 @@ absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
   const std::string causes = RecentCauses(log);
   if (!causes.empty()) absl::StrAppend(&message, ": ", causes);
   return absl::FailedPreconditionError(
-      absl::StrCat(message, ". Remove the cause, then go on with `satrap resume`"));
+      absl::StrCat(message, ". Remove the cause, then continue with `satrap resume`"));
 }
 
 // Fills in the entry of the next generation.
@@ -72,7 +72,7 @@ absl::StatusOr<GenerationEntry> NextEntry(const ClaimRequest& request, const Run
   GenerationEntry entry;
   if (!request.from.empty() && log.FindCut(request.from) == nullptr) {
     return absl::FailedPreconditionError(
-        absl::StrCat("the run's log has no cut '", request.from, "' to go on from"));
+        absl::StrCat("the run's log has no cut '", request.from, "' to continue from"));
   }
   const GenerationEntry* last = log.last_generation();
   if (last == nullptr) {
@@ -154,7 +154,7 @@ absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& en
     if (!manifest.ok()) {
       return MarkAsStartCutError(absl::Status(
           manifest.status().code(),
-          absl::StrCat("the run cannot go on from its cut: ", manifest.status().message())));
+          absl::StrCat("the run cannot continue from its cut: ", manifest.status().message())));
     }
     claimed->position = manifest->position();
     claimed->ledger = manifest->ledger();
@@ -200,8 +200,8 @@ absl::Status CheckStorage(const ClaimRequest& request, const RunLog& log, bool i
   const bool has_begun = in_pods && SubmissionOf(log.entries()) == request.submission;
   if (!has_begun || !absl::IsFailedPrecondition(status)) return status;
   return MarkShortage(
-      absl::InternalError(
-          absl::StrCat("the run has begun, and goes on when its storage does: ", status.message())),
+      absl::InternalError(absl::StrCat(
+          "the run has begun, and continues when its storage is back: ", status.message())),
       Shortage::kMount);
 }
 

@@ -26,7 +26,7 @@ absl::Status CheckNotPassed(const JobConfig& before, const JobConfig& job,
   if (job.max_steps() != before.max_steps() && max_steps > 0 && max_steps < position.step()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "max_steps: must be at least ", position.step(),
-        ", the step of the cut that the run goes on from, or 0 (no limit), got ", max_steps,
+        ", the step of the cut that the run continues from, or 0 (no limit), got ", max_steps,
         "; to score the test set with the model as it is, use `satrap evaluate`"));
   }
   const auto patience = static_cast<uint32_t>(job.evaluation().patience());
@@ -36,7 +36,7 @@ absl::Status CheckNotPassed(const JobConfig& before, const JobConfig& job,
     return absl::InvalidArgumentError(absl::StrCat("evaluation.patience: must be at least ",
                                                    in_vain,
                                                    ", the number of validations since the best one "
-                                                   "in the cut that the run goes on from, or 0 ",
+                                                   "in the cut that the run continues from, or 0 ",
                                                    "(no limit), got ", patience));
   }
   return absl::OkStatus();
@@ -111,15 +111,15 @@ absl::Status CheckTrainingEnd(const JobConfig& before, const JobConfig& job,
   if (begun > static_cast<uint32_t>(job.epochs())) {
     return absl::InvalidArgumentError(
         absl::StrCat("epochs: must be at least ", begun, ", because epoch ", begun,
-                     " has begun in the cut that the run goes on from, got ", job.epochs(),
+                     " has begun in the cut that the run continues from, got ", job.epochs(),
                      "; max_steps ends training within an epoch"));
   }
   if (position.next() != RunPosition::FINISH) return CheckNotPassed(before, job, position);
   const std::string why = WhyTrainingIsOver(job, position);
   return absl::InvalidArgumentError(absl::StrCat(
-      "training is over in the cut that the run goes on from, at step ", position.step(),
+      "training is over in the cut that the run continues from, at step ", position.step(),
       why.empty() ? "" : ": ", why,
-      ". Change epochs, max_steps or evaluation.patience so that training goes on; or change "
+      ". Change epochs, max_steps or evaluation.patience so that training continues; or change "
       "none of them, so that only the test pass is done"));
 }
 

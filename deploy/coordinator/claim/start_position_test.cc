@@ -159,7 +159,7 @@ TEST(StartPosition, AnEndThatTrainingHasPassedIsNotSet) {
   };
   EXPECT_THAT(check(JobOf(5), JobOf(5, 39)),
               HasSubstr("max_steps: must be at least 40, the step of "
-                        "the cut that the run goes on from, or 0"));
+                        "the cut that the run continues from, or 0"));
   EXPECT_EQ(check(JobOf(5), JobOf(5, 40)), "") << "what is trained is all that is wanted";
   EXPECT_EQ(check(JobOf(5, 80), JobOf(5)), "");
   EXPECT_EQ(check(JobOf(5, 39), JobOf(5, 39)), "")

@@ -45,7 +45,8 @@ TEST_F(SubmissionClaimTest, AStorageThatDoesNotWorkHereIsNoEndOfASubmissionThatH
   request_.check_storage = [&broken] { return broken; };
   const absl::Status again = Claim("x").status();
   EXPECT_EQ(FailureOf(COORDINATOR, 0, again).kind(), Ending::MOUNT_AWAY);
-  EXPECT_EQ(again.message(), "the run has begun, and goes on when its storage does: no hard links");
+  EXPECT_EQ(again.message(),
+            "the run has begun, and continues when its storage is back: no hard links");
   request_.submission = 2;
   EXPECT_EQ(Claim().status(), broken) << "a resume has not begun";
   request_.submission = 0;
@@ -189,7 +190,7 @@ TEST_F(SubmissionClaimTest, InPodsARunWhoseCutIsDamagedHasFailedAndAResumeIsRefu
   EXPECT_EQ(claimed->log.end()->state(), FAILED);
   EXPECT_EQ(claimed->log.end()->submission(), 1u);
   EXPECT_THAT(claimed->log.end()->ending().text(),
-              HasSubstr("the run cannot go on from its cut: "));
+              HasSubstr("the run cannot continue from its cut: "));
   EXPECT_EQ(claimed->log.end()->ending().advice(), Ending::RESUME_FROM_ANOTHER_CUT);
   EXPECT_EQ(claimed->generation, 1u);
   const size_t entries = Log().number();

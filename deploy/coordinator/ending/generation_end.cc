@@ -82,7 +82,7 @@ void GenerationEnd::End(RunState end, Ending how) {
   if (!before_.in_pods) return Set(end, std::move(how));
   // After an append whose outcome is not known, this process must not append anything. The next
   // process may.
-  LeaveEndToNext("coordinator: the run's log does not take its end", how);
+  LeaveEndToNext("coordinator: the end of the run cannot be written into its log", how);
 }
 
 void GenerationEnd::LeaveEndToNext(const std::string& why, const Ending& how) {

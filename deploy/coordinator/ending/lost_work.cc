@@ -67,11 +67,11 @@ void AddLostWork(const TrainedSince& trained, Ending* how) {
       lost > 0 ? absl::StrCat("about ", Counted(lost, "step")) : "at most the work";
   if (!cut_here && trained.start_cut.empty()) {
     absl::StrAppend(how->mutable_text(),
-                    "; no cut was committed, so the run goes on from the beginning, and ", how_much,
-                    " since ", lost > 1 ? "are lost" : "is lost");
+                    "; no cut was committed, so the run starts again from the beginning, and ",
+                    how_much, " since ", lost > 1 ? "are lost" : "is lost");
     return;
   }
-  absl::StrAppend(how->mutable_text(), "; the run goes on from ",
+  absl::StrAppend(how->mutable_text(), "; the run continues from ",
                   cut_here ? trained.own_cut->cut() : trained.start_cut, " at step ", step,
                   ", and ", how_much, " since ", lost > 1 ? "are lost" : "is lost");
 }

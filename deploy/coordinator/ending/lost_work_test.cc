@@ -97,29 +97,34 @@ std::string LostText(const TrainedSince& trained) {
 
 TEST(AddLostWork, CountsFromTheNewestCut) {
   TrainedSince trained;
-  EXPECT_EQ(LostText(trained),
-            "stopped; no cut was committed, so the run goes on from the beginning, and at most the "
-            "work since is lost");
+  EXPECT_EQ(
+      LostText(trained),
+      "stopped; no cut was committed, so the run starts again from the beginning, and at most the "
+      "work since is lost");
   trained.step = 1;
-  EXPECT_EQ(LostText(trained),
-            "stopped; no cut was committed, so the run goes on from the beginning, and about 1 "
-            "step since is lost");
+  EXPECT_EQ(
+      LostText(trained),
+      "stopped; no cut was committed, so the run starts again from the beginning, and about 1 "
+      "step since is lost");
   trained.start_cut = "cut_0001_000002";
   trained.start_step = 20;
-  EXPECT_EQ(LostText(trained),
-            "stopped; the run goes on from cut_0001_000002 at step 20, and at most the work since "
-            "is lost")
+  EXPECT_EQ(
+      LostText(trained),
+      "stopped; the run continues from cut_0001_000002 at step 20, and at most the work since "
+      "is lost")
       << "rank 0 has told of no step after it";
   trained.step = 27;
-  EXPECT_EQ(LostText(trained),
-            "stopped; the run goes on from cut_0001_000002 at step 20, and about 7 steps since are "
-            "lost");
+  EXPECT_EQ(
+      LostText(trained),
+      "stopped; the run continues from cut_0001_000002 at step 20, and about 7 steps since are "
+      "lost");
   trained.own_cut = CutEntry();
   trained.own_cut->set_cut("cut_0002_000001");
   trained.own_cut->set_step(25);
-  EXPECT_EQ(LostText(trained),
-            "stopped; the run goes on from cut_0002_000001 at step 25, and about 2 steps since are "
-            "lost");
+  EXPECT_EQ(
+      LostText(trained),
+      "stopped; the run continues from cut_0002_000001 at step 25, and about 2 steps since are "
+      "lost");
   Ending how;
   AddLostWork(trained, &how);
   EXPECT_EQ(how.lost_steps(), 2u);

@@ -153,7 +153,7 @@ void CutCommits::OnAppended(const CommitCutRequest& request, const RunLogEntry& 
 // The cut's entry records the move, so the next coordinator does not count it as a failure.
 void CutCommits::MoveAfter(const CutEntry& cut) {
   Ending moved = state_->wishes.move();
-  absl::StrAppend(moved.mutable_text(), "; the run goes on from ", cut.cut(),
+  absl::StrAppend(moved.mutable_text(), "; the run continues from ", cut.cut(),
                   ", and nothing is lost");
   moved.set_loss(Ending::NOTHING);
   state_->end.SetEnd(RESTARTING, std::move(moved));

@@ -64,8 +64,9 @@ void EndEntries::RunAppendEnd(RunState state, const Ending& how) {
     warns = again && !std::exchange(is_refused_, true);
   }
   if (warns && options_.warn) {
-    options_.warn(absl::StrCat("the run's log does not take its end, and is asked again: ",
-                               status.message(), "; the end: ", how.text()));
+    options_.warn(absl::StrCat(
+        "the end of the run cannot be written into its log, and is tried again: ", status.message(),
+        "; the end: ", how.text()));
   }
   AnswerHeld();
   if (!again) return;

@@ -130,7 +130,9 @@ TEST_F(EndEntriesTest, ALogThatRefusesTheEndIsAskedEachSecondAndThatIsToldOnce) 
   Stop();
   Pass(30);
   EXPECT_EQ(State(), RUNNING);
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("does not take its end, and is asked again")));
+  EXPECT_THAT(warnings_,
+              ElementsAre(HasSubstr(
+                  "the end of the run cannot be written into its log, and is tried again")));
   disk_.SetHook(nullptr);
   Pass(2);
   EXPECT_EQ(State(), STOPPED);

@@ -22,7 +22,7 @@ absl::StatusOr<uint64_t> Wishes::Add(const WishRequest& request, const JobConfig
   }
   if (request.kind() != WishRequest::CUT && (stops() || scales())) {
     return absl::FailedPreconditionError(
-        absl::StrCat("a ", stops() ? "stop" : "change of size", " is under way already"));
+        absl::StrCat("a ", stops() ? "stop" : "change of size", " is already in progress"));
   }
   ++newest_;
   if (request.kind() == WishRequest::STOP) stop_ = newest_;

@@ -136,7 +136,7 @@ bool RunTopics::WaitForBroker(const absl::Status& status) {
     Ending away = EndingOf(
         Ending::TOPICS, absl::StrCat(status.message(),
                                      "; the run has waited for it as long as broker_wait_seconds ",
-                                     "says. Once it answers, `satrap resume` goes on"));
+                                     "says. Once it answers, continue with `satrap resume`"));
     away.set_kind(Ending::PEER_AWAY);
     host_->EndForTopics(std::move(away));
     return false;

@@ -37,7 +37,7 @@ absl::optional<uint64_t> SimAbsence::Begin(int life, const ClaimedGeneration& cl
 absl::optional<LifeEnd> SimAbsence::Tear(int life, int64_t now_us, bool disk_has_failed) {
   if (!lacks_) return absl::nullopt;
   if (now_us - since_us_ > kLimitUs + kLateUs && !disk_has_failed) {
-    violated_(absl::StrCat("the run goes on, although it has lacked a member for ",
+    violated_(absl::StrCat("the run continues, although it has lacked a member for ",
                            (now_us - since_us_) / 1000000, " s"));
   }
   if (now_us - began_us_ < kTornUs) return absl::nullopt;
