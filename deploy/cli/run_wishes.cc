@@ -49,7 +49,7 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) 
   if (!stopped.ok() && !(is_own && after.cut->leave())) {
     StatusAnswer unknown;
     unknown.set_generation(after.generation);
-    // The launcher knows more: the command that runs it has printed, on its stderr, what happened.
+    // The launcher knows more. The command that runs it has printed on stderr what happened.
     return absl::AbortedError(absl::StrCat("run ", run_dir,
                                            " ended before it said that it had stopped; ", how, "; ",
                                            LossText(after, unknown)));
@@ -164,7 +164,7 @@ absl::StatusOr<WishEnd> ScaleBy(RunConnection* connection, const std::string& ru
     return absl::FailedPreconditionError(
         absl::StrCat("run ", run_dir,
                      goes_on ? " continues as before"
-                             : " is not running any more, and `satrap resume` has the earlier job",
+                             : " is not running any more, and `satrap resume` uses the earlier job",
                      ", because the change could not begin: ", dropped->change(), "\n  ",
                      dropped->ended().text()));
   }

@@ -260,7 +260,7 @@ TEST_F(RunWishesTest, AStopWhileASizeIsDroppedIsToldToWhoScalesAndToWhoStops) {
   EXPECT_EQ(
       dropped.message(),
       "run " + dir_ +
-          " is not running any more, and `satrap resume` has the earlier job, because the change "
+          " is not running any more, and `satrap resume` uses the earlier job, because the change "
           "could not begin: embedding_ps.replicas from 1 to 3\n  nn_worker 0: there is no card");
   is_released_ = true;
   const auto end = StopRun(dir_);

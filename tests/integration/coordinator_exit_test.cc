@@ -150,7 +150,7 @@ TEST_F(CoordinatorExitTest, ItDoesNotWaitForAFileOperationThatDoesNotReturn) {
   SendSignal(coordinator_.pid, SIGINT);
   const CommandEnd end = WaitFor(coordinator_, 30);
   EXPECT_EQ(end.exit_code, 0) << end.err;
-  EXPECT_THAT(end.err, HasSubstr("still under way"));
+  EXPECT_THAT(end.err, HasSubstr("still in progress"));
 }
 
 TEST_F(CoordinatorExitTest, ItWaitsAMomentForOneThatDoes) {
@@ -164,7 +164,7 @@ TEST_F(CoordinatorExitTest, ItWaitsAMomentForOneThatDoes) {
   close(open(list_.c_str(), O_WRONLY | O_NONBLOCK));
   const CommandEnd end = WaitFor(coordinator_, 30);
   EXPECT_EQ(end.exit_code, 0) << end.err;
-  EXPECT_THAT(end.err, Not(HasSubstr("still under way")));
+  EXPECT_THAT(end.err, Not(HasSubstr("still in progress")));
 }
 
 TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItClaimsAGeneration) {

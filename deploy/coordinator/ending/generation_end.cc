@@ -190,7 +190,7 @@ void GenerationEnd::EndForGood(Ending how) {
   dropping_ = true;
   host_->AppendDropped(trial.change, how);
   absl::StrAppend(how.mutable_text(), "\n  the change of the job is dropped: ", trial.change,
-                  end == FAILED ? "; the next `satrap resume` has the earlier job" : "");
+                  end == FAILED ? "; the next `satrap resume` uses the earlier job" : "");
   put_off_ = PutOffEnd{end, std::move(how), nullptr};
 }
 

@@ -429,7 +429,7 @@ TEST_F(GenerationEndTest, AStopWhileAResumedJobIsDroppedLeavesTheFailure) {
   EXPECT_EQ(end.ending().why(), Ending::MEMBER_FAILED);
   EXPECT_EQ(end.ending().text(),
             "nn_worker 0: it failed\n  the change of the job is dropped: nn_worker.replicas from 1 "
-            "to 2; the next `satrap resume` has the earlier job");
+            "to 2; the next `satrap resume` uses the earlier job");
 }
 
 TEST_F(GenerationEndTest, WhoHasResumedWithAJobThatIsDroppedIsTold) {
@@ -440,7 +440,7 @@ TEST_F(GenerationEndTest, WhoHasResumedWithAJobThatIsDroppedIsTold) {
   end.OnDropAppended(absl::OkStatus(), *dropped_);
   Link(&end);
   EXPECT_EQ(end.state(), FAILED);
-  EXPECT_THAT(end.ending().text(), HasSubstr("the next `satrap resume` has the earlier job"));
+  EXPECT_THAT(end.ending().text(), HasSubstr("the next `satrap resume` uses the earlier job"));
 }
 
 TEST_F(GenerationEndTest, AJobOnTrialIsKeptAfterALossAndWhereItIsNotTheCause) {
