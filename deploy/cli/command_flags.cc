@@ -134,7 +134,7 @@ std::vector<Flag> ResumeFlags::Table() {
       ReportFlag(&run.report),
       TextFlag("namespace", "N", "RUN is a run in that namespace of the cluster", &space),
       TextFlag("image", "I",
-               "in the cluster: image of all containers (default: that of the submission before)",
+               "in the cluster: image of all containers (default: that of the previous submission)",
                &image),
       SwitchFlag("detach", "in the cluster: end as soon as the coordinator serves", &detach),
   };

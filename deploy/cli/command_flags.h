@@ -71,7 +71,7 @@ struct RetrieveFlags {
 struct ResumeFlags {
   std::string from_cut;
   std::string space;  // of a run in the cluster, which the next two are for; empty: a folder
-  std::string image;  // empty: that of the submission before
+  std::string image;  // empty: that of the previous submission
   bool detach = false;
   RunFlags run;
   std::vector<Flag> Table();

@@ -278,8 +278,8 @@ absl::Status Submission::AwaitEarlier(KubectlList* objects) {
     if (earlier.empty()) break;
     if (MonotonicMs() >= until_ms) {
       return absl::FailedPreconditionError(
-          absl::StrCat(earlier, " of the submission before is still there after ", limit_ms / 1000,
-                       " s: give the command again when it is gone"));
+          absl::StrCat(earlier, " of the previous submission is still there after ",
+                       limit_ms / 1000, " s: give the command again when it is gone"));
     }
     if (told != earlier) say_(absl::StrCat("waits until ", earlier, " is gone"));
     told = earlier;
