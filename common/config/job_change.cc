@@ -60,7 +60,7 @@ std::string ValueText(const Message& message, const FieldDescriptor* field) {
   return text;
 }
 
-// The value for a message to people, shortened because lists of files and of layers may be long.
+// The value as messages show it: shortened, because lists of files and of layers may be long.
 std::string ShownValue(const Message& message, const FieldDescriptor* field) {
   constexpr size_t kLongest = 80;
   const std::string text = ValueText(message, field);

@@ -95,7 +95,7 @@ TEST(JobChange, RefusesAConstantThatMakesRowsLonger) {
   EXPECT_TRUE(ChangedJob(job, {rmsprop + "rho=0.5"}).ok());
   for (const char* set : {"momentum=0.5", "centred=true"}) {
     EXPECT_THAT(ChangedJob(job, {rmsprop + set}).status().message(),
-                HasSubstr("it is the shape of the rows in the cut"));
+                HasSubstr("it fixes the shape of the rows in the cut"));
   }
 }
 
@@ -180,8 +180,8 @@ TEST(JobChange, TakesAnotherWayToTheTopicsButNotOtherTopics) {
            {"data.kafka.topics=views", "data.kafka.topics: cannot change from [\"clicks\"] to"},
            {"data.kafka.topic_pattern=v*", "the topics of a run are fixed when it begins"},
            {"data.kafka.start.at=LATEST", "data.kafka.start.at: cannot change from EARLIEST to"},
-           {"data.kafka.end.at=AT_START", "it became offsets when the run began"},
-           {"data.kafka.format=LINES", "it fixes which samples there are, or their order"},
+           {"data.kafka.end.at=AT_START", "it was converted to offsets when the run began"},
+           {"data.kafka.format=LINES", "it fixes which samples there are or in which order"},
            {"data.test_kafka.topics=views", "the topics of a run are fixed when it begins"}}) {
     EXPECT_THAT(RefusalOf({set}, TopicJob()), HasSubstr(why)) << set;
   }

@@ -85,7 +85,7 @@ Flag MayBeEmpty(Flag flag);
 absl::StatusOr<std::vector<std::string>> ParseFlags(const std::vector<std::string>& args,
                                                     const std::vector<Flag>& flags);
 
-// Like ParseFlags, but any other argument is an error, which names it.
+// Like ParseFlags, but an argument that is not a flag is an error, too; the message names it.
 absl::Status ParseOnlyFlags(const std::vector<std::string>& args, const std::vector<Flag>& flags);
 
 // Two columns: each flag with its value, and its help. Empty if there are no flags.

@@ -188,8 +188,7 @@ class CsvParser final : public Parser {
   std::string TooFewColumns(size_t there, absl::string_view line) const {
     return absl::StrCat("too few columns: ", there, " of ", columns_.size(), " between ",
                         ShownText(absl::string_view(&separator_, 1)), " (data.csv.separator), in ",
-                        ShownText(line), "; column ", NameOf(there),
-                        " is the first that is not there");
+                        ShownText(line), "; column ", NameOf(there), " is the first missing one");
   }
   std::string TooManyColumns(absl::string_view rest) const {
     return absl::StrCat("too many columns: the job names ", columns_.size(), ", and after column ",

@@ -241,7 +241,7 @@ TEST(CsvParserTest, AQuoteThatIsNotClosedOrHasTextAfterItMakesABadRecord) {
             "written twice");
   EXPECT_EQ(csv.ReasonOf(R"("1")"),
             R"(too few columns: 1 of 2 between ',' (data.csv.separator), in '\"1\"'; column 'a' )"
-            "is the first that is not there");
+            "is the first missing one");
   EXPECT_EQ(csv.ReasonOf(R"(1,"a,b",c)"),
             "too many columns: the job names 2, and after column 'a' there is 'c'");
   EXPECT_EQ(csv.block.rows(), 0u);

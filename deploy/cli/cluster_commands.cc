@@ -1,5 +1,5 @@
-// submit, list, logs, delete, and resume with --namespace: the commands for runs in a Kubernetes
-// cluster; and story, which runs there.
+// The commands for runs in a Kubernetes cluster: submit, list, logs, delete, and resume with
+// --namespace. Also story, a command that runs in a pod of the cluster.
 
 #include <csignal>
 #include <cstdio>
@@ -49,7 +49,7 @@ void ShowLine(absl::string_view line) {
   fflush(stdout);
 }
 
-// "criteo-dlrm" of a job criteo_dlrm.
+// The default name of the job's run: "criteo-dlrm" for a job criteo_dlrm.
 std::string RunNameOf(const JobConfig& job, const std::string& path) {
   const std::string name =
       job.name().empty() ? std::filesystem::path(path).stem().string() : job.name();
@@ -67,7 +67,8 @@ absl::StatusOr<RunInCluster> RunOf(const CommandCall& call, const std::string& p
   return run;
 }
 
-// The file is named relative to that of the job.
+// The pod template patch that the job names (kubernetes.pod_patch); "" if it names none. The path
+// in the job is relative to the folder of the job's file.
 absl::StatusOr<std::string> PatchOf(const JobConfig& job, const std::string& job_path) {
   const std::string& name = job.kubernetes().pod_patch();
   if (name.empty()) return "";
@@ -88,12 +89,13 @@ std::string HowToComeBack(const RunInCluster& run) {
 absl::StatusOr<int> MakeAndWatch(RunInCluster run, bool detach, Kubectl* kubectl) {
   Submission submission(std::move(run), kubectl, SayLine, WaitForSignal);
   RETURN_IF_ERROR(submission.CheckCluster());
-  // Ctrl-C ends the kubectl that runs, and then what was made is removed.
+  // Until the objects are created, Ctrl-C ends the kubectl in progress, and what was created so far
+  // is removed.
   BlockSignalsOfStream();
   RETURN_IF_ERROR(submission.Create());
   const RunInCluster& made = submission.run();
   SayLine(absl::StrCat("run ", made.name, " is submitted; its folder is ", RunDirOf(made)));
-  // From here on Ctrl-C ends this command, and not the run.
+  // From here on, Ctrl-C ends this command but not the run.
   absl::Status serves = submission.AwaitCoordinator();
   if (serves.ok() && !detach) serves = submission.AwaitPods();
   if (absl::IsCancelled(serves)) {
@@ -101,7 +103,7 @@ absl::StatusOr<int> MakeAndWatch(RunInCluster run, bool detach, Kubectl* kubectl
     return kSignalExit + SIGINT;
   }
   if (absl::IsUnavailable(serves)) {
-    // Nothing is known of the run, which may train.
+    // The state of the run is unknown: it may be training.
     SayLine(HowToComeBack(made));
     return serves;
   }
@@ -132,7 +134,7 @@ absl::StatusOr<int> Submit(const CommandCall& call, SubmitFlags* flags) {
   PrintWarnings(PodWarnings(run.job));
   if (!run.job.run_dir().empty()) {
     PrintWarnings({absl::StrCat("run_dir, ", run.job.run_dir(),
-                                ", is not used: the run's folder is made in the volume that is not "
+                                ", is not used: the run's folder is created in the volume without "
                                 "read_only")});
   }
   if (flags->dry_run) {
@@ -143,7 +145,8 @@ absl::StatusOr<int> Submit(const CommandCall& call, SubmitFlags* flags) {
   return MakeAndWatch(std::move(run), flags->detach, &kubectl);
 }
 
-// A run that was just stopped has ended a moment before its Job has.
+// Retries for some seconds, because the Job of a run that was just stopped ends a moment after the
+// run.
 absl::StatusOr<RunInCluster> AwaitNextSubmission(const std::string& name, Kubectl* kubectl) {
   constexpr int kAttempts = 10;
   BlockSignalsOfStream();
@@ -175,15 +178,15 @@ absl::StatusOr<int> Resume(const std::string& name, const ResumeFlags& flags) {
   if (run.job.kubernetes().pod_patch() != patch) {
     ASSIGN_OR_RETURN(run.template_patch, PatchOf(run.job, /*job_path=*/""));
   }
-  // A cut that is named by its folder has the folder's name.
+  // If the user typed the path of a cut's folder, the last component is the cut's name.
   run.from = std::filesystem::path(flags.from_cut).filename().string();
   RETURN_IF_ERROR(CheckRun(run));
   PrintWarnings(PodWarnings(run.job));
   return MakeAndWatch(std::move(run), flags.detach, &kubectl);
 }
 
-// The log of a process whose pod is gone, from the run's folder. Becomes kubectl if the run goes
-// on, unless that fails.
+// Shows the log of a process whose pod is gone, from the run's folder. If the run continues,
+// replaces this process by kubectl, and returns only if that fails.
 absl::Status ShowKeptLog(const std::string& run, const LogChoice& choice, Kubectl* kubectl) {
   const std::vector<std::string> process = {absl::StrCat(RoleName(*choice.role)),
                                             absl::StrCat(choice.index)};
@@ -199,7 +202,7 @@ absl::Status ShowKeptLog(const std::string& run, const LogChoice& choice, Kubect
   return absl::OkStatus();
 }
 
-// In a pod of the run.
+// As ShowLog, for a command in a pod of the run.
 absl::Status ShowLogOfFolder(const std::string& run_dir, const LogChoice& choice) {
   if (!choice.role.has_value()) {
     return absl::InvalidArgumentError("in a pod `logs` needs a role and an index");
@@ -212,7 +215,7 @@ absl::Status ShowLogOfFolder(const std::string& run_dir, const LogChoice& choice
   return absl::OkStatus();
 }
 
-// Becomes kubectl unless that fails.
+// Shows a log. Normally replaces this process by kubectl, and then returns only if that fails.
 absl::Status ShowLog(CommandCall call) {
   for (std::string& argument : call.args) {
     if (argument == "-f") argument = "--follow";
@@ -304,7 +307,8 @@ int StoryCommand(const CommandCall& call) {
   StoryFlags flags;
   const absl::Status parsed = ParseArguments(call, flags.Table()).status();
   if (!parsed.ok()) return PrintError(parsed);
-  // As process 1 this would never see a signal that it does not ask for.
+  // In a pod this is process 1, and the kernel drops signals to process 1 that it neither blocks
+  // nor handles.
   BlockSignalsOfStream();
   StoryOptions options;
   options.run_dir = flags.run_dir;

@@ -8,11 +8,11 @@
 namespace satrap {
 namespace {
 
-// A bound on memory: the ranked lists of a whole block of users are held at once.
+// Limits memory: the ranked lists of a whole block of users are held at once.
 constexpr int kLargestK = 10000;
 
-// More rows than any machine holds. The bound catches typing errors and keeps products from
-// overflowing.
+// More rows than any machine holds. The limit catches typing errors and prevents overflow of
+// products.
 constexpr int64_t kMostRows = int64_t{1} << 40;
 constexpr int kMostOfModel = 10000;  // so that products stay within 64 bits
 
@@ -33,7 +33,7 @@ Flag ReportFlag(std::string* to) {
   return TextFlag("report", "FILE", "write the report there too, as JSON", to);
 }
 
-// `flags`, followed by those of a run.
+// `flags`, followed by the flags of commands that run a job.
 std::vector<Flag> WithRun(std::vector<Flag> flags, RunFlags* run) {
   for (Flag& flag : run->Table()) flags.push_back(std::move(flag));
   return flags;
@@ -47,11 +47,11 @@ Flag WarmupFlag(double* to) {
 
 std::string ProblemOfSet(absl::string_view set, bool takes_run_dir) {
   const absl::string_view field = set.substr(0, set.find('='));
-  // Each of these fields is set in another way on the command line. If an override were allowed,
-  // too, one of the two values would be lost without a message.
+  // The command line sets each of these fields in another way. If an override were allowed, too,
+  // one of the two values would be lost without a message.
   if (field == "action") {
-    return ": the command says what is done: satrap train JOB, satrap evaluate RUN or satrap "
-           "predict RUN FILE";
+    return ": the command sets it: use satrap train JOB, satrap evaluate RUN or satrap predict RUN "
+           "FILE";
   }
   if (field == "predict_outputs" || absl::StartsWith(field, "predict_outputs[")) {
     return ": use satrap predict RUN FILE --output LAYER";
@@ -114,10 +114,12 @@ std::vector<Flag> RetrieveFlags::Table() {
       Required(TextFlag("users", "FILE", "names of the users, a line for each vector", &users)),
       Required(TextFlag("items", "FILE", "names of the items, a line for each vector", &items)),
       Required(TextFlag("relevant", "FILE", "the held-out pairs of user and item", &relevant)),
-      TextFlag("seen", "FILE", "pairs of user and item that are not ranked: those of training",
-               &seen),
+      TextFlag("seen", "FILE",
+               "pairs of user and item to leave out, such as those of the training data", &seen),
       TextFlag("popularity", "FILE",
-               "rank items by how often FILE, of pairs, has them, too: a baseline", &popularity),
+               R"(also rank items by how often they occur in FILE, a file of pairs of user and item,
+                  as a baseline)",
+               &popularity),
       NumbersFlag("k", "N,N,...", "lengths of the ranked list (default: 20,50)", &ks, 1, kLargestK),
       SwitchFlag("json", "print one line of JSON instead of a table", &json),
       TextFlag("output_file", "FILE",
@@ -134,7 +136,8 @@ std::vector<Flag> ResumeFlags::Table() {
       ReportFlag(&run.report),
       TextFlag("namespace", "N", "RUN is a run in that namespace of the cluster", &space),
       TextFlag("image", "I",
-               "in the cluster: image of all containers (default: that of the previous submission)",
+               R"(in the cluster: image of all containers (default: the image of the previous
+                  submission))",
                &image),
       SwitchFlag("detach", "in the cluster: end as soon as the coordinator serves", &detach),
   };
@@ -159,15 +162,17 @@ std::vector<Flag> ChaosFlags::Table() {
   return WithRun(
       {
           NumberFlag("kills", "N", "how many processes to kill (default: 20)", &kills, 0),
-          NumberFlag("seed", "S", "draws which ones, and when (default: 1)", &seed, 0),
+          NumberFlag("seed", "S",
+                     R"(the seed that decides which processes are killed or stopped, and when
+                        (default: 1))",
+                     &seed, 0),
           NumberFlag("every_seconds", "N",
                      R"(kill at random moments, on average N seconds after the start of a
                         generation, beginning after the first cut, and stop none; without it kills
                         are spaced by progress. Raises max_restarts to --kills)",
                      &every_seconds, kAboveZero),
           NumberFlag("undisturbed", "N",
-                     R"(before that, train the job N times without a kill, and compare the test AUC
-                        with theirs)",
+                     "first train the job N times without kills, and compare the test AUCs",
                      &undisturbed, 0),
       },
       &run);
@@ -191,8 +196,9 @@ std::vector<Flag> DeepFmFlags::Table() {
                  0),
       WarmupFlag(&warmup_seconds),
       ChoiceFlag("wire", "f32|f16|bf16",
-                 "what embeddings and their gradients are sent as (default: f32)", &wire),
-      ChoiceFlag("precision", "f32|tf32|f16|bf16", "of the NN worker (default: f32)", &precision),
+                 "the type in which embeddings and their gradients are sent (default: f32)", &wire),
+      ChoiceFlag("precision", "f32|tf32|f16|bf16", "the precision of the NN worker (default: f32)",
+                 &precision),
       TextFlag("mlp", "N,N,...", "units of the layers (default: 400,400,400)", &mlp),
       TextFlag("from_file", "FILE", "train on that file, Criteo's TSV, again and again",
                &from_file),

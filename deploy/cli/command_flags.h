@@ -70,17 +70,17 @@ struct RetrieveFlags {
 
 struct ResumeFlags {
   std::string from_cut;
-  std::string space;  // of a run in the cluster, which the next two are for; empty: a folder
-  std::string image;  // empty: that of the previous submission
-  bool detach = false;
+  std::string space;    // namespace of a run in a cluster; empty: the run is a folder
+  std::string image;    // only with `space`; empty: the image of the previous submission
+  bool detach = false;  // only with `space`
   RunFlags run;
   std::vector<Flag> Table();
 };
 
 struct SubmitFlags {
-  std::string name;   // empty: made of the job's
+  std::string name;   // empty: derived from the job's name
   std::string space;  // the namespace; empty: that of the user's context
-  std::string image;  // empty: the job's
+  std::string image;  // empty: the image in the job
   std::vector<std::string> sets;
   bool detach = false;
   bool dry_run = false;
@@ -116,8 +116,8 @@ struct DeepFmFlags {
   std::string brokers;
   std::vector<std::string> sets;
   std::vector<Flag> Table();
-  // Checks that the flags name a file as the source of the data, or a topic with its brokers, or
-  // neither of these.
+  // Checks that the flags name at most one source of the data: a file, or a topic together with its
+  // brokers.
   absl::Status Check() const;
 };
 
@@ -141,8 +141,8 @@ struct CutsFlags {
   std::vector<Flag> Table();
 };
 
-// The error message if a command itself sets the field that `set` overrides; "" for other fields.
-// The message is written to be appended directly to the text of the override.
+// The error message if `set` overrides a field that only a command may set; "" for other fields.
+// The message is meant to be appended to the text of the override.
 std::string ProblemOfSet(absl::string_view set, bool takes_run_dir);
 
 }  // namespace satrap

@@ -64,21 +64,22 @@ Line i of --users names the user of line i of USER_VECTORS, and --items likewise
 other files has a user and an item. Fields are separated by tabs, or in a line without tabs by
 blanks; further ones are ignored. Names are text, compared byte by byte.)"},
     {"status", 0, 1, "[RUN]", TableOf<PlaceFlags>,
-     R"(Says what a run is doing; or how it ended, its last cut, its restarts with their causes, and
-how to continue. By default it takes the newest training under ./runs, of those without --run_dir.
-Of a run in the cluster it also shows the pods.)"},
+     R"(Shows what a run is doing, or how it ended and how to continue it, with its last cut, its
+restarts and their causes. Without RUN: the newest training under ./runs that was started without
+--run_dir. For a run in the cluster it also shows the pods.)"},
     {"resume", 1, 1, "RUN", TableOf<ResumeFlags>,
      R"(Continues a run that was stopped, interrupted or has failed, from its newest cut, and
 reports as `train` does. RUN is a folder, or with --namespace a run in the cluster. --from takes an
 older cut of the run, by name or by folder; what was trained after it is forgotten. --set changes
 what may change between generations: numbers of processes, epochs, learning rates and the like.)"},
     {"stop", 1, 1, "RUN", TableOf<PlaceFlags>,
-     R"(Lets a run in progress take a last cut and end, and waits until its processes are gone.
+     R"(Makes a run in progress take a last cut and stop, and waits until its processes are gone.
 `resume` continues it.)"},
     {"checkpoint", 1, 2, "RUN | list RUN | inspect CUT | verify CUT", TableOf<PlaceFlags>,
      R"(checkpoint RUN          takes a cut of a run in progress, now, and waits until it is saved
-checkpoint list RUN     the saved cuts of a run; what is wrong with those that are not whole
-checkpoint inspect CUT  what a cut holds; CUT is its folder, RUN/checkpoints/NAME
+checkpoint list RUN     lists the saved cuts of a run, and what is wrong with each that is damaged
+                        or missing
+checkpoint inspect CUT  shows what a cut holds; CUT is its folder, RUN/checkpoints/NAME
 checkpoint verify CUT   reads every file of a cut, checks its size and checksum, and that it is
                         the cut that the run's log names
 
@@ -89,12 +90,12 @@ With one argument it is always a RUN: a run of the name `list` is ./list.)"},
 continues from it. FIELD is embedding_ps.replicas, embedding_worker.replicas, data_loader.replicas,
 nn_worker.replicas, or another field that `resume --set` may change. A run that has these values
 already is not restarted. In the cluster, pods are added first and removed last; if the command is
-broken off, the same one completes it.)"},
+interrupted, give it again to complete the change.)"},
     {"submit", 1, 1, "JOB", TableOf<SubmitFlags>,
      R"(Trains the job of a file as pods of a Kubernetes cluster, by kubectl, which must be on the PATH
 and reach the cluster (docs/kubernetes.md). Shows the run's story until it ends, and exits as
-`train` does; Ctrl-C leaves the run alone. If a submission was broken off, the same command
-completes it.)"},
+`train` does; Ctrl-C leaves the run alone. If a submission was interrupted, give the same command
+again to complete it.)"},
     {"list", 0, 0, "", TableOf<NamespaceFlags>, "Lists the runs in a namespace of the cluster."},
     {"logs", 1, 3, "RUN [ROLE I]", TableOf<ClusterLogFlags>,
      R"(Shows the log of a run in the cluster: its story, or the log of process I of a role, such as
@@ -103,7 +104,8 @@ embedding_ps 0. -f means --follow.)"},
      R"(Removes a run from the cluster. A run in progress is stopped first, with a last cut, unless
 --now is given. The run's folder stays.)"},
     {"story", 0, 0, "", TableOf<StoryFlags>,
-     "Tells what a run in the cluster does, and reports: for the pod of Job RUN."},
+     R"(Prints what a run in the cluster does, and writes its report into the run's folder. For the
+pod of Job RUN.)"},
     {"chaos", 1, 1, "JOB", TableOf<ChaosFlags>,
      R"(Trains a job and kills its processes, the coordinator among them, at moments that the seed
 draws; stops one for 5 s, which must not restart the run, and one for 20 s, which must. At the end
@@ -112,17 +114,18 @@ and by the rows of the table `tally` if the job has one (docs/operations.md).)"}
     {"bench", 1, kMostFiles, "NAME", nullptr,
      R"(Runs a benchmark and prints JSON lines. NAME is table, sweep, rpc, parse, kafka, graph, plan,
 deepfm, recovery or cuts. The first seven are programs of tests/, which take flags of their own:
-kafka, a topic beside a file, --lines_per_message N, --queue_mib N, --rows N and --rounds N.)"},
+kafka, which compares reading a topic with reading a file, takes --lines_per_message N,
+--queue_mib N, --rows N and --rounds N.)"},
     {"models", 0, 0, "", TableOf<NoFlags>,
      R"(Lists the models of the zoo, which a job takes by `model { zoo: "NAME" }`.)"},
     {"model", 1, 1, "NAME | JOB", TableOf<ModelFlags>,
      R"(Shows a model of the zoo or of a job: its layers with shapes, parameters and FLOPs a sample,
 and its graph. A model of the zoo is shown with Criteo's shape, 26 features of dim 16 and 13
-numerics, if the flags say no other.)"},
+numerics, unless flags set another one.)"},
     {"produce", 0, kMostFiles, "FILE... --topic T --brokers HOST:PORT", nullptr,
      "Writes the lines of files, or a synthetic click log, to a Kafka topic."},
     {"topics", 0, kMostFiles, "[RUN | TOPIC... --brokers HOST:PORT]", nullptr,
-     "Shows Kafka topics: partitions, offsets, and how far a run or a group is behind."},
+     "Shows Kafka topics: partitions, offsets, and how far a run or a group lags."},
     {"help", 0, 1, "[COMMAND]", TableOf<NoFlags>, "Explains a command."},
 };
 
@@ -161,7 +164,7 @@ absl::StatusOr<CommandCall> ParseCommandLine(const std::vector<std::string>& arg
   }
   if (next == args.end()) return call;
   const std::vector<std::string> rest(next, args.end());
-  // Accept --help anywhere: a user who asks for help need not have typed the rest correctly.
+  // Accept --help anywhere, even if the rest of the command line is wrong.
   const bool asks_for_help = AsksForHelp(rest);
   if (asks_for_help && AsksForHelp({rest[0]})) return call;
   RETURN_IF_ERROR(CheckName(rest[0]));
@@ -206,7 +209,7 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(
   for (const absl::string_view word : {"list", "inspect", "verify"}) {
     if (first != word) continue;
     if (arguments.size() == 2) return std::make_pair(first, arguments[1]);
-    // Do not take the word for the name of a run: a user who forgot the argument does not want to
+    // Do not treat the word as the name of a run: a user who forgot the argument does not want to
     // save a cut.
     return absl::InvalidArgumentError(absl::StrCat(
         "usage: satrap checkpoint ", word, word == "list" ? " RUN" : " CUT",
@@ -249,11 +252,11 @@ std::string HelpText(absl::string_view command_name) {
       if (!table.empty()) absl::StrAppend(&text, "\n", FlagsHelp(table));
     });
   }
-  // The benchmark programs in tests/ explain their own flags. These three run in this program.
+  // The benchmark programs in tests/ print their own help. These three run in this program.
   if (command_name == "bench") {
     constexpr std::pair<const char*, void (*)(WithTable)> kRuns[] = {
         {"deepfm: a training", TableOf<DeepFmFlags>},
-        {"recovery: from a death to the next step", TableOf<RecoveryFlags>},
+        {"recovery: the time from a process's death to the next step", TableOf<RecoveryFlags>},
         {"cuts: what cuts cost", TableOf<CutsFlags>},
     };
     for (const auto& [what, flags] : kRuns) {

@@ -41,8 +41,8 @@ absl::Status CheckArguments(const CommandCall& call);
 absl::StatusOr<std::pair<std::string, std::string>> ParseCheckpoint(const CommandCall& call,
                                                                     const std::vector<Flag>& flags);
 
-// Parses `scale RUN FIELD=N...`. Returns RUN, then the assignments. Each field must be one that
-// `resume --set` may change; this function does not check that. INVALID_ARGUMENT if an assignment
+// Parses `scale RUN FIELD=N...`. Returns RUN, then the assignments. Only fields that `resume --set`
+// may change are valid, but this function does not check that. INVALID_ARGUMENT if an assignment
 // has no "=", or names a field that a command itself sets (ProblemOfSet).
 absl::StatusOr<std::vector<std::string>> ParseScale(const CommandCall& call,
                                                     const std::vector<Flag>& flags);

@@ -1,6 +1,7 @@
 // The commands of the command line, one function each. Each prints its result or error and returns
 // the process's exit code: 0, 1 for an error, 130 for a run that was interrupted. A program has the
-// commands that it links: deploy/satrap_cli has the first group below, deploy/satrap_tools has all.
+// commands that it links: deploy/satrap_cli has those of the first group below, deploy/satrap_tools
+// has all.
 //
 // REQUIRES for commands that run a job: the main thread; no gRPC has been used in this process yet
 
@@ -17,8 +18,8 @@
 namespace satrap {
 
 // Call this first in main. After that, a write beyond the file size limit, or to stdout or stderr
-// when nobody reads it, returns an error instead of raising a signal. A run must not end because
-// nobody reads its progress any more.
+// when nobody reads it, returns an error instead of raising a signal. So a run does not end only
+// because nobody reads its progress any more.
 void IgnoreSignalsOfWrites();
 
 int TrainCommand(const CommandCall& call);
@@ -41,8 +42,8 @@ int ResumeInCluster(const std::string& run, const ResumeFlags& flags);  // resum
 int CheckpointCommand(const CommandCall& call);  // takes a cut, or shows saved cuts
 struct PlaceFlags;
 int TakeCutOf(const std::string& run, const PlaceFlags& place);  // checkpoint RUN
-// Becomes kubectl, which gives the words of a command to the coordinator's pod of the run `run` in
-// the cluster. Returns why it cannot.
+// Replaces this process by kubectl, which runs the Satrap command `command` for the run `run` in
+// the pod of the run's coordinator. Returns only if that fails, with the error.
 absl::Status RunInCoordinatorPod(const std::string& run, const std::string& space,
                                  const std::vector<std::string>& command);
 int ModelsCommand(const CommandCall& call);

@@ -28,7 +28,7 @@ absl::optional<int> RunCoreCommand(const CommandCall& call) {
   if (call.name == "demo") return DemoCommand(call);
   if (call.name != "help") return absl::nullopt;
   const std::string about = call.args.empty() ? "" : call.args[0];
-  // The program deploy/satrap_tools explains these two itself.
+  // The program deploy/satrap_tools prints the help of these two.
   if (about == "produce" || about == "topics") return absl::nullopt;
   printf("%s", HelpText(about).c_str());
   return 0;

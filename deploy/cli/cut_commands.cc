@@ -24,7 +24,8 @@
 namespace satrap {
 namespace {
 
-// In a pod of the run its folder is given, and no launcher has marked it.
+// In a pod of the run, `typed` is the run's folder itself. FindRun would not accept it, because no
+// launcher has marked it.
 absl::StatusOr<std::string> ListedCuts(const std::string& typed, bool is_in_pod) {
   const absl::StatusOr<std::string> run_dir = is_in_pod ? typed : FindRun(typed, kRunsDir);
   RETURN_IF_ERROR(run_dir.status());
@@ -60,7 +61,7 @@ absl::StatusOr<std::string> Inspect(const std::string& folder) {
       }
     }
   }
-  // A compacted log has lost the jobs of cuts that it no longer names.
+  // A compacted log does not have the jobs of cuts that it no longer names.
   const bool has_job = generation != nullptr && generation->has_job();
   return DescribeCut(folder, manifest, has_job ? &generation->job() : nullptr);
 }
@@ -75,7 +76,7 @@ absl::StatusOr<std::string> Verify(const std::string& folder) {
       has_log ? "\n" : "; it is in no run's folder, so it was not compared with a run's log\n");
 }
 
-// A run without pods is read by a pod of its own.
+// If the run has no pods, a pod is started to read its folder.
 absl::Status ListInCluster(const std::string& run, const std::string& space) {
   const absl::Status status = RunInCoordinatorPod(run, space, {"checkpoint", "list"});
   if (!absl::IsFailedPrecondition(status) && !absl::IsNotFound(status)) return status;
@@ -88,7 +89,7 @@ absl::Status ListInCluster(const std::string& run, const std::string& space) {
   return absl::OkStatus();
 }
 
-// Becomes kubectl, unless that fails or the run has no pods.
+// Normally replaces this process by kubectl. Returns if that fails or the run has no pods.
 absl::Status InCluster(const std::string& word, const std::string& run, const std::string& space) {
   if (word.empty()) return RunInCoordinatorPod(run, space, {"checkpoint"});
   if (word == "list") return ListInCluster(run, space);

@@ -10,9 +10,10 @@
 
 namespace satrap {
 
-// The device memory of each NN worker, as a text (nn_worker/trainer/memory_plan/device_plan.h);
-// empty on the CPU. INVALID_ARGUMENT if the job's nn_worker.device_memory_bytes is less. REQUIRES:
-// a validated job, whose model fits its inputs
+// The device memory that each NN worker needs, as a text
+// (nn_worker/trainer/memory_plan/device_plan.h); empty on the CPU. INVALID_ARGUMENT if it is more
+// than the job's nn_worker.device_memory_bytes. REQUIRES: a validated job, whose model fits its
+// inputs
 absl::StatusOr<std::string> DeviceNeedOf(const JobConfig& job);
 
 }  // namespace satrap

@@ -40,7 +40,8 @@ TEST(JobModelsTest, EveryJobHasAModelThatFits) {
   }
 }
 
-// The expected values are the published counts minus the tables' 5,389 rows (BARS, Frappe_x1).
+// The expected values are the counts that BARS publishes for Frappe_x1, minus the tables' 5,389
+// rows.
 TEST(JobModelsTest, FrappesModelsHaveThePublishedSizes) {
   EXPECT_EQ(DenseParametersOf("frappe_lr"), 1);
   EXPECT_EQ(DenseParametersOf("frappe_ffm"), 490400 - 5389 * 91);

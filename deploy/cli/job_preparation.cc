@@ -75,8 +75,8 @@ absl::Status CheckData(const JobConfig& job, bool is_beside_job) {
   if (problems.empty()) return absl::OkStatus();
   if (is_beside_job) {
     problems.push_back(
-        "the job does not say where its files are, so they were looked for beside it; to name "
-        "another folder, use --set data_root=DIR");
+        "the job does not say where its files are, so they were looked for in the folder of the "
+        "job file; to name another folder, use --set data_root=DIR");
   }
   return absl::NotFoundError(absl::StrJoin(problems, "\n"));
 }
@@ -96,14 +96,14 @@ absl::Status CheckClassesAreKnown(const JobConfig& job, const Graph& graph) {
 
 bool IsAbsolute(const std::string& path) { return absl::StartsWith(path, "/"); }
 
-// Whether the path is at or below the folder, after `..` is resolved.
+// Whether the path is the folder or is below it, after `..` is resolved.
 bool IsBelow(const std::string& path, const std::string& folder) {
   const std::string normal = fs::path(path).lexically_normal().string();
   return normal == folder || absl::StartsWith(normal, folder + "/");
 }
 
-// Checks that pods see what is at the path. A job without the section `kubernetes`, which another
-// check refuses, mounts nothing.
+// Checks that the path is below a mount of the pods. A job without the section `kubernetes` mounts
+// nothing, but passes here, because another check refuses it.
 absl::Status CheckIsMounted(absl::string_view field, absl::string_view what,
                             const std::string& path, const JobConfig& job) {
   const KubernetesConfig& config = job.kubernetes();
@@ -135,7 +135,7 @@ absl::Status CheckSettingOfPods(const KafkaSetting& setting, const JobConfig& jo
   return CheckIsMounted(field, "the file", std::string(value), job);
 }
 
-// What trains on this machine and cannot in pods.
+// Refuses what works on this machine but not in pods.
 absl::Status CheckWorksInPods(const JobConfig& job) {
   if (job.action() != JobConfig::TRAIN) {
     return absl::InvalidArgumentError(
@@ -143,7 +143,7 @@ absl::Status CheckWorksInPods(const JobConfig& job) {
   }
   if (job.nn_worker().device() == NnWorkerConfig::HOST) {
     return absl::InvalidArgumentError(
-        "nn_worker.device: images have no program for HOST; pods need CPU or CUDA");
+        "nn_worker.device: images do not contain the program for HOST; pods need CPU or CUDA");
   }
   for (const KafkaConfig* kafka :
        {&job.data().kafka(), &job.data().valid_kafka(), &job.data().test_kafka()}) {
@@ -194,7 +194,7 @@ std::vector<std::string> RowsAsIn(const JobConfig& trained) {
 
 void MakeDataRootAbsolute(JobConfig* job) {
   if (job->data_root().empty()) return;
-  // A slash at the end makes an empty last component; drop it.
+  // With a slash at the end, the path has an empty last component; drop it.
   const fs::path root = fs::absolute(job->data_root()).lexically_normal();
   job->set_data_root((root.has_filename() ? root : root.parent_path()).string());
 }
@@ -245,7 +245,7 @@ absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
   for (const Stream stream : {TRAIN_STREAM, VALID_STREAM, TEST_STREAM}) {
     const auto splits = ListSplits(job, stream);
     // Listing fails if the files of a stream are gone. If the job reads that stream, another check
-    // says so.
+    // reports that.
     if (!splits.ok()) continue;
     for (const Split& split : *splits) inputs.insert(split.path);
   }
@@ -285,8 +285,8 @@ absl::StatusOr<std::string> FindModel(const std::string& run) {
 
 std::vector<std::string> ModelWarnings(const JobConfig& job) {
   if (job.init_from().empty()) return {};
-  // A run that trains may remove the cut that a link names just before it is opened; the link then
-  // names a newer one.
+  // A run in training may remove the cut that a link names just before this function opens it. The
+  // link then names a newer cut.
   for (int read = 0; read < kReadsOfVanishingCuts; ++read) {
     for (const char* place : {"", "/checkpoints/best", "/checkpoints/latest"}) {
       const auto manifest = ReadManifest(job.init_from() + place);

@@ -147,7 +147,7 @@ TEST_F(CheckOutputsTest, WhatPodsCannotDoIsRefusedBeforeAnythingIsSent) {
       columns { name: "user" kind: ID } } train_files: "/runs/train.csv" )";
   EXPECT_EQ(refusal(file), "");
   EXPECT_THAT(refusal(file, {"nn_worker.device=HOST"}),
-              HasSubstr("nn_worker.device: images have no program for HOST"));
+              HasSubstr("nn_worker.device: images do not contain the program for HOST"));
   EXPECT_THAT(
       refusal(file + R"(test_files: "/runs/t.csv")", {"action=EVALUATE", "init_from=/runs/a"}),
       HasSubstr("action: pods only train, got EVALUATE"));
@@ -208,7 +208,8 @@ absl::Status PrepareClasses(const std::string& model) {
   return PrepareJob(dir + "classes_job.textproto", {"data_root=" + dir}, ".").status();
 }
 
-// If PrepareJob accepts a job, the loaders' number of classes equals that of the network's output.
+// PrepareJob accepts a job only if the loaders' number of classes equals that of the network's
+// output. So if it accepts these jobs, the two numbers are equal.
 TEST(PrepareJobTest, TheNumberOfClassesIsKnownToLoadersWhateverTheLayers) {
   const std::string fields =
       "layers { name: 'vectors' inputs: 'numeric' numeric_embedding { dim: 3 } } "

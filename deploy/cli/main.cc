@@ -1,5 +1,5 @@
-// The command line without its tools: the script ./satrap builds what is missing and then runs this
-// program, which starts deploy/satrap_tools for the commands that it lacks.
+// The command line without its tools. The script ./satrap builds what is missing and then runs this
+// program. For commands that this program lacks, it starts deploy/satrap_tools.
 
 #include <string>
 #include <vector>

@@ -1,4 +1,5 @@
-// models, model: list the models of the zoo, and show what a model consists of.
+// The commands `models`, which lists the models of the zoo, and `model`, which shows what a model
+// consists of.
 
 #include <algorithm>
 #include <cstdio>
@@ -31,7 +32,7 @@ struct ShownModel {
 absl::StatusOr<ShownModel> ModelOfZoo(const std::string& name, const ModelFlags& flags) {
   if (!flags.sets.empty()) {
     return absl::InvalidArgumentError(
-        "--set changes a job; the shape of the data of a zoo model is set by --features, "
+        "--set is for jobs; for a model of the zoo, set the shape of the data by --features, "
         "--numerics and --dim");
   }
   ShownModel shown;

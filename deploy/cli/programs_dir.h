@@ -9,7 +9,7 @@
 
 namespace satrap {
 
-// DIR, where this program is DIR/deploy/satrap_cli or another program in that folder. The roles'
+// DIR, if this program is DIR/deploy/satrap_cli or another program of that folder. The roles'
 // programs are in DIR, too, for example DIR/nn_worker/nn_worker. INTERNAL if the kernel does not
 // reveal the path.
 absl::StatusOr<std::string> ProgramsDir();

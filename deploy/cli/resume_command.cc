@@ -1,4 +1,4 @@
-// resume: continues a run that has no processes any more. (Of a run in a cluster, see
+// The command `resume`: continues a run that has no processes any more. (For runs in a cluster, see
 // cluster_commands.cc.)
 
 #include <cstdio>
@@ -37,7 +37,7 @@ absl::StatusOr<JobRun> Resume(const std::string& run, ResumeFlags* flags) {
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(folder->path()));
   if (!progress.job.has_value()) {
     return absl::FailedPreconditionError(
-        absl::StrCat("run ", run_dir, " never began: `satrap train` begins it"));
+        absl::StrCat("run ", run_dir, " never began; start it again with `satrap train`"));
   }
   if (progress.job->action() != JobConfig::TRAIN) {
     return absl::FailedPreconditionError(

@@ -19,15 +19,15 @@ namespace {
 constexpr int64_t kTimeoutMs = 2000;
 constexpr int64_t kFirstAttemptMs = 250;
 constexpr int kPeriodMs = 100;
-// How long the coordinator of a run in pods may be away. A launcher says by its lock that it is
-// still there.
+// How long the coordinator of a run in pods may leave calls unanswered. A run on this machine needs
+// no such limit: the launcher's lock shows whether the run still exists.
 constexpr int64_t kMostAwayMs = 600000;
 
 // Whether the same wish may succeed later although it was refused now.
 bool MayBeTaken(const WishRequest& request, const absl::Status& refusal) {
   if (absl::IsUnavailable(refusal) || absl::IsDeadlineExceeded(refusal)) return true;
-  // A stop is refused while the run changes its size, and while it is ending. Neither state lasts
-  // long.
+  // The coordinator refuses a stop while the run changes its size, and while the run is ending.
+  // Neither lasts long.
   return request.kind() == WishRequest::STOP && absl::IsFailedPrecondition(refusal);
 }
 
@@ -95,7 +95,7 @@ absl::StatusOr<StatusAnswer> RunConnection::Fulfil(WishRequest request, Fulfille
         case FINISHED:
           return absl::FailedPreconditionError("the run has finished");
         case STOPPED:
-          // Perhaps an earlier attempt of this request stopped the run, and only the answer was
+          // Perhaps an earlier attempt of this request stopped the run, and only its answer was
           // lost.
           if (request.kind() == WishRequest::STOP) return status;
           return absl::FailedPreconditionError("the run has been stopped");

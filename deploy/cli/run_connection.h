@@ -26,7 +26,8 @@ class RunConnection {
   // calls reach it as soon as it answers.
   static absl::StatusOr<std::unique_ptr<RunConnection>> Open(const std::string& run_dir);
 
-  // For a command in a pod of that submission of the run, whose coordinator serves at `address`.
+  // As Open, for a command in a pod of the run: the run's coordinator serves at `address`, and
+  // `submission` is the one that the pod belongs to.
   static absl::StatusOr<std::unique_ptr<RunConnection>> OpenInPod(const std::string& run_dir,
                                                                   uint64_t submission,
                                                                   const std::string& address);
@@ -38,14 +39,14 @@ class RunConnection {
   // fulfilled.
   using Fulfilled =
       absl::FunctionRef<bool(const StatusAnswer& status, uint64_t generation, uint64_t wish)>;
-  // Makes the wish and waits until it is fulfilled. If the generation ends first, its wishes are
-  // lost, so the wish is made again in the next one. Returns the status that shows the wish
-  // fulfilled. If the run ends: UNAVAILABLE if nothing runs any more, ABORTED if the run has
-  // failed, FAILED_PRECONDITION if it has finished or stopped. DEADLINE_EXCEEDED if the coordinator
-  // of a run in pods has not answered for 10 minutes. If the run does not accept such a
-  // wish: FAILED_PRECONDITION or INVALID_ARGUMENT; WishAnswer says which. A wish to stop that is
-  // refused during a change of size is made again afterwards; between two generations the launcher
-  // accepts it (deploy/launcher/pause_server.h).
+  // Makes the wish, waits until it is fulfilled, and returns the status that shows this. If the
+  // generation ends first, its wishes are lost, so the wish is made again in the next one. If the
+  // run ends: UNAVAILABLE if nothing runs any more, ABORTED if the run has failed,
+  // FAILED_PRECONDITION if it has finished or stopped. DEADLINE_EXCEEDED if the coordinator of a
+  // run in pods has not answered for 10 minutes. If the run does not accept such a wish:
+  // FAILED_PRECONDITION or INVALID_ARGUMENT, as at WishAnswer. A wish to stop that is refused
+  // during a change of size is made again afterwards; between two generations the launcher accepts
+  // it (deploy/launcher/pause_server.h).
   absl::StatusOr<StatusAnswer> Fulfil(WishRequest request, Fulfilled fulfilled);
 
  private:

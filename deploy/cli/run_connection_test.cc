@@ -19,12 +19,12 @@ using Clock = std::chrono::steady_clock;
 
 class RunConnectionTest : public FakeRunTest {
  protected:
-  // Makes a wish of any kind, and waits until the coordinator's status says that it is fulfilled,
-  // as for a wish for a cut.
+  // Makes a wish of the given kind. Whatever the kind, waits until the coordinator's fulfilled_wish
+  // has reached the wish's number.
   absl::StatusOr<StatusAnswer> Fulfil(WishRequest::Kind kind) {
     return Fulfil(kind, RunConnection::Open(dir_));
   }
-  // The same in a pod of that submission of the run.
+  // As Fulfil, but as a command in a pod of that submission of the run.
   absl::StatusOr<StatusAnswer> FulfilInPod(WishRequest::Kind kind, uint64_t submission) {
     const std::string coordinator = absl::StrCat(
         "unix:", std::filesystem::read_symlink(dir_ + "/sockets").string(), "/coordinator_0");
@@ -102,7 +102,8 @@ TEST_F(RunConnectionTest, ARunMayBeStoppedBeforeItHasBegun) {
 
 TEST_F(RunConnectionTest, ARunMayBeStoppedBetweenTwoGenerations) {
   Script({"state: RESTARTING generation: 1"});
-  // The coordinator refuses because its generation is over; then the launcher accepts the wish.
+  // First the coordinator refuses the wish, because its generation is over; then the launcher
+  // accepts it.
   on_wish_ = [this](const WishRequest&) -> absl::StatusOr<uint64_t> {
     on_wish_ = [this](const WishRequest&) {
       Script({"state: STOPPED generation: 1"});

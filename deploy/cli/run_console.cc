@@ -50,8 +50,8 @@ RunConsole::RunConsole(Write write, bool is_terminal)
       waiting_(std::make_shared<Waiting>()),
       progress_(STDERR_FILENO, is_terminal, TerminalColumns,
                 [this](const std::string& text) { Add(text, /*is_progress=*/true); }),
-      // While one task writes, a second one is queued, so that text added meanwhile is also
-      // written.
+      // While one task writes, a second one may be queued, so that text that is added meanwhile is
+      // also written.
       thread_(/*most=*/2) {}
 
 void RunConsole::ShowProgress(const StatusAnswer& status, int64_t now_ms) {

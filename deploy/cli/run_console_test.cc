@@ -18,7 +18,7 @@ using ::testing::StartsWith;
 constexpr int64_t kLongMs = 60000;
 
 // A terminal that can be paused, as by Ctrl-S. It may outlive the test, because the console's
-// thread may outlive it.
+// thread, which writes to it, may do so.
 class Terminal {
  public:
   void Write(const std::string& text) {

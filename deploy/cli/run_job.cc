@@ -27,15 +27,15 @@ namespace satrap {
 namespace {
 
 constexpr int kInterrupted = 130;
-// How long to wait, after a run's end, until its messages are on the terminal and its findings
-// about the data are on the disk.
+// How long to wait after a run's end for its messages to reach the terminal and for its findings
+// about the data to reach the disk.
 constexpr int64_t kWriteMs = 2000;
 
 absl::StatusOr<std::unique_ptr<RunFolder>> MakeRunFolder(const JobConfig& job,
                                                          const RunFlags& flags) {
   if (!flags.run_dir.empty()) return RunFolder::CreateAt(flags.run_dir);
-  // Later commands use the run that the link `latest` names, so the link must name a run with a
-  // model.
+  // Later commands use the run that the link `latest` names, so only a run that trains a model gets
+  // this link.
   return RunFolder::CreateUnder(kRunsDir, job.name().empty() ? "job" : job.name(),
                                 job.action() == JobConfig::TRAIN);
 }
@@ -51,8 +51,8 @@ bool HasBegun(const std::string& run_dir) {
 //
 // Otherwise returns null. If init_from names a run or a link, each generation takes the cut to
 // which that name refers at the time. If the run already has a cut, it no longer needs the model,
-// whatever has happened to it. Also returns null if the job has no init_from, or if the cut has
-// been removed.
+// even if the model is gone. Also returns null if the job has no init_from, or if the cut has been
+// removed.
 absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   ASSIGN_OR_RETURN(const RunProgress progress, ReadRunProgress(job.run_dir()));
   if (progress.cut.has_value()) return nullptr;
@@ -65,7 +65,7 @@ absl::StatusOr<std::unique_ptr<FileLock>> PinNamedCut(const JobConfig& job) {
   return PinCut(job.init_from());
 }
 
-// Shows on the console what a status of the run has that earlier ones had not.
+// Shows on the console what is new in each status of the run.
 class NewsOfRun {
  public:
   // The pointers must outlive this.
@@ -92,8 +92,8 @@ class NewsOfRun {
   ProgressWarnings warnings_;
 };
 
-// Leaves in the run folder why the run failed, for later commands. If the disk is full, which may
-// be why it failed, the message is at least printed.
+// Writes to the run folder why the run failed, for later commands. If that fails, for example
+// because the disk is full, the message is at least printed.
 void LeaveFailure(const std::string& failure, const std::string& ending, RunEnd* end) {
   const absl::Status written = WriteFileAtomically(failure, end->message + "\n");
   if (!written.ok()) end->warnings.emplace_back(written.message());
@@ -150,18 +150,18 @@ absl::StatusOr<JobRun> RunJobIn(const RunFolder& folder, const JobConfig& job,
   if (!scaling.empty()) fprintf(stderr, "satrap: %s\n", scaling.c_str());
   KeptDataWarnings of_data(job.run_dir(), HasBegun(job.run_dir()), DiskFileSystem());
   if (!of_data.problem().ok()) {
-    PrintWarnings({absl::StrCat("the earlier warnings about the data are not known: ",
+    PrintWarnings({absl::StrCat("the earlier warnings about the data could not be read: ",
                                 of_data.problem().message())});
   }
   auto started = Launcher::Start(job, folder, programs_dir, options);
   if (!started.ok()) {
-    // Close with `at_end`, because no loader has read anything.
+    // `at_end`, because nothing is left to be saved: no loader has read anything.
     of_data.Close(/*at_end=*/true, kWriteMs).IgnoreError();
     return started.status();
   }
   const std::unique_ptr<Launcher> launcher = *std::move(started);
-  // Remove at this point what an earlier failure left behind, so that it is gone even if this
-  // process is killed.
+  // Remove the files of an earlier failure now, so that they are gone even if this process is
+  // killed.
   const std::string failure = job.run_dir() + "/failure.txt";
   const std::string ending = job.run_dir() + kEndingOfRun;
   for (const std::string& file : {failure, ending}) unlink(file.c_str());

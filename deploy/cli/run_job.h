@@ -23,8 +23,8 @@ namespace satrap {
 // The exit code for a run's end: 0, 1, or 130 for a run that was interrupted.
 int ExitCodeOf(RunEnd::Kind kind);
 
-// Receives each status of a run, and may send signals to its processes. If it returns false, the
-// run ends as DISMISSED.
+// Receives each status of a run, and may send signals to the run's processes. If it returns false,
+// the run ends as DISMISSED.
 using RunWatch = std::function<bool(const StatusAnswer& status, Launcher* launcher)>;
 
 struct JobRun {
@@ -34,8 +34,8 @@ struct JobRun {
   absl::Status report_written;       // not OK: why one of the files of WriteReport was not written
 };
 
-// Checks that the files of --report and --output_file, if given, can be written. Errors are those
-// of CheckWritable.
+// Checks that the files of --report and --output_file, if given, can be written. Errors as
+// CheckWritable.
 absl::Status CheckOutputsWritable(const RunFlags& flags);
 
 // Makes the run folder (flags.run_dir, or a new one under ./runs), runs the job, and shows its

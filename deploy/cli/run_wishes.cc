@@ -49,10 +49,10 @@ absl::StatusOr<WishEnd> StopRun(const std::string& run_dir, int64_t release_ms) 
   if (!stopped.ok() && !(is_own && after.cut->leave())) {
     StatusAnswer unknown;
     unknown.set_generation(after.generation);
-    // The launcher knows more. The command that runs it has printed on stderr what happened.
+    // Only the launcher knows more. The command that runs it has printed on stderr what happened.
     return absl::AbortedError(absl::StrCat("run ", run_dir,
-                                           " ended before it said that it had stopped; ", how, "; ",
-                                           LossText(after, unknown)));
+                                           " ended without reporting that it had stopped; ", how,
+                                           "; ", LossText(after, unknown)));
   }
   const bool saved = !stopped.ok() || stopped->ending().loss() == Ending::NOTHING;
   if (!saved) end.warning = stopped->ending().text();
@@ -95,7 +95,7 @@ absl::StatusOr<WishEnd> TakeCutInPod(const std::string& run_dir, uint64_t submis
 
 namespace {
 
-// What `satrap scale` asks for.
+// The change of a job that `satrap scale` asks for.
 struct SizeChange {
   JobConfig before;
   JobConfig job;
@@ -115,8 +115,8 @@ absl::StatusOr<SizeChange> SizeChangeOf(const std::string& run_dir,
   ASSIGN_OR_RETURN(change.before, ChangedJob(*progress.job, {}));
   change.changes_nothing = ResolvedJobText(change.job) == ResolvedJobText(change.before);
   if (change.changes_nothing) return change;
-  // With fewer NN workers each part is larger and needs more device memory. Check that now, not in
-  // the new ranks, when the old ones have already ended.
+  // With fewer NN workers, each part is larger and needs more device memory. Check this now: the
+  // new ranks would notice it only after the old ones have ended.
   const absl::Status need = DeviceNeedOf(change.job).status();
   if (!need.ok()) return CannotChange(absl::StrCat("run ", run_dir, " cannot be scaled"), need);
   return change;
@@ -164,7 +164,8 @@ absl::StatusOr<WishEnd> ScaleBy(RunConnection* connection, const std::string& ru
     return absl::FailedPreconditionError(
         absl::StrCat("run ", run_dir,
                      goes_on ? " continues as before"
-                             : " is not running any more, and `satrap resume` uses the earlier job",
+                             : " is not running any more; `satrap resume` continues it with the "
+                               "earlier job",
                      ", because the change could not begin: ", dropped->change(), "\n  ",
                      dropped->ended().text()));
   }

@@ -33,7 +33,7 @@ class RunWishesTest : public FakeRunTest {
     Append(absl::StrCat("generation { generation: ", number, " cut: '", cut, "' job { ",
                         job.ShortDebugString(), " } }"));
   }
-  // A training with a cut at step 1,200.
+  // Writes the log and a cut of a training run, at step 1,200.
   void MakeTraining() {
     AppendGeneration(1, job_);
     WriteCut(dir_, 1, 1, 1200);
@@ -110,8 +110,8 @@ TEST_F(RunWishesTest, ARunThatEndsInsteadOfStoppingIsNotSaidToHaveStopped) {
   const absl::Status gone = StopRun(dir_).status();
   EXPECT_EQ(gone.code(), absl::StatusCode::kAborted);
   EXPECT_THAT(gone.message(),
-              AllOf(HasSubstr(" ended before it said that it had stopped; "), HasSubstr(GoesOn()),
-                    HasSubstr("; at most the work after it is lost")));
+              AllOf(HasSubstr(" ended without reporting that it had stopped; "),
+                    HasSubstr(GoesOn()), HasSubstr("; at most the work after it is lost")));
 }
 
 TEST_F(RunWishesTest, ARunThatLeftWithALastCutHasStoppedThoughItsLastWordIsMissed) {
@@ -260,8 +260,9 @@ TEST_F(RunWishesTest, AStopWhileASizeIsDroppedIsToldToWhoScalesAndToWhoStops) {
   EXPECT_EQ(
       dropped.message(),
       "run " + dir_ +
-          " is not running any more, and `satrap resume` uses the earlier job, because the change "
-          "could not begin: embedding_ps.replicas from 1 to 3\n  nn_worker 0: there is no card");
+          " is not running any more; `satrap resume` continues it with the earlier job, because "
+          "the change could not begin: embedding_ps.replicas from 1 to 3\n  nn_worker 0: there is "
+          "no card");
   is_released_ = true;
   const auto end = StopRun(dir_);
   ASSERT_TRUE(end.ok()) << end.status();

@@ -1,4 +1,4 @@
-// evaluate, predict: commands that use the model of an earlier run.
+// The commands `evaluate` and `predict`, which use the model of an earlier run.
 
 #include <cstdio>
 #include <filesystem>
@@ -56,7 +56,8 @@ absl::StatusOr<std::string> FileToPredict(const std::string& typed) {
   if (file.find_first_of(",\n") != std::string::npos) {
     // Refuse such a path, because --set would read it as a list of files.
     return absl::InvalidArgumentError(absl::StrCat(
-        "cannot predict ", file, ": the path has a comma or a newline; give a link to the file"));
+        "cannot predict ", file,
+        ": the path has a comma or a newline; make a link to the file without them, and name it"));
   }
   return file;
 }
@@ -84,7 +85,7 @@ absl::StatusOr<JobConfig> PredictionJob(const CommandCall& call, PredictFlags* f
   if (job.data().has_synthetic()) {
     return absl::InvalidArgumentError(
         absl::StrCat("cannot predict ", arguments[1], ": run ", arguments[0],
-                     " was trained on the synthetic log, which is not the format of any file"));
+                     " was trained on the synthetic log, so no file has its format"));
   }
   return job;
 }

@@ -1,5 +1,5 @@
-// status: asks the coordinator of a run in progress, or finds in its folder how the run ended. For
-// a run in the cluster, this happens in the coordinator's pod.
+// The command `status`: asks the coordinator of a run in progress, or finds in the run's folder how
+// the run ended. For a run in a cluster, a program in the coordinator's pod does this.
 
 #include <cstdio>
 #include <ctime>
@@ -32,7 +32,7 @@ absl::StatusOr<StatusAnswer> AskCoordinator(const std::string& run_dir) {
   return connection->Status();
 }
 
-// For a command in a pod of the run.
+// As AskCoordinator, for a command in a pod of the run; returns the text to print.
 absl::StatusOr<std::string> StatusInPod(const std::string& run_dir,
                                         const std::string& coordinator) {
   ASSIGN_OR_RETURN(const auto channel,
@@ -67,8 +67,8 @@ int StatusCommand(const CommandCall& call) {
   if (!flags.space.empty() || !flags.coordinator.empty()) {
     if (arguments->empty())
       return PrintError(
-          absl::InvalidArgumentError("--namespace needs the name of a run: `satrap list` has "
-                                     "those of the cluster"));
+          absl::InvalidArgumentError("--namespace needs the name of a run: `satrap list` "
+                                     "shows the runs of the cluster"));
     const std::string& run = (*arguments)[0];
     return PrintText(flags.space.empty() ? StatusInPod(run, flags.coordinator)
                                          : StatusInCluster(run, flags.space));
@@ -80,8 +80,8 @@ int StatusCommand(const CommandCall& call) {
     printf("%s", RunningRunText(*run_dir, *status).c_str());
     return 0;
   }
-  // First check whether a launcher runs the run. If a launcher has just resumed it, the files still
-  // describe how it ended before.
+  // First check whether a launcher runs the run. If one has just resumed it, the files still
+  // describe the previous end.
   const std::string runner = RunnerOf(*run_dir);
   if (!runner.empty()) {
     printf(

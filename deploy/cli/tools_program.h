@@ -1,6 +1,6 @@
 // deploy/satrap_tools, the command-line program that has all commands and the kernels of devices.
-// It is a program of its own because what it has in addition to deploy/satrap_cli takes long to
-// compile, and a first training needs none of that.
+// It is a separate program because its additions to deploy/satrap_cli take long to compile, and a
+// first training needs none of them.
 
 #ifndef SATRAP_DEPLOY_CLI_TOOLS_PROGRAM_H_
 #define SATRAP_DEPLOY_CLI_TOOLS_PROGRAM_H_

@@ -1,4 +1,4 @@
-// train, demo, validate: the commands that start from a job file.
+// The commands that start from a job file: train, demo, validate.
 
 #include <cstdio>
 #include <string>

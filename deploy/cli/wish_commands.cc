@@ -1,4 +1,4 @@
-// stop, checkpoint RUN, scale: commands that ask a run in progress for something (a wish).
+// The commands that ask a run in progress for something (a wish): stop, checkpoint RUN, scale.
 
 #include <cstdint>
 #include <cstdio>
@@ -26,7 +26,7 @@
 namespace satrap {
 namespace {
 
-// How long a last cut and the run's end may take.
+// How long the last cut and the end of a run in pods may take.
 constexpr int64_t kPodStopMs = 1800000;
 
 int Report(const absl::StatusOr<WishEnd>& end) {

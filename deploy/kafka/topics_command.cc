@@ -26,9 +26,9 @@ constexpr char kUsage[] =
 
 Prints the partitions of Kafka topics and the offsets that the broker has.
 
-With RUN (default: the newest training) those that the run reads, how far its newest cut is behind,
-and, while it runs, how far it has read. With --brokers the TOPICs (default: all), and how far a
-consumer group is behind. --make N makes a topic with N partitions.
+With RUN (default: the newest training) those that the run reads, how far its newest cut lags, and,
+while it runs, how far it has read. With --brokers the TOPICs (default: all), and how far a consumer
+group lags. --make N makes a topic with N partitions.
 )";
 
 struct TopicsFlags {

@@ -38,16 +38,16 @@ absl::Status AwaitEvent(DeviceMemory* device, BackendEvent* event, int64_t timeo
 
 absl::StatusOr<std::unique_ptr<OperationGraph>> DeviceMemory::Capture(
     absl::FunctionRef<absl::Status()> /*enqueue*/) {
-  return absl::UnimplementedError("this backend makes no graphs");
+  return absl::UnimplementedError("this backend does not support graphs");
 }
 
 void DeviceMemory::Enqueue(OperationGraph* /*graph*/) {
-  CHECK(false) << "this backend makes no graphs";
+  CHECK(false) << "this backend does not support graphs";
 }
 
 absl::Status DeviceMemory::EnqueueBeside(absl::FunctionRef<absl::Status(DeviceStream*)> /*enqueue*/,
                                          BackendEvent* /*done*/) {
-  return absl::UnimplementedError("this backend has no streams of a device");
+  return absl::UnimplementedError("this backend has no device streams");
 }
 
 }  // namespace satrap

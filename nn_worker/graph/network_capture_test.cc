@@ -395,7 +395,7 @@ TEST(NetworkCaptureTest, ItSaysWhyThereAreNoGraphs) {
   };
   EXPECT_EQ(why({}, true, NewHostDeviceBackend({})), "");
   EXPECT_EQ(why({}, false, NewHostDeviceBackend({})), "nn_worker.graph_capture is false");
-  EXPECT_EQ(why({}, true, NewCpuBackend(1)), "the device makes no graphs");
+  EXPECT_EQ(why({}, true, NewCpuBackend(1)), "the device does not support graphs");
   RankSums sums = {std::move(NewLocalCollectives(2)[0]), nullptr};
   EXPECT_EQ(TestNetwork({}, true, NewHostDeviceBackend({}), std::move(sums))->WhyNoGraphs(), "")
       << "batch norm of all ranks alone stays outside";

@@ -226,7 +226,7 @@ absl::Status NetworkGraph::Train(absl::Span<const LossTargets> targets) {
 std::string NetworkGraph::WhyNoGraphs() const {
   if (!options_.trains) return "nothing is trained";
   if (!options_.graph_capture) return "nn_worker.graph_capture is false";
-  if (!graphs_.active()) return "the device makes no graphs";
+  if (!graphs_.active()) return "the device does not support graphs";
   return not_captured_;
 }
 

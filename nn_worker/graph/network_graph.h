@@ -76,7 +76,7 @@ class NetworkGraph {
   PreparedLinear* InputRelu(int node) const;
   void MakePassParts();
   static void SetRows(int64_t samples, int64_t candidates, BoundNode* node);
-  // Runs Forward of nodes [begin, end), in this order.
+  // Runs Forward of nodes [begin, end), from the first to the last.
   absl::Status Forward(size_t begin, size_t end);
   void Loss();
   // Runs Backward of nodes [begin, end), from the last to the first.

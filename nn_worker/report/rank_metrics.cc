@@ -41,12 +41,13 @@ RankMetrics::RankMetrics(MetricsRegistry* registry, const Executor* clock, RankO
                                         {0, 1, 2, 3, 4, 6, 8, 16})),
       gradient_values_(registry->AddCounter("satrap_gradient_values_total",
                                             "Values of embedding gradients sent by this rank")),
-      saturated_values_(
-          registry->AddCounter("satrap_saturated_values_total",
-                               "Gradient values that were too large for an F16 on the wire")),
+      saturated_values_(registry->AddCounter(
+          "satrap_saturated_values_total",
+          "Those of satrap_gradient_values_total that were too large for an F16 on the wire")),
       underflowed_values_(registry->AddCounter(
           "satrap_underflowed_values_total",
-          "Gradient values that were not 0 and became 0 as an F16 on the wire")),
+          "Those of satrap_gradient_values_total that were not 0 but became 0 as an F16 on the "
+          "wire")),
       loss_(registry->AddGauge("satrap_train_loss", "Mean loss of the last step")),
       loss_scale_(registry->AddGauge("satrap_loss_scale", "Loss scale of the next step; 0: none")),
       learning_rate_factor_(registry->AddGauge("satrap_learning_rate_factor",

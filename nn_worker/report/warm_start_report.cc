@@ -27,7 +27,7 @@ absl::Status ReportWarmStart(const WarmStartResult& result, const std::string& r
     logger.Info("takes dense parameters", {{"names", absl::StrJoin(result.parameters(), " ")}});
   }
   if (result.fresh_size() > 0) {
-    logger.Info("the model lacks parts of the job, which begin anew",
+    logger.Info("the model lacks parts of the job, which start with initial values",
                 {{"names", absl::StrJoin(result.fresh(), " ")}});
   }
   if (result.ignored_size() > 0) {

@@ -428,7 +428,7 @@ rpc::WireLosses EmbeddingExchange::Encode(WireDtype dtype, absl::Span<float> sum
 absl::StatusOr<PartGradients> EmbeddingExchange::ReadGradients(int index, bool* finite) {
   const ProfilerRange range(backend_, "scatter gradients of embeddings");
   const Buffer& buffer = buffers_[index];
-  CHECK(buffer.use == PartUse::kTraining) << "a part that is scored has no gradients";
+  CHECK(buffer.use == PartUse::kTraining) << "the part is only scored, so it has no gradients";
   const PartView& part = buffer.part;
   if (scattered_ == nullptr) {
     ASSIGN_OR_RETURN(scattered_, backend_->NewEvent());

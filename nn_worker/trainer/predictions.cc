@@ -124,9 +124,9 @@ absl::Status PredictionWriter::Add(const PartDescription& part,
     positions += range.to() - std::min(range.from(), range.to());
   }
   if (positions * num_tasks_ != predictions.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("the provenance of a part of ",
-                                                   predictions.size() / num_tasks_, " samples has ",
-                                                   positions, " positions"));
+    return absl::InvalidArgumentError(absl::StrCat("a part has ", predictions.size() / num_tasks_,
+                                                   " samples, but its provenance has ", positions,
+                                                   " positions"));
   }
   for (const ProvenanceRange& range : part.provenance()) {
     for (uint32_t index = range.from(); index < range.to(); ++index) {

@@ -448,7 +448,7 @@ absl::StatusOr<ConsumedSplit> ConsumedSplit::FromState(const SplitLedger& state)
   uint64_t block = 0;
   for (const BlockLedger& saved : state.blocks()) {
     if (!split.blocks_.empty() && saved.block() <= block) {
-      return absl::DataLossError("has blocks twice or out of order");
+      return absl::DataLossError("has a block twice, or blocks out of order");
     }
     block = saved.block();
     if (saved.has_block_end() != split.is_topic_) {

@@ -229,7 +229,7 @@ TEST(ConsumedSplit, AStateThatContradictsItselfIsDamage) {
   EXPECT_THAT(ReadError(state), HasSubstr("ranges that touch, overlap or leave their block"));
   state = good;
   *state.add_blocks() = state.blocks(0);
-  EXPECT_THAT(ReadError(state), HasSubstr("blocks twice or out of order"));
+  EXPECT_THAT(ReadError(state), HasSubstr("has a block twice, or blocks out of order"));
   state = good;
   *state.add_blocks() = state.blocks(0);
   state.mutable_blocks(1)->set_block_end(9);

@@ -1,5 +1,5 @@
-// bench: runs a program of tests/benchmark, or `deepfm`, a measured training run. `recovery` and
-// `cuts` have their own files.
+// The command `bench`. It runs a program of tests/benchmark, or measures whole runs: `deepfm` is in
+// this file, `recovery` and `cuts` are in files of their own.
 
 #include <unistd.h>
 
@@ -66,8 +66,8 @@ std::vector<std::string> SetsOf(const DeepFmFlags& options) {
     sets.push_back("data.criteo_tsv=");
     sets.push_back(absl::StrCat("data.kafka.brokers=", options.brokers));
     sets.push_back(absl::StrCat("data.kafka.topics=", options.from_topic));
-    // Let an epoch consist of what the topic holds at the start, so that the next epoch can read
-    // the same messages again, as from a file.
+    // An epoch consists of the messages that the topic holds when the run begins, so the next epoch
+    // can read the same messages again, as from a file.
     sets.push_back("data.kafka.end.at=AT_START");
     sets.push_back("epochs=1000000");
   }
@@ -77,7 +77,7 @@ std::vector<std::string> SetsOf(const DeepFmFlags& options) {
 
 // Runs products_benchmark on the job of the run that has just ended, so that both are measured on
 // the same machine within the same minute, and the cores are idle. It is a separate program because
-// this one would start slower if it loaded oneDNN.
+// this program would start more slowly if it had to load oneDNN.
 absl::StatusOr<std::vector<ProductsLine>> MeasureProducts(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const std::string dir, ProgramsDir());
   const auto quoted = [](const std::string& path) {
@@ -139,7 +139,7 @@ absl::StatusOr<int> BenchDeepFm(const CommandCall& call) {
   DeepFmFlags options;
   RETURN_IF_ERROR(ParseOnlyFlags(call.args, options.Table()));
   RETURN_IF_ERROR(options.Check());
-  // In upper case, as in the job's enums and in the printed line.
+  // The value in upper case, as in the job's enums and in the printed line.
   for (std::string* dtype : {&options.wire, &options.precision}) absl::AsciiStrToUpper(dtype);
   const bool has_records = !options.from_file.empty() || !options.from_topic.empty();
   const std::string file = has_records ? "bench_criteo" : "bench_deepfm";
@@ -201,7 +201,8 @@ int BenchCommand(const CommandCall& call) {
   std::vector<std::string> names;
   for (const auto& [program, path] : kPrograms) names.push_back(program);
   for (const auto& [run_name, bench] : kRuns) names.push_back(run_name);
-  // Search all arguments for the name, because flags may precede it. No flag's value equals a name.
+  // Search all arguments for the name, because flags may precede it. No flag has a value that
+  // equals a name.
   const auto at =
       std::find_first_of(call.args.begin(), call.args.end(), names.begin(), names.end());
   if (at == call.args.end() && (call.args.empty() || absl::StartsWith(call.args[0], "--"))) {

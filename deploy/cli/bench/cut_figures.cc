@@ -9,7 +9,7 @@ namespace satrap {
 namespace {
 
 // Parses the line into `*event` if it is an event of that name. Returns false for other events, and
-// for an incomplete line: the run may be writing it just now.
+// for an incomplete line, which the run may still be writing.
 template <typename Line>
 bool Read(const std::string& line, absl::string_view name, Line* event) {
   EventLine first;

@@ -1,4 +1,4 @@
-// bench cuts: trains without cuts and with them, in turn, and compares.
+// The command `bench cuts`: trains without cuts and with them, in turn, and compares the speeds.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -76,12 +76,15 @@ absl::StatusOr<CutFigures> Measure(const std::string& install_dir, const CutsFla
     return PrintError(FileError("write", "a pipe"));
   });
   close(report[1]);
-  // The child could write its path and end before this read, because a pipe holds more than a path.
+  // The child can write its path and end before this read, because a path fits into the pipe's
+  // buffer.
   std::string run_dir(4096, '\0');
   const ssize_t size = trained.ok() ? read(report[0], run_dir.data(), run_dir.size()) : 0;
   close(report[0]);
   RETURN_IF_ERROR(trained);
-  if (size <= 0) return absl::AbortedError(absl::StrCat(name, " ended without telling its folder"));
+  if (size <= 0) {
+    return absl::AbortedError(absl::StrCat(name, " ended without reporting its run folder"));
+  }
   run_dir.resize(static_cast<size_t>(size));
   std::ostringstream text;
   text << std::ifstream(run_dir + "/metrics.jsonl").rdbuf();

@@ -37,7 +37,8 @@ absl::StatusOr<std::string> ReadMetricsPage(const std::string& address, int64_t 
   uint32_t port = 0;
   if (inet_pton(AF_INET, parts.first.c_str(), &name.sin_addr) != 1 ||
       !absl::SimpleAtoi(parts.second, &port) || port > 65535) {
-    return absl::UnavailableError(absl::StrCat("'", address, "' is not an address of metrics"));
+    return absl::UnavailableError(
+        absl::StrCat("'", address, "' is not the address of a metrics page"));
   }
   name.sin_port = htons(static_cast<uint16_t>(port));
 

@@ -12,8 +12,8 @@
 
 namespace satrap {
 
-// The whole answer to a GET of /metrics at `address`, "127.0.0.1:port". UNAVAILABLE, naming the
-// address, if it cannot be reached, or sends nothing for `timeout_ms`.
+// The whole answer to a GET of /metrics at `address`, "127.0.0.1:port". UNAVAILABLE, with a message
+// that names the address, if the address cannot be reached or sends nothing for `timeout_ms`.
 absl::StatusOr<std::string> ReadMetricsPage(const std::string& address, int64_t timeout_ms);
 
 // The sum of `metric` over its labels; absent if the page has no such metric.

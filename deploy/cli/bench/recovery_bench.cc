@@ -1,4 +1,5 @@
-// bench recovery: kills processes of a run and measures how soon the run trains again.
+// The command `bench recovery`: kills processes of a run and measures how soon the run trains
+// again.
 
 #include <algorithm>
 #include <csignal>

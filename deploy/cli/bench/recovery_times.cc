@@ -30,8 +30,8 @@ int64_t UnixMsOf(absl::string_view line) {
   return static_cast<int64_t>(timegm(&utc)) * 1000 + ms;
 }
 
-// The time of the first line in the log that is of `generation` and contains `words`; -1 if there
-// is no such line.
+// The time of the log's first line of `generation` that contains `words`; -1 if there is no such
+// line.
 int64_t TimeOf(absl::string_view words, absl::string_view log, uint64_t generation) {
   const std::string head = absl::StrCat(kGenerationLine, generation, " ");
   bool within = false;
@@ -65,8 +65,8 @@ absl::StatusOr<RecoveryTimes> ReadRecoveryTimes(
       if (!counts(role)) continue;
       const int64_t ms = TimeOf(words, log, generation);
       if (ms < 0) {
-        return absl::NotFoundError(absl::StrCat("a log of ", RoleName(role), " does not say '",
-                                                words, "' in generation ", generation));
+        return absl::NotFoundError(absl::StrCat("a log of ", RoleName(role), " lacks '", words,
+                                                "' in generation ", generation));
       }
       ends[phase] = std::max(ends[phase], ms);
     }

@@ -1,5 +1,5 @@
-// Finds how the time between the death of a process and the first step of the next generation was
-// spent. The times come from the launcher and from the logs of that generation's processes.
+// Divides the time between the death of a process and the first step of the next generation into
+// phases. The times come from the launcher and from the logs of that generation's processes.
 //
 // Thread-safe: the functions depend only on their arguments.
 

@@ -42,14 +42,14 @@ TEST(RecoveryTimes, AreTheTimesBetweenTheLastMomentsOfEachPhase) {
 TEST(RecoveryTimes, OtherGenerationsDoNotCount) {
   const auto times = ReadRecoveryTimes(SampleLogs(), 3, UnixMs(5), {});
   EXPECT_EQ(times.status().message(),
-            "a log of coordinator does not say 'waiting for members' in generation 3");
+            "a log of coordinator lacks 'waiting for members' in generation 3");
 }
 
 TEST(RecoveryTimes, EveryProcessOfARoleMustHaveComeToEachMoment) {
   Logs logs = SampleLogs();
   logs.push_back({EMBEDDING_PS, "---- generation 2 ----\n" + Line("10.250", "registered")});
   EXPECT_EQ(ReadRecoveryTimes(logs, 2, UnixMs(5), {}).status().message(),
-            "a log of embedding_ps does not say 'has loaded the rows' in generation 2");
+            "a log of embedding_ps lacks 'has loaded the rows' in generation 2");
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ absl::StatusOr<std::string> CompareRuns(const JobConfig& job, const RunResult& d
     sum += aucs.back();
   }
   std::sort(aucs.begin(), aucs.end());
-  return absl::StrFormat("test AUC %.5f; of %d undisturbed runs %.5f to %.5f, mean %.5f",
+  return absl::StrFormat("test AUC %.5f; %d undisturbed runs had %.5f to %.5f, mean %.5f",
                          disturbed.test().auc(), aucs.size(), aucs.front(), aucs.back(),
                          sum / static_cast<double>(aucs.size()));
 }

@@ -15,9 +15,9 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// TrainUndisturbed starts the running program again, which in this test is the test itself. That
-// second process then does what the job asks for instead of training: it exits with a given code,
-// or behaves as one of the names below says.
+// TrainUndisturbed starts the running program again, and here that program is the test itself.
+// Instead of training, the second process does what the job's name asks for: it exits with a given
+// code, or behaves as described for one of the names below.
 constexpr char kKilled[] = "killed";
 constexpr char kInterrupting[] = "interrupting";  // a signal comes while the run finishes
 
@@ -68,7 +68,7 @@ TEST(CompareRuns, TellsTheSpreadOfTheUndisturbedOnes) {
   const auto text =
       CompareRuns(JobConfig(), WithAuc(0.5), {WithAuc(0.62), WithAuc(0.6), WithAuc(0.64)});
   ASSERT_TRUE(text.ok()) << text.status();
-  EXPECT_EQ(*text, "test AUC 0.50000; of 3 undisturbed runs 0.60000 to 0.64000, mean 0.62000");
+  EXPECT_EQ(*text, "test AUC 0.50000; 3 undisturbed runs had 0.60000 to 0.64000, mean 0.62000");
 }
 
 TEST(CompareRuns, ComparesTheBitsOfReproducibleRuns) {

@@ -1,5 +1,5 @@
-// chaos: trains a job while it kills and stops its processes, then proves that nothing was lost or
-// done twice.
+// The command `chaos`: trains a job while it kills and stops the job's processes, and then proves
+// that nothing was lost or done twice.
 
 #include <unistd.h>
 
@@ -104,7 +104,7 @@ class Chaos {
     const bool restarted = status.generation() > stopped_generation_;
     if (restarted && !must_restart) {
       Problem(absl::StrCat("the run was restarted because ", MemberName(event.role, event.index),
-                           " stood still for ", event.stop_seconds, " s"));
+                           " was stopped for ", event.stop_seconds, " s"));
     }
     if (restarted) {
       stopped_ = false;
@@ -115,12 +115,12 @@ class Chaos {
       // If the process was killed meanwhile, the error does not matter.
       launcher->Signal(event.role, event.index, SIGCONT).IgnoreError();
     }
-    // After two more heartbeats the coordinator has heard from the process again, unless it has
-    // restarted the run.
+    // After two more heartbeats the coordinator has heard from the process again, unless the run
+    // was restarted meanwhile.
     if (!must_restart && seconds >= event.stop_seconds + 2) stopped_ = false;
     if (must_restart && seconds >= event.stop_seconds + kRestartSeconds) {
       Problem(absl::StrCat("the run was not restarted although ",
-                           MemberName(event.role, event.index), " stood still for ",
+                           MemberName(event.role, event.index), " was stopped for ",
                            event.stop_seconds, " s"));
       stopped_ = false;
     }

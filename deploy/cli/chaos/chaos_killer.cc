@@ -29,8 +29,8 @@ std::string LogName(const ChaosEvent& event) {
   return absl::StrCat(RoleName(event.role), "_", event.index);
 }
 
-// The name of process `pid`, taken from the log file that is its standard output; empty if it is
-// not a process of the run.
+// The name of process `pid`, taken from the name of the log file that is its standard output; empty
+// if it is not a process of the run.
 std::string NameOf(const std::string& logs_dir, const std::string& pid) {
   std::error_code error;
   const fs::path output = fs::read_symlink(absl::StrCat("/proc/", pid, "/fd/1"), error);

@@ -2,8 +2,8 @@
 // cut or already failing.
 //
 // It works from a thread of its own and finds the processes by the log files that they write to. So
-// it does not need a coordinator that answers. Nor does it need the launcher, which is for the main
-// thread alone. Linux only (/proc).
+// it works even when the coordinator does not answer. It also does not use the launcher, which only
+// the main thread may use. Linux only (/proc).
 //
 // Thread-compatible. The destructor calls Stop.
 
@@ -63,8 +63,8 @@ class ChaosKiller {
 
  private:
   void Run();
-  // Whether a process of the run is alive that the launcher has started since the last kill. Before
-  // the first kill, any process of the run counts.
+  // Whether the launcher has started a process since the last kill, and that process is alive.
+  // Before the first kill, any process of the run counts.
   bool HasNextLife() const;
   // False if no process of that name lives, for example because it has not been started yet.
   bool KillOne(const ChaosEvent& event);

@@ -11,7 +11,7 @@ namespace satrap {
 namespace {
 
 constexpr Role kRoles[] = {COORDINATOR, DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
-// The rest of the run after the last event must be long enough to recover and to be observed.
+// After the last event the run must be long enough to recover and to be observed.
 constexpr double kLastFraction = 0.9;
 
 // Draws the process that the event affects. The coordinator is as likely as any other role.

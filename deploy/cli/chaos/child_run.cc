@@ -30,7 +30,7 @@ constexpr int kTickMs = 100;
   _exit(body());
 }
 
-// A process that was started with SIGCHLD ignored would never learn how a child has ended.
+// If this process was started with SIGCHLD ignored, it would never learn how a child has ended.
 class ChildrenCanBeReaped {
  public:
   ChildrenCanBeReaped() {
@@ -57,7 +57,8 @@ bool Reap(pid_t child, int* status) {
 
 absl::Status RunInChild(absl::string_view name, absl::FunctionRef<int()> body) {
   const ChildrenCanBeReaped reaped;
-  // Construct this before the fork, so that no signal can end this process but not its child.
+  // Construct this before the fork. Otherwise a signal could end this process and leave its child
+  // running.
   StopSignals signals;
   const pid_t parent = getpid();
   const pid_t child = fork();
@@ -73,9 +74,9 @@ absl::Status RunInChild(absl::string_view name, absl::FunctionRef<int()> body) {
   }
   pollfd waited[] = {{ended, POLLIN, 0}, {signals.fd(), POLLIN, 0}};
   while (waited[0].revents == 0) {
-    // Call Take in each tick, even if no signal has come. Take counts a further signal as a second
-    // request only if an earlier call has found no signal waiting; otherwise it takes the signal
-    // for a repeat of the first one (stop_signals.h).
+    // Call Take in each tick, even if no signal has come. Take counts another signal as a second
+    // request only if an earlier call has found no signal waiting; otherwise it treats the signal
+    // as a repeat of the first one (stop_signals.h).
     poll(waited, 2, kTickMs);
     while (const int signal = signals.Take()) kill(child, signal);
   }

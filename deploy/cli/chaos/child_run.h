@@ -15,9 +15,9 @@
 
 namespace satrap {
 
-// Runs `body`, which returns an exit code, in a child process, and waits for its end. `name` says
-// in errors what the child does: "the undisturbed run in runs/a". A `body` that returns 1 must have
-// printed the reason.
+// Runs `body`, which returns an exit code, in a child process, and waits for its end. `name`
+// describes in error messages what the child does: "the undisturbed run in runs/a". A `body` that
+// returns 1 must have printed the reason.
 //   CANCELLED     a signal asked to stop meanwhile: "NAME was stopped by Interrupt", or, if the
 //                 exit code is 0 nevertheless, "stopped by Interrupt after NAME had ended"
 //   ABORTED       "NAME has failed; its messages are above" (exit code 1), "NAME exited with code

@@ -95,7 +95,7 @@ absl::Status ReadRows(const std::string& path, const PartOfFile& where, uint64_t
   return absl::OkStatus();
 }
 
-// The value of each record's row; NaN for a record without one.
+// The value of each record's row; NaN for a record without a row.
 struct Counts {
   std::vector<float> of_record;
   int64_t strange_rows = 0;  // rows without a record, or second rows of one

@@ -18,13 +18,14 @@ inline constexpr char kTallyTable[] = "tally";
 
 // Checks the ledger of the run's last cut: every epoch must have as many records as the first, and
 // their sum must be the number of samples in the result. (A ledger refuses a record that is
-// consumed twice.) Returns a line that says what was found. DATA_LOSS says what is wrong.
+// consumed twice.) Returns a line with the result. If the ledger is wrong: DATA_LOSS, with a
+// message that describes the fault.
 absl::StatusOr<std::string> CheckLedger(const std::string& run_dir);
 
 // Checks the rows of the table kTallyTable in the run's last cut: there must be exactly one row for
 // each record of the synthetic log (records are numbered from 0), and its value must be the number
-// of epochs. FAILED_PRECONDITION if the job has no such table or reads other data. Otherwise like
-// CheckLedger. DATA_LOSS names the first wrong records and their counts.
+// of epochs. FAILED_PRECONDITION if the job has no such table or reads other data. Otherwise as
+// CheckLedger. The message of DATA_LOSS lists the first wrong records with their counts.
 absl::StatusOr<std::string> CheckTally(const std::string& run_dir);
 
 }  // namespace satrap

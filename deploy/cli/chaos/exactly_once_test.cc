@@ -56,7 +56,7 @@ class ExactlyOnceTest : public LoggedRunTest {
     }
     ASSERT_TRUE(WriteManifest(folder_, manifest).ok());
   }
-  // Writes a file of rows (record, value), two of them in a block.
+  // Writes a file of rows (record, value), with two rows in each block.
   void WriteRows(const std::string& name, const std::vector<std::pair<uint64_t, float>>& rows) {
     std::string bytes = "SATRROW3";
     for (const uint32_t number : {5u, 0u, 4095u, 1u}) AppendNumber(number, &bytes);

@@ -150,7 +150,8 @@ absl::Status KafkaDemoBroker::MakeTopic(const std::string& topic, int partitions
   for (;;) {
     const absl::Status made =
         Run({"topics", topic, absl::StrCat("--make=", partitions)}, deadline_ms);
-    // Each attempt itself waits for a broker that is starting, but such a broker may also refuse.
+    // Each attempt itself waits for a broker that is starting. But such a broker may also refuse
+    // the call, so try again.
     if (!absl::IsUnavailable(made) || MonotonicMs() > deadline_ms) return made;
     poll(nullptr, 0, kRetryMs);
   }

@@ -39,18 +39,18 @@ class KafkaDemoBroker {
   const std::string& address() const { return address_; }  // HOST:PORT
 
   // Makes a topic. Retries for a minute while the broker is starting. UNAVAILABLE, with the last
-  // error of `satrap topics`, if that fails; DEADLINE_EXCEEDED if it does not end within that
-  // minute; ABORTED and CANCELLED as Start.
+  // error of `satrap topics`, if all attempts fail; DEADLINE_EXCEEDED if an attempt does not end
+  // within that minute; ABORTED and CANCELLED as Start.
   absl::Status MakeTopic(const std::string& topic, int partitions);
-  // Both run `satrap produce ARGS --brokers ...`. Produce waits until it ends: UNAVAILABLE, with
-  // its last error, if it fails; DEADLINE_EXCEEDED if it does not end within five minutes; ABORTED
-  // and CANCELLED as Start. StartProducing leaves it in the background and fails only if the
-  // process cannot be started.
+  // Both methods run `satrap produce ARGS --brokers ...`. Produce waits until the process ends:
+  // UNAVAILABLE, with the last error of the process, if it fails; DEADLINE_EXCEEDED if it does not
+  // end within five minutes; ABORTED and CANCELLED as Start. StartProducing leaves the process in
+  // the background and fails only if it cannot be started.
   absl::Status Produce(const std::vector<std::string>& args);
   absl::Status StartProducing(const std::vector<std::string>& args);
 
   // The reason why the run cannot continue: the broker has ended, or the producer has failed. Empty
-  // if it can.
+  // if the run can continue.
   std::string Problem();
   pid_t pid() const { return broker_.pid(); }
 

@@ -22,8 +22,8 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-// The start of a script that makes its address known. It renames the file into place, as the real
-// script does, so that no reader sees an empty file.
+// The first lines of a script. They write its address to a file and rename that into place, as the
+// real script does, so that no reader sees an empty file.
 constexpr char kGivesAddress[] =
     "mkdir -p \"$1\"; echo 127.0.0.1:7 >\"$1/new\"; mv \"$1/new\" \"$1/bootstrap\"; ";
 std::string Serves() { return absl::StrCat(kGivesAddress, "exec sleep 1000"); }

@@ -1,5 +1,5 @@
-// demo --kafka: starts a broker, writes the synthetic click log to a topic at a fixed rate, and
-// trains from the topic while it is written.
+// The command `demo --kafka`: starts a broker, writes the synthetic click log to a topic at a fixed
+// rate, and trains from the topic at the same time.
 
 #include <algorithm>
 #include <cstdio>
@@ -40,8 +40,8 @@ constexpr int64_t kLookMs = 2000;
 // A short demo is measured more often, so that each half has enough measurements (looks).
 constexpr double kLooksOfAShortDemo = 30;
 
-// The topic has no end but must not fill the disk, so the broker deletes old messages. A reader can
-// still be minutes behind before it loses any.
+// The topic has no end but must not fill the disk, so the broker deletes old messages. It still
+// keeps the messages of some minutes, so a reader that lags by less loses none.
 const char* const kBounds[] = {
     "log.segment.bytes=67108864",
     "log.retention.bytes=268435456",

@@ -17,9 +17,9 @@ namespace satrap {
 inline constexpr int kDemoPartitions = 4;  // partitions of the train topic
 
 // Makes all streams of the job read from the broker at `address`. The train stream ends after
-// `records` records, or never if that is 0; `satrap produce --synthetic` writes them to
-// kDemoPartitions partitions, perhaps later. INVALID_ARGUMENT if the job does not train from one
-// topic, or if the change makes it invalid.
+// `records` records, or never if that is 0. `satrap produce --synthetic` writes the records to
+// kDemoPartitions partitions, possibly after this call. INVALID_ARGUMENT if the job does not train
+// from one topic, or if the change makes it invalid.
 absl::Status SetDemoTopics(const std::string& address, uint64_t records, JobConfig* job);
 
 }  // namespace satrap

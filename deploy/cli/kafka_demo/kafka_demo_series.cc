@@ -12,8 +12,8 @@ namespace {
 // A half with fewer measurements (looks) than this is too short to compare.
 constexpr size_t kFewestLooks = 3;
 
-// The mean memory of a process over the measurements of a half. There is none if a measurement
-// lacks the process, or if no measurement knows the memory of the process's rows.
+// The mean memory of a process over the measurements of a half. Undefined if a measurement lacks
+// the process, or if every measurement lacks the memory of the process's rows.
 struct MeanMemory {
   double others = 0;  // all memory except the rows
   double rows = 0;
@@ -82,7 +82,7 @@ std::string KafkaDemoSeries::Text() const {
     (look.seconds < (warm + end) / 2 ? first : second).looks.push_back(&look);
   }
   if (first.looks.size() < kFewestLooks || second.looks.size() < kFewestLooks) {
-    return "the run was too short to say how lag and memory develop\n";
+    return "the run was too short to show whether lag and memory grow\n";
   }
   std::string text =
       absl::StrCat("after a warm-up of ", DurationText(warm), ", the two halves of the rest:\n",

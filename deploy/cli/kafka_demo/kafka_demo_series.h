@@ -32,12 +32,12 @@ class KafkaDemoSeries {
   // REQUIRES: seconds ascend
   void Add(KafkaDemoLook look) { looks_.push_back(std::move(look)); }
 
-  // Compares the two halves of the time after the warm-up, which is the first third: the rate, the
-  // mean lag, and the mean memory of each process that every measurement after the warm-up
-  // includes. One line each, for people. Tables grow with the ids that are seen, so embedding rows
-  // have a line of their own and are subtracted from their process's memory. A measurement that
-  // lacks the rows of a process is left out of both lines of that process. If the series is too
-  // short, one line that says so.
+  // Compares the two halves of the time after the warm-up, which is the first third of the run.
+  // Returns one line, for people, for each of these: the rate, the mean lag, and the mean memory of
+  // each process that every measurement after the warm-up includes. Tables grow with the ids that
+  // are seen, so embedding rows have a line of their own and are subtracted from their process's
+  // memory. A measurement that lacks the rows of a process is left out of both lines of that
+  // process. If the series is too short, returns one line that says so.
   std::string Text() const;
 
  private:

@@ -48,7 +48,7 @@ std::set<std::string> CutFolders(const std::string& run_dir) {
   return names;
 }
 
-// "adagrad", "none": the name of the member that is set in the oneof `kind`.
+// The name of the member that is set in the oneof `kind`: "adagrad"; "none" if no member is set.
 std::string KindName(const google::protobuf::Message& message) {
   const auto* kind = message.GetDescriptor()->FindOneofByName("kind");
   const auto* field = message.GetReflection()->GetOneofFieldDescriptor(message, kind);
@@ -64,8 +64,8 @@ std::string SegmentsText(const TableConfig& table) {
   return absl::StrJoin(segments, ", ");
 }
 
-// Describes a saved table. Its rows are in many files, one for each range of partitions of each PS
-// that saved it; tables may also share files and have a part of each.
+// Describes a saved table. Its rows are in many files: each PS that saved it has written one for
+// each range of partitions. Several tables may share a file, and each then has a part of it.
 std::string TableText(const SavedTable& table, const CheckpointManifest& manifest,
                       const JobConfig* job) {
   uint64_t bytes = 0;
@@ -109,7 +109,7 @@ std::string LedgerText(const LedgerState& ledger) {
 
 // The checksum of the next `bytes` bytes of a file.
 absl::StatusOr<uint32_t> CrcOfNext(uint64_t bytes, ReadableFile* file) {
-  // In blocks, because a file of rows may be larger than the memory.
+  // Read in blocks, because a file of rows may be larger than the memory.
   std::vector<char> block(1 << 20);
   uint32_t crc = 0;
   while (bytes > 0) {
@@ -141,7 +141,8 @@ std::string ProblemOf(const FileOfCut& expected, FileSystem* file_system) {
 }
 
 // The cuts that retention does not remove: the newest ones, and those that links name. `resume
-// --set` may have changed how many are kept; the smallest number in the jobs of the log counts.
+// --set` may have changed how many are kept, so this assumes the smallest number in the jobs of the
+// log.
 std::set<std::string> CutsThatOughtToBe(const RunLog& log, const std::string& run_dir) {
   int keep = std::numeric_limits<int>::max();
   for (const RunLogEntry& entry : log.entries()) {
@@ -173,7 +174,7 @@ absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_uni
   for (const RunLogEntry& entry : log.entries()) {
     if (!entry.has_cut()) continue;
     const CutEntry& cut = entry.cut();
-    // Removing a cut deletes its manifest first.
+    // A cut without a manifest counts as removed, because removal deletes the manifest first.
     std::error_code error;
     const bool is_there = fs::exists(FolderOfCut(run_dir, cut.cut()) + "/manifest", error);
     uncommitted.erase(cut.cut());
@@ -264,7 +265,7 @@ absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* fil
   }
   if (!problems.empty()) return absl::DataLossError(absl::StrJoin(problems, "\n"));
   return absl::StrCat(folder, ": ", Counted(files, "file"), " with ", BytesText(bytes),
-                      " are as they were written");
+                      " are undamaged");
 }
 
 absl::StatusOr<CutEntry> FindCutOfRun(const std::string& run_dir, const std::string& typed) {

@@ -19,13 +19,13 @@
 namespace satrap {
 
 // A table of the cuts in RUN/checkpoints, the oldest first: name, generation, step, bytes, age at
-// `now_unix_ms`, marks (best, latest, last); then the folders that no entry of the log commits. A
-// cut that is damaged, or missing although it should exist, is marked with what is wrong
+// `now_unix_ms`, marks (best, latest, last); then the folders that no entry of the log commits. If
+// a cut is damaged, or is missing although it should exist, its marks include what is wrong
 // (cut_check.h). DATA_LOSS as RunLog::Open returns it.
 absl::StatusOr<std::string> ListCuts(const std::string& run_dir, int64_t now_unix_ms);
 
-// Describes the contents of a cut; every line ends with a line feed. With `job`, if it is not null,
-// the text includes the segments and optimizers of the tables.
+// Describes the contents of a cut; every line ends with a line feed. Unless `job` is null, the text
+// includes the segments and optimizers of the tables.
 std::string DescribeCut(const std::string& folder, const CheckpointManifest& manifest,
                         const JobConfig* job);
 
@@ -33,7 +33,7 @@ std::string DescribeCut(const std::string& folder, const CheckpointManifest& man
 // time. Returns a line with the number of files and bytes. NOT_FOUND if there is no manifest, or if
 // the cut disappears meanwhile. DATA_LOSS with a line for each file that is missing or does not
 // have the size and checksum with which it was written. If `log` is given and commits another cut
-// under the folder's name, DATA_LOSS has a line that says so, too. FAILED_PRECONDITION if the log
+// under the folder's name, DATA_LOSS also has a line for that. FAILED_PRECONDITION if the log
 // commits no cut of that name.
 absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* file_system,
                                       const RunLog* log = nullptr);
@@ -44,7 +44,7 @@ absl::StatusOr<std::string> VerifyCut(const std::string& folder, FileSystem* fil
 absl::StatusOr<CutEntry> FindCutOfRun(const std::string& run_dir, const std::string& typed);
 
 // The folder of a cut that a user names. `typed` is a cut's own folder, a link to one, or a run's
-// folder, which stands for the run's newest cut. NOT_FOUND if it is none of these.
+// folder, which stands for the run's newest cut. NOT_FOUND if `typed` is none of these.
 absl::StatusOr<std::string> FindCutFolder(const std::string& typed);
 
 }  // namespace satrap

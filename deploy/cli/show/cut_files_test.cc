@@ -157,7 +157,7 @@ TEST_F(CutFilesTest, VerifiesEveryFile) {
   WriteCut(folder);
   const auto good = VerifyCut(folder, DiskFileSystem());
   ASSERT_TRUE(good.ok()) << good.status();
-  EXPECT_THAT(*good, EndsWith(": 3 files with 33 B are as they were written"));
+  EXPECT_THAT(*good, EndsWith(": 3 files with 33 B are undamaged"));
   std::ofstream(folder + "/a.rows") << "rows of A.rows";
   std::ofstream(folder + "/dense.bin") << "dens";
   fs::remove(folder + "/b.rows");

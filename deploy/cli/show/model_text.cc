@@ -10,8 +10,7 @@
 namespace satrap {
 namespace {
 
-// Formats a count as "423,280": counts have up to 15 digits, and nobody can read so many digits
-// without commas.
+// Formats a count as "423,280". Counts have up to 15 digits, which nobody can read without commas.
 std::string Grouped(int64_t number) {
   const std::string digits = absl::StrCat(number);
   std::string text;

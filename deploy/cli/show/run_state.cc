@@ -45,7 +45,7 @@ std::string RoleText(const RoleStatus& role, const JobConfig* of_pods) {
 
 std::string WaitingText(const WaitingProcess& waiting) {
   const Member& member = waiting.member();
-  return absl::StrFormat("  %-20s waits for a place for %.0f s, pod %s: %s\n",
+  return absl::StrFormat("  %-20s has waited %.0f s for a place, pod %s: %s\n",
                          MemberName(member.role(), static_cast<int>(member.index())),
                          waiting.seconds(), waiting.holder(), waiting.why());
 }
@@ -99,8 +99,8 @@ std::string TopicsText(const StatusAnswer& status) {
   return text;
 }
 
-// Says why generations began. Lists failures, which need attention, apart from what somebody asked
-// for.
+// Lists why generations began. Failures, which need attention, are listed separately from what
+// somebody asked for.
 template <typename Restarts>
 std::string RestartsText(const Restarts& restarts) {
   std::string failures;
@@ -127,8 +127,8 @@ std::string DroppedText(const RunProgress& progress) {
   return text;
 }
 
-// The result according to the log, for a run without report.txt. That file may not have been
-// written, it may have been removed, or an older build may have ended the run and written only
+// The result according to the log, for a run without report.txt. The file may have been removed,
+// its writing may have failed, or an older build may have ended the run and written only
 // report.json.
 std::string ResultText(const RunResult& result) {
   std::string text = absl::StrCat("trained ", Counted(result.samples(), "sample"), " in ",
@@ -138,7 +138,8 @@ std::string ResultText(const RunResult& result) {
   return text + "\n";
 }
 
-// What to do about a run that has failed. An older build has left only the text in `failure`.
+// What to do about a run that has failed. If an older build ran it, only the text `failure` is
+// there, and the advice is derived from it.
 Ending::Advice AdviceOf(const std::string& run_dir, const RunProgress& progress,
                         const std::string& failure) {
   if (failure.empty() && progress.end.has_value()) return progress.end->ending().advice();
@@ -150,13 +151,14 @@ bool IsFailure(const RunProgress& progress) {
   return progress.end.has_value() && progress.end->state() == FAILED;
 }
 
-// Whether the text of failure.txt is of the run's end. It may be of an earlier submission.
+// Whether `failure`, the text of failure.txt, belongs to the run's last end. It may belong to an
+// earlier submission.
 bool HasFailure(const RunProgress& progress, const absl::StatusOr<std::string>& failure) {
   return failure.ok() && (!progress.end.has_value() || IsFailure(progress));
 }
 
-// How a run has ended that has not finished. A launcher writes failure.txt, which says more than
-// the log.
+// Describes the end of a run that has not finished. Prefers failure.txt, which a launcher writes,
+// because it is more detailed than the log.
 std::string EndText(const std::string& run_dir, const RunProgress& progress,
                     const absl::StatusOr<std::string>& failure) {
   const std::string run = absl::StrCat("run ", run_dir);
@@ -186,7 +188,7 @@ std::string RunningRunText(const std::string& run_dir, const StatusAnswer& statu
   if (status.ending().has_text()) {
     absl::StrAppend(&text,
                     status.writes_end() ? "the run is ending, but its end could not be written to "
-                                          "its log yet, and is tried again: "
+                                          "its log yet, and writing is retried: "
                                         : "",
                     status.ending().text(), "\n");
   }
@@ -222,7 +224,9 @@ absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now
   } else if (is_training) {
     absl::StrAppend(&text, ResumeText(run_dir, progress, run_dir), "\n");
   }
-  if (progress.generation == 0) absl::StrAppend(&text, "it never began; train it anew\n");
+  if (progress.generation == 0) {
+    absl::StrAppend(&text, "it never began; start it again with `satrap train`\n");
+  }
   return text + logs;
 }
 

@@ -15,13 +15,13 @@
 namespace satrap {
 
 // The text for a run in progress: state, progress, last cut, why generations began, and each
-// process. Every line ends with a line feed. `of_pods`: the job of a run in pods, whose limits of
-// memory are shown; null: the run is on this machine.
+// process. Every line ends with a line feed. `of_pods`: for a run in pods, its job, from which
+// memory limits are shown; null for a run on this machine.
 std::string RunningRunText(const std::string& run_dir, const StatusAnswer& status,
                            const JobConfig* of_pods = nullptr);
 
 // The text for a run without processes: how it ended, its last cut, why its generations began, and
-// how to continue it. Reads the log, report.txt and failure.txt. DATA_LOSS if RunLog::Open returns
+// how to continue it. Reads the log, report.txt and failure.txt. DATA_LOSS as RunLog::Open returns
 // it.
 absl::StatusOr<std::string> EndedRunText(const std::string& run_dir, int64_t now_unix_ms);
 

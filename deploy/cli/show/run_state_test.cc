@@ -19,7 +19,7 @@ using ::testing::Not;
 
 class RunStateTest : public LoggedRunTest {
  protected:
-  // A run of three generations with a cut.
+  // Writes the log of a run of three generations, and the run's cut.
   void MakeRun() {
     WriteCut(dir_, 1, 1, 800);
     Append("generation { generation: 1 cause: 'start' job { name: 'demo' } }");
@@ -189,7 +189,7 @@ TEST(RunningRunTextTest, TellsAnEndThatTheLogHasNotTakenYet) {
   status.mutable_ending()->set_text("nn_worker 0: it is wrong");
   EXPECT_THAT(RunningRunText("RUN", status),
               HasSubstr("\nthe run is ending, but its end could not be written to its log yet, and "
-                        "is tried again: "
+                        "writing is retried: "
                         "nn_worker 0: it is wrong\n"));
 }
 
@@ -203,7 +203,7 @@ TEST(RunningRunTextTest, NamesWhoWaitsForAPlaceAndWhy) {
   waiting->set_why("embedding_ps 1 was built from other sources");
   EXPECT_THAT(
       RunningRunText("RUN", status),
-      HasSubstr("\n  embedding_ps 1       waits for a place for 12 s, pod 0f3a: embedding_ps "
+      HasSubstr("\n  embedding_ps 1       has waited 12 s for a place, pod 0f3a: embedding_ps "
                 "1 was built from other sources\n"));
 }
 

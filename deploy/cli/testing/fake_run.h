@@ -1,5 +1,6 @@
 // Test support: a run that seems to be in progress but does nothing. The test's process locks the
-// run's folder as a launcher does, and is also the coordinator, whose answers the test scripts.
+// run's folder, as a launcher does. It also serves as the coordinator; the test determines the
+// coordinator's answers.
 
 #ifndef SATRAP_DEPLOY_CLI_TESTING_FAKE_RUN_H_
 #define SATRAP_DEPLOY_CLI_TESTING_FAKE_RUN_H_
@@ -20,7 +21,7 @@
 
 namespace satrap {
 
-// In place of a status in Script: the call is never answered.
+// Replaces a status in Script: the call is never answered.
 inline constexpr char kSilent[] = "silent";
 // Like kSilent, but the folder is also released, as if the run's process had ended.
 inline constexpr char kGone[] = "gone";
@@ -34,12 +35,13 @@ class FakeRunTest : public LoggedRunTest, private rpc::Handler {
   void SetUp() override;
   void TearDown() override;
 
-  // The answers of the next calls of Status, in text format, one each; the last is repeated.
+  // Sets the answers to the next calls of Status, one for each, in text format; the last one is
+  // repeated.
   void Script(std::vector<std::string> statuses);
   // Answers each call of Wish with the wish's number or a refusal; calls come one at a time. The
   // function may call Script and change the run's log. By default a wish gets number 1.
   std::function<absl::StatusOr<uint64_t>(const WishRequest& wish)> on_wish_;
-  // This many of the first wishes are never answered.
+  // The first so many wishes are never answered.
   int silent_wishes_ = 0;
   // Whether the run's folder is released when the coordinator answers STOPPED, as a launcher would
   // release it.

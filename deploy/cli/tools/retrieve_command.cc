@@ -1,4 +1,4 @@
-// retrieve: ranks items for users by the vectors that `predict --output` has written.
+// The command `retrieve`: ranks items for users by the vectors that `predict --output` has written.
 
 #include <algorithm>
 #include <cstdio>

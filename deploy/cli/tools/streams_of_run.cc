@@ -11,7 +11,8 @@
 namespace satrap {
 namespace {
 
-// NOT_FOUND if the newest cut does not exist, or not any more.
+// NOT_FOUND if the newest cut that the log names does not exist, for example because it was
+// removed.
 absl::StatusOr<std::map<Stream, StreamOfRun>> ReadStreams(const std::string& run_dir) {
   ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(run_dir, DiskFileSystem()));
   std::map<Stream, StreamOfRun> streams;

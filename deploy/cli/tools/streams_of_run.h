@@ -14,9 +14,9 @@
 namespace satrap {
 
 // The streams that read topics; their `status` is not set. Leaves out streams whose partitions are
-// not in the log yet. The newest cut is the one that the next generation would begin from; if there
-// is none, nothing is consumed. DATA_LOSS as RunLog::Open returns it; errors of ReadManifest name
-// the cut.
+// not in the log yet. The newest cut is the one from which the next generation would begin; if
+// there is none, nothing is consumed. DATA_LOSS as RunLog::Open returns it; errors of ReadManifest
+// name the cut.
 absl::StatusOr<std::map<Stream, StreamOfRun>> StreamsOfRun(const std::string& run_dir);
 
 }  // namespace satrap

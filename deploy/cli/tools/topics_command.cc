@@ -1,4 +1,4 @@
-// topics: shows the Kafka topics of a run, or of a cluster.
+// The command `topics`: shows the Kafka topics of a run, or of a cluster.
 
 #include <algorithm>
 #include <cstdio>

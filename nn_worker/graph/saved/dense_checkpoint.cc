@@ -75,7 +75,7 @@ std::string EncodeArrays(const std::vector<NamedArray>& arrays) {
 
 absl::StatusOr<std::vector<NamedArray>> DecodeArrays(absl::string_view bytes) {
   if (bytes.size() < kMagic.size() + 16 || bytes.substr(0, kMagic.size()) != kMagic) {
-    return Damaged("the file is not one, or is truncated");
+    return Damaged("the file is truncated, or is not a dense checkpoint");
   }
   const absl::string_view body = bytes.substr(0, bytes.size() - sizeof(uint64_t));
   Reader trailer(bytes.substr(body.size()));

@@ -38,7 +38,7 @@ struct ArrayShape {
 
 struct DenseTake {
   absl::flat_hash_map<std::string, const NamedArray*> arrays;  // by name; of the `saved` given
-  std::vector<std::string> fresh;    // may be taken, but the model has none: they begin anew
+  std::vector<std::string> fresh;    // may be taken, but not in the model: keep initial values
   std::vector<std::string> ignored;  // in the model, but not in the network
   bool has_state = false;            // the optimizer's state is taken, too
   DenseStart start;

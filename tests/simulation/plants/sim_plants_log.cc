@@ -146,7 +146,7 @@ class StaleLinkCounts final : public ForwardingFileSystem {
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
     auto names = disk()->List(folder);
     if (!names.ok() || !IsInLog(folder + "/") || linked_.empty()) return names;
-    // The numbers of entries are names that consist of digits only.
+    // An entry's name is its number with a fixed number of digits, so names compare as numbers do.
     const auto is_above = [this](const std::string& name) {
       return name.size() == linked_.size() && name > linked_;
     };
