@@ -95,7 +95,8 @@ void PsCuts::Await(uint64_t cut, Awaited answer) {
     } else if (cut == newest_ && answer_.has_value()) {
       known = *answer_;
     } else {
-      known = Abandoned(absl::StrCat("cut ", newest_, " has been begun or abandoned meanwhile"));
+      known = Abandoned(absl::StrCat("the later cut ", newest_,
+                                     begun_ ? " was begun" : " was abandoned before it began"));
     }
   }
   answer(std::move(known));

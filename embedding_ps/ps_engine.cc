@@ -182,9 +182,9 @@ absl::StatusOr<rpc::Message> PsEngine::Lookup(const LookupHeader& header, const 
   if (header.has_step()) {
     MutexLock lock(&mutex_);
     if (header.step() != applied_steps_) {
-      return absl::InvalidArgumentError(absl::StrCat("step: a Lookup of step ", header.step(),
-                                                     " needs exactly the steps before it, and ",
-                                                     applied_steps_, " are applied"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("step: a Lookup of step ", header.step(), " requires that exactly ",
+                       header.step(), " steps are applied, but ", applied_steps_, " are"));
     }
   }
   LookupAnswerHeader answer;
@@ -296,8 +296,9 @@ void PsEngine::UpdateOrdered(const rpc::PendingAnswer& call, const UpdateHeader&
     // With gradient_clip_norm all parts of a step are answered before the step is applied, so a
     // rank could send its next Update too early. Without gradient_clip_norm this cannot happen.
     if (applied_steps_ < collector_.step()) {
-      status = absl::InvalidArgumentError(absl::StrCat(
-          "step.step: an Update came while step ", applied_steps_, " waits for its clip_factor"));
+      status = absl::InvalidArgumentError(absl::StrCat("step.step: an Update arrived while step ",
+                                                       applied_steps_,
+                                                       " was still waiting for its clip_factor"));
     } else {
       status = collector_.Add(header.step(), header.part(), {std::move(update), call});
     }

@@ -127,7 +127,7 @@ TEST_F(ClippedPsEngineTest, TheNextStepAndCutsAndLoadsWaitForBothHalves) {
   pss_.Call(0, rpc::kUpdate, Part(0, 1, {7}, {1, 1, 1}).Message(), &refused);
   ASSERT_EQ(refused.size(), 1u);
   EXPECT_EQ(refused[0].status().message(),
-            "step.step: an Update came while step 0 waits for its clip_factor");
+            "step.step: an Update arrived while step 0 was still waiting for its clip_factor");
   BeginCutRequest cut;
   *cut.mutable_envelope() = ThisRun();
   cut.mutable_call()->set_number(1);

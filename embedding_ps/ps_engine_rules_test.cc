@@ -102,7 +102,7 @@ TEST(PsEngineRulesTest, AHybridPartHasItsShareOfTheClipNormAndMustTellItsWeight)
   call.header.mutable_step()->set_normalizer(8);
   const absl::Status status = pss.CallAndWait(0, rpc::kUpdate, call.Message()).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << status;
-  EXPECT_NE(status.message().find("weight: the clip norm of table 4"), absl::string_view::npos)
+  EXPECT_NE(status.message().find("weight: table 4 has a clip norm"), absl::string_view::npos)
       << status;
   // The part's weight is a quarter of the normalizer, so (3, 4) is clipped to a norm of .5.
   call.header.set_weight(2);

@@ -16,9 +16,11 @@ void ExportPsMetrics(const PsEngine& engine, MetricsRegistry* registry) {
   count("satrap_ps_cuts_abandoned_total", "Cuts abandoned at this PS", counts.cuts.abandoned);
   count("satrap_cut_copied_rows_total", "Rows copied out before an update changed them",
         counts.cuts.rows_copied);
-  count("satrap_cut_copied_bytes_total", "Memory of the rows copied out", counts.cuts.bytes_copied);
+  count("satrap_cut_copied_bytes_total",
+        "Bytes of the rows copied out before an update changed them", counts.cuts.bytes_copied);
   count("satrap_cut_written_bytes_total", "Bytes of saved rows written", counts.cuts.bytes_written);
-  count("satrap_cut_writing_seconds_total", "Time from marks to the ends of writing",
+  count("satrap_cut_writing_seconds_total",
+        "Time from a cut's mark to the end of its writing, summed over all cuts",
         counts.cuts.seconds);
   // The gauge does not exist before an Update has a time, because a 0 would mean 1970.
   if (counts.data_time_ms.has_value()) {

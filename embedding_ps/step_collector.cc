@@ -26,9 +26,9 @@ absl::Status StepCollector::Add(const StepHeader& header, uint32_t part_index, P
   } else if (header.normalizer() != header_.normalizer() || header.finite() != header_.finite() ||
              header.learning_rate_factor() != header_.learning_rate_factor() ||
              header.dense_squares() != header_.dense_squares()) {
-    return absl::InvalidArgumentError(absl::StrCat("step: parts of step ", step_, " disagree: '",
-                                                   header_.ShortDebugString(), "' and '",
-                                                   header.ShortDebugString(), "'"));
+    return absl::InvalidArgumentError(absl::StrCat("step: the headers of two parts of step ", step_,
+                                                   " differ: '", header_.ShortDebugString(),
+                                                   "' and '", header.ShortDebugString(), "'"));
   }
   parts_[part_index] = std::move(part);
   ++arrived_;
@@ -113,9 +113,11 @@ absl::Status CheckCounts(const StepSum& sum, const TableOwnership& ownership) {
     const auto missing = std::find(counts.begin(), counts.end(), 0u);
     if (missing == counts.end()) continue;
     return absl::InvalidArgumentError(absl::StrCat(
-        "tables.counts: no part of step ", sum.header.step(), " counts a sample of key ",
+        "tables.counts: key ",
         absl::Hex(table.keys[static_cast<size_t>(missing - counts.begin())], absl::kZeroPad16),
-        " of table ", ownership.tables[table.table].id, ", whose update rule needs its count"));
+        " of table ", ownership.tables[table.table].id,
+        " has a sample count of 0 over all parts of step ", sum.header.step(),
+        ", but the table's update rule needs the count"));
   }
   return absl::OkStatus();
 }

@@ -20,7 +20,7 @@ enum class Shortage {
   kMemory,
   kProcesses,    // or threads: the kernel has one limit for both
   kDescriptors,  // of files and sockets
-  kAddress,      // an address of this machine, such as that of a loopback that is down
+  kAddress,      // an address of this machine, such as that of a loopback interface that is down
   kMount,        // a mount whose file server answers, and that the server still knows
 };
 

@@ -51,9 +51,9 @@ absl::Status RemovedCutError(const std::string& path) {
   }
   return absl::NotFoundError(
       absl::StrCat(path,
-                   " is not there any more: its run keeps its newest cuts and the best one "
-                   "(checkpoint.keep). Name the run, ",
-                   checkpoints.parent_path().string(), ", and its best or newest cut is read"));
+                   " no longer exists: its run keeps only its newest cuts and the best one "
+                   "(checkpoint.keep). Name the run instead, ",
+                   checkpoints.parent_path().string(), ", to read its best or newest cut"));
 }
 
 }  // namespace satrap

@@ -114,8 +114,8 @@ void CompareRules(const SavedFeature& own, const SavedFeature& saved,
       warnings->push_back(absl::StrCat("feature ", own.feature(), ": ", rule.field(), " is ",
                                        rule.value(), " here, but was ", before.value(),
                                        " for the rows of the model's table '", own.table(),
-                                       "', so its ids find other rows, or none; give the job the ",
-                                       rule.field(), " of the model's job"));
+                                       "', so the feature's ids find other rows or none; set ",
+                                       rule.field(), " as in the model's job"));
     }
   }
 }

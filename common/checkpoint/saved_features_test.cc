@@ -95,7 +95,7 @@ TEST(SavedFeaturesTest, IdsThatComeAboutByAnotherRuleWarn) {
                 job->mutable_data()->mutable_csv()->mutable_columns(2)->set_vocabulary(1, "c");
               }),
               ElementsAre(AllOf(HasSubstr("feature work: vocabulary is 2 words"),
-                                HasSubstr("give the job the vocabulary of the model's job"))));
+                                HasSubstr("set vocabulary as in the model's job"))));
   EXPECT_THAT(warnings([](JobConfig* job) {
                 job->mutable_data()->mutable_csv()->mutable_columns(1)->add_vocabulary("a");
               }),

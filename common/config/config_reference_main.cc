@@ -234,7 +234,8 @@ int Run(const std::string& path) {
       "\"may change\" says whether `satrap resume --set` takes another value for a run that has "
       "begun. \"unless\nreproducible\": a reproducible run keeps the value, because it determines "
       "the bits of the results. \"unless SYNC\":\na run in mode SYNC keeps it. \"no\" at a "
-      "message: it must not appear or go; its own table says it of its\nfields.\n");
+      "message: the message must be neither added nor removed; its own table\nanswers for its "
+      "fields.\n");
   Changes changes;
   FindChanges(job, AtResume::MUST_STAY, &changes);
   absl::flat_hash_set<std::string> printed;

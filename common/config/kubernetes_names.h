@@ -18,10 +18,9 @@ namespace satrap {
 inline constexpr size_t kLongestRunName = 35;
 inline constexpr char kRunNameRule[] =
     "must have at most 35 lower-case letters, digits and '-', begin with a letter, and not end "
-    "with "
-    "'-' or '-members'";
+    "with '-' or '-members'";
 inline constexpr char kObjectNameRule[] =
-    "must be a name of Kubernetes (RFC 1123: lower-case letters, digits, '-' and '.')";
+    "must be a Kubernetes object name (RFC 1123: lower-case letters, digits, '-' and '.')";
 
 // The name of a run in a cluster. It begins with a letter, because the run's Service must. It does
 // not end with "-members", because the Job RUN-members of one run would have the name of another

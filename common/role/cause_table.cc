@@ -35,7 +35,7 @@ constexpr CauseRule kRules[] = {
      "the broker of topics has been away for `broker_wait_seconds`",
      "see [kafka.md](kafka.md); `satrap resume` continues once the broker answers"},
     {Ending::MEMBER_FAILED, Ending::NO_MEMORY, Follows::kRunEndsIfRepeated, kNeighbourMs,
-     "a process has no memory left, as for a table",
+     "a process has no memory left, for example for a table",
      "give it more memory, or use fewer or shorter rows, smaller batches or more machines"},
     {Ending::MEMBER_FAILED, Ending::NO_PROCESSES, Follows::kRunEndsIfRepeated, kNeighbourMs,
      "a process or thread cannot be started",
@@ -43,11 +43,12 @@ constexpr CauseRule kRules[] = {
     {Ending::MEMBER_FAILED, Ending::NO_DESCRIPTORS, Follows::kRunEndsIfRepeated, kNeighbourMs,
      "no file or socket can be opened any more", "raise the limit (`ulimit -n`)"},
     {Ending::MEMBER_FAILED, Ending::NO_ADDRESS, Follows::kRunEndsIfRepeated, 0,
-     "this machine lacks an address that a process needs, as that of a loopback that is down",
+     "this machine lacks an address that a process needs, such as that of a loopback interface "
+     "that is down",
      "bring the interface up (`ip link set lo up`), or correct the address"},
     {Ending::MEMBER_FAILED, Ending::MOUNT_AWAY, Follows::kNextGeneration, kNeighbourMs,
-     "the server of a network file system does not answer, or the mount of a run that has begun "
-     "does not do what it did before",
+     "the server of a network file system does not answer, or the mount of a run that has begun no "
+     "longer works as it did before",
      "look at the file server, and at the mount of the process that says so"},
     {Ending::MEMBER_FAILED, Ending::PEER_AWAY, Follows::kNextGeneration, 0,
      "a role reports that a peer does not answer, or has ended a call", "look at the peer's log"},
@@ -55,9 +56,10 @@ constexpr CauseRule kRules[] = {
      "a role reports that a disk is full, or a message too large",
      "free some space, or raise the field that the message names"},
     {Ending::MEMBER_FAILED, Ending::LIBRARY_FAILED, Follows::kNextGeneration, 0,
-     "a role reports an error that a library has made", "look at its log"},
+     "a role reports an error of a library", "look at its log"},
     {Ending::MEMBER_FAILED, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
-     "a process ends by an exception or with an exit code that says no more", "look at its log"},
+     "a process ends with an exception, or with an exit code that explains no more",
+     "look at its log"},
     {Ending::MEMBER_LOST, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
      "a process was killed, failed a `CHECK`, sent no heartbeat for 8 s, or was started again",
      "look at its log and at the kernel's"},
@@ -67,13 +69,14 @@ constexpr CauseRule kRules[] = {
      "a file operation does not return within `checkpoint.limit_seconds`",
      "look at the disk of `run_dir`"},
     {Ending::LOG_NOT_WRITTEN, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
-     "the run's log does not take an entry", "look at the disk of `run_dir`"},
+     "an entry cannot be written into the run's log", "look at the disk of `run_dir`"},
     {Ending::SUPERSEDED, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
      "another coordinator has begun a later generation", "nothing; the run continues"},
     {Ending::ASKED, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
-     "`satrap scale`: the generation leaves with a last cut", "nothing"},
+     "`satrap scale`: the generation ends with a last cut", "nothing"},
     {Ending::MOVED, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
-     "a pod has to go, as when its node is drained: the generation leaves with a last cut",
+     "a process has to leave its machine, for example because its node is drained: the generation "
+     "ends with a last cut",
      "nothing"},
     {Ending::OTHER, Ending::UNCLASSIFIED, Follows::kNextGeneration, 0,
      "nobody knows why the generation ended", "look at the logs"},
@@ -90,8 +93,8 @@ constexpr QuarantineRule kQuarantined[] = {
      "look at `quarantine/`; more than `data.max_bad_fraction` of them end the run"},
     {"a record whose label its loss does not take, or which has a number beyond 1e15 after the "
      "transform",
-     "the same; a run that begins from nothing ends if over 1 % of the first 1,000 labels that a "
-     "loader reads are such: of files before its first step, of topics before they are trained"},
+     "the same; a run without a start cut also ends if over 1 % of the first 1,000 labels that a "
+     "loader reads are bad (files: before the first step; topics: before they are trained)"},
 };
 
 std::string ConsequenceOf(const CauseRule& rule) {
@@ -100,7 +103,9 @@ std::string ConsequenceOf(const CauseRule& rule) {
   std::string text = "the next generation";
   if (rule.pause_ms > 0) absl::StrAppend(&text, " after ", rule.pause_ms / 1000, " s");
   if (rule.follows == Follows::kRunEndsIfRepeated) {
-    absl::StrAppend(&text, "; ends the run if that one, too, ends by it before all are ready");
+    absl::StrAppend(&text,
+                    "; ends the run if that one, too, ends for this reason before all members are "
+                    "ready");
   }
   return text;
 }

@@ -260,11 +260,12 @@ void RoleRuntime::Rep::HandleSignal() {
   if (registration.leaves()) {
     leaving = true;
     next_heartbeat_ms = 0;
-    logger.Info(absl::StrCat(signal, ": this process leaves the run, and serves until it may end"));
+    logger.Info(absl::StrCat(
+        signal, ": leaving the run, and serving until the coordinator lets this process end"));
     return;
   }
   stop_wish_open = true;
-  logger.Info(absl::StrCat(signal, ": asking the run to stop, and serving until it has"));
+  logger.Info(absl::StrCat(signal, ": asking the run to stop, and serving until it has stopped"));
   SendStopWish();
 }
 
@@ -358,7 +359,7 @@ void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer, const Ending& 
   switch (answer.state()) {
     case FINISHED:
     case STOPPED:
-      ExitNow(code, absl::StrCat("the run had ended before: ", told.text()), told);
+      ExitNow(code, absl::StrCat("the run had already ended: ", told.text()), told);
     case FAILED:
       if (code == kExitFailed) break;
       ExitNow(code, absl::StrCat("the run has failed: ", told.text()), told);

@@ -24,7 +24,7 @@ TEST_F(RoleRuntimeTest, TheFirstSigtermIsAWishAndTheRoleServesUntilTheRunHasStop
               ::testing::ExitedWithCode(0), "coordinator was asked to stop(.|\n)*has stopped");
 }
 
-TEST_F(RoleRuntimeTest, WhereAProcessMayGoElsewhereItsHeartbeatsSaySoAndNobodyIsAskedToStop) {
+TEST_F(RoleRuntimeTest, WhereAProcessMayLeaveItsMachineItsHeartbeatsSaySoAndNobodyIsAskedToStop) {
   EXPECT_EXIT(RunCase(
                   [](RoleRuntime& runtime, FakeCoordinator& coordinator) {
                     RETURN_IF_ERROR(runtime.Join());
@@ -36,7 +36,7 @@ TEST_F(RoleRuntimeTest, WhereAProcessMayGoElsewhereItsHeartbeatsSaySoAndNobodyIs
                   },
                   [](FakeCoordinator& coordinator) { coordinator.LetLeave(); }),
               ::testing::ExitedWithCode(kExitEchoStartAgain),
-              "this process leaves(.|\n)*this generation is over");
+              "leaving the run(.|\n)*this generation is over");
 }
 
 TEST_F(RoleRuntimeTest, AGenerationThatDoesNotEndInTimeIsLeftAllTheSame) {

@@ -118,12 +118,12 @@ TEST_F(FileBlockReaderTest, CutsASplitIntoBlocksOfGoodRecords) {
       absl::StrCat(path_,
                    "\t4\t2\ttrain\tcolumn 'y' holds 'bad', but a label is expected: '1' for 1 "
                    "(positive_values), '0' for 0 (negative_values), or any number with "
-                   "numeric_label; if it means missing, name it in the column's "
+                   "numeric_label; if it stands for a missing value, add it to the column's "
                    "missing_values\t0\t0\t1\n",
                    path_,
                    "\t21\t7\ttrain\tcolumn 'x' holds 'x', but a number is expected, such as 12, "
-                   "-0.5 or 1e3, at most 3.4e38; if it means missing, name it in the column's "
-                   "missing_values\t0\t2\t0\n"));
+                   "-0.5 or 1e3, at most 3.4e38; if it stands for a missing value, add it to the "
+                   "column's missing_values\t0\t2\t0\n"));
 }
 
 TEST_F(FileBlockReaderTest, ARecordThatTheNetworkCannotTakeIsBadAsOneThatDoesNotParse) {

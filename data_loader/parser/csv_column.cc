@@ -24,7 +24,9 @@ std::vector<std::string> SpellingsOf(int number,
 // The end of a reason: how a field of this column can say that it is missing.
 std::string OrMissing(const CsvColumn& column) {
   std::vector<std::string> missing(column.missing_values.begin(), column.missing_values.end());
-  if (missing.empty()) return "; if it means missing, name it in the column's missing_values";
+  if (missing.empty()) {
+    return "; if it stands for a missing value, add it to the column's missing_values";
+  }
   std::sort(missing.begin(), missing.end());
   return absl::StrCat("; a missing value is written as the empty string or ", ShownTexts(missing),
                       " (missing_values)");

@@ -300,7 +300,8 @@ TEST(CsvParserTest, AReasonNamesTheColumnShowsItsTextAndSaysWhatWouldDo) {
              columns { name: "rating" kind: LABEL numeric_label: true }
              columns { name: "kind" kind: LABEL vocabulary: "a" vocabulary: "b" vocabulary: "a" })");
   const std::string number = ", but a number is expected, such as 12, -0.5 or 1e3, at most 3.4e38";
-  const std::string missing = "; if it means missing, name it in the column's missing_values";
+  const std::string missing =
+      "; if it stands for a missing value, add it to the column's missing_values";
   EXPECT_EQ(csv.ReasonOf("NA,1,1,1,,1,1,a"), "column 'x' holds 'NA'" + number + missing);
   EXPECT_EQ(csv.ReasonOf("1e60,1,1,1,,1,1,a"), "column 'x' holds '1e60'" + number + missing);
   EXPECT_EQ(csv.ReasonOf("1,NA,1,1,,1,1,a"),

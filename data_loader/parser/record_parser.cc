@@ -40,8 +40,9 @@ class RecordParser final : public Parser {
     uint64_t* const ids = block->row_ids();
     if (record_.strings_size() > 0) {
       if (record_.ids_size() > 0) {
-        return Bad(absl::StrCat(record_.ids_size(), " ids and ", record_.strings_size(),
-                                " strings; a record has either, one for each ID column"));
+        return Bad(
+            absl::StrCat(record_.ids_size(), " ids and ", record_.strings_size(),
+                         " strings; a record must have only one kind, one for each ID column"));
       }
       if (static_cast<size_t>(record_.strings_size()) != columns) {
         return Bad(OtherNumber(record_.strings_size(), "strings", "ID", schema_.ids));

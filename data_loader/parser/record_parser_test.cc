@@ -125,7 +125,7 @@ TEST_F(RecordParserTest, ARecordOfOtherColumnsIsBadAndTheReasonSaysWhichKind) {
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_ids(1); }),
             "4 ids, but the job has 3 columns of kind ID: 'user', 'item', 'shop'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_strings("x"); }),
-            "3 ids and 1 strings; a record has either, one for each ID column");
+            "3 ids and 1 strings; a record must have only one kind, one for each ID column");
   EXPECT_EQ(ReasonAfter([](Record* r) {
               r->clear_ids();
               r->add_strings("x");

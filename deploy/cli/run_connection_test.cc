@@ -177,11 +177,11 @@ TEST_F(RunConnectionTest, TheEndOfTheRunEndsTheWait) {
 
 TEST_F(RunConnectionTest, ARefusalIsTold) {
   on_wish_ = [](const WishRequest&) {
-    return absl::FailedPreconditionError("the run takes no cut any more");
+    return absl::FailedPreconditionError("the run takes no more cuts");
   };
   const absl::Status refused = Fulfil(WishRequest::CUT).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(refused.message(), HasSubstr("the run takes no cut any more"));
+  EXPECT_THAT(refused.message(), HasSubstr("the run takes no more cuts"));
   EXPECT_THAT(Wishes(), SizeIs(1));
   on_wish_ = [](const WishRequest&) { return absl::InvalidArgumentError("another run"); };
   EXPECT_THAT(Fulfil(WishRequest::STOP).status().message(), HasSubstr("another run"));

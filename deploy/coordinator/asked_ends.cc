@@ -28,7 +28,7 @@ absl::StatusOr<uint64_t> AskedEnds::Wish(const WishRequest& request) {
   }
   if (!takes_cuts() && request.kind() != WishRequest::STOP) {
     return absl::FailedPreconditionError(job_->action() == JobConfig::TRAIN
-                                             ? "training is over: the run takes no cut any more"
+                                             ? "training is over, so the run takes no more cuts"
                                              : "only a training run takes cuts");
   }
   if (request.kind() == WishRequest::SCALE && !state_->wishes.scales()) {

@@ -1,7 +1,7 @@
-// Ends a generation on request: for a wish to stop or to change the size, or because a process goes
-// elsewhere (a move). While the run trains, the generation ends after a last cut; a stop or a move
-// waits for that cut at most stop_seconds. Before and after training, a stop or a move ends the
-// generation at once.
+// Ends a generation on request: for a wish to stop or to change the size, or because a process
+// leaves its machine (a move). While the run trains, the generation ends after a last cut; a stop
+// or a move waits for that cut at most stop_seconds. Before and after training, a stop or a move
+// ends the generation at once.
 //
 // The state's mutex guards this object; callers of Wish and Move hold it.
 
@@ -40,7 +40,7 @@ class AskedEnds {
 
   // Returns the wish's number. Errors are those of the method Wish (coordinator_engine.h).
   absl::StatusOr<uint64_t> Wish(const WishRequest& request);
-  // Ends the generation because a process goes elsewhere. `how` is the generation's ending.
+  // Ends the generation because a process leaves its machine. `how` is the generation's ending.
   void Move(const Ending& how);
 
  private:

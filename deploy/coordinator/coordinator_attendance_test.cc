@@ -92,7 +92,7 @@ TEST_F(CoordinatorAttendanceTest, ALogThatDoesNotTakeItEndsNothing) {
   Break("hard_link ");
   Load(30, /*complete=*/true);
   EXPECT_EQ(state(), STARTING);
-  EXPECT_THAT(warning, HasSubstr("does not say that all members are there: "));
+  EXPECT_THAT(warning, HasSubstr("run's log that all members are there: "));
 }
 
 TEST_F(CoordinatorAttendanceTest, WithALauncherEachGenerationCountsForItself) {

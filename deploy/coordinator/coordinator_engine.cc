@@ -463,7 +463,7 @@ bool CoordinatorEngine::EveryoneKnowsTheEnd() const {
 
 void CoordinatorEngine::Move() {
   MutexLock lock(&rep_->mutex);
-  rep_->asked.Move(EndingOf(Ending::MOVED, COORDINATOR, 0, "the coordinator goes elsewhere"));
+  rep_->asked.Move(EndingOf(Ending::MOVED, COORDINATOR, 0, "the coordinator leaves its machine"));
 }
 
 bool CoordinatorEngine::AsksBroker() const { return rep_->topics.asks_broker(); }

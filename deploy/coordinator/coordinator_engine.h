@@ -96,7 +96,7 @@ class CoordinatorEngine final : public rpc::Handler {
   //   Status      FAILED_PRECONDITION if it asks for another run.
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
-  void Move();  // this process goes elsewhere: as for a member that says so with its heartbeat
+  void Move();  // this process leaves its machine: as for a member that says so with its heartbeat
   // Whether the generation has ended and every member that still sends heartbeats has been told.
   bool EveryoneKnowsTheEnd() const;
 

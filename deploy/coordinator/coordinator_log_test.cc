@@ -304,7 +304,7 @@ TEST_F(CoordinatorLogTest, WhoResumesWithAJobThatCannotBeginIsToldAndTheNextResu
   FailForGood();
   EXPECT_EQ(state(), FAILED);
   EXPECT_THAT(reason(), HasSubstr("embedding_worker.replicas from 1 to 2; the next `satrap resume` "
-                                  "has the earlier job"));
+                                  "uses the earlier job"));
   TakeJobOfNext();
   EXPECT_EQ(job_.embedding_worker().replicas(), 1);
   Resume();

@@ -1,4 +1,4 @@
-// Processes that go elsewhere.
+// Processes that leave their machines.
 
 #include <string>
 
@@ -41,7 +41,7 @@ class CoordinatorMoveTest : public CoordinatorFixture {
   bool ps1_beats_ = true;
 };
 
-TEST_F(CoordinatorMoveTest, AMemberThatGoesElsewhereIsALastCutAndThenTheNextGeneration) {
+TEST_F(CoordinatorMoveTest, AMemberThatLeavesItsMachineIsALastCutAndThenTheNextGeneration) {
   StartRun();
   EXPECT_EQ(SayLeaving(EMBEDDING_PS, 1)->state(), RUNNING);
   EXPECT_EQ(SayLeaving(EMBEDDING_PS, 1)->state(), RUNNING) << "it says so with every heartbeat";
@@ -52,8 +52,8 @@ TEST_F(CoordinatorMoveTest, AMemberThatGoesElsewhereIsALastCutAndThenTheNextGene
   EXPECT_EQ(ending().why(), Ending::MOVED);
   EXPECT_EQ(ending().loss(), Ending::NOTHING);
   EXPECT_EQ(reason(),
-            "embedding_ps 1 goes elsewhere; the run continues from cut_0001_000001, and nothing is "
-            "lost");
+            "embedding_ps 1 leaves its machine; the run continues from cut_0001_000001, and "
+            "nothing is lost");
   EXPECT_EQ(Log().last_cut()->left_for(), CutEntry::MOVE);
   EXPECT_EQ(Log().end(), nullptr);
   BeginInPods(1);
@@ -214,7 +214,7 @@ TEST_F(CoordinatorMoveTest, ASizeForWhichThereAreNoPodsIsDroppedAndTheRunGoesOnA
   EXPECT_EQ(engine_->Status().roles_size(), 5);
 }
 
-TEST_F(CoordinatorMoveTest, WhatTakesNoCutGoesElsewhereAtOnce) {
+TEST_F(CoordinatorMoveTest, WhatTakesNoCutLeavesItsMachineAtOnce) {
   StartRun();
   MakeCut(1);
   CommitCutRequest commit = CommitOf(1);
@@ -225,7 +225,7 @@ TEST_F(CoordinatorMoveTest, WhatTakesNoCutGoesElsewhereAtOnce) {
   EXPECT_EQ(ending().why(), Ending::MOVED);
   BeginInPods(1);
   EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
-  EXPECT_EQ(CauseText(*Log().last_generation()), "moved: embedding_ps 1 goes elsewhere");
+  EXPECT_EQ(CauseText(*Log().last_generation()), "moved: embedding_ps 1 leaves its machine");
 }
 
 TEST_F(CoordinatorMoveTest, ALastCutThatComesMeanwhileIsTheOneOfTheMove) {
@@ -255,7 +255,7 @@ TEST_F(CoordinatorMoveTest, AMoveWhoseCutIsNotThereInTimeTellsWhatIsLost) {
   EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
 }
 
-TEST_F(CoordinatorMoveTest, TheCoordinatorItselfGoesElsewhereInTheSameWay) {
+TEST_F(CoordinatorMoveTest, TheCoordinatorItselfLeavesItsMachineInTheSameWay) {
   MoveCoordinator();
   EXPECT_EQ(state(), RESTARTING) << "its generation cannot go on without it";
   EXPECT_TRUE(IsOf(ending(), COORDINATOR, 0));
@@ -282,10 +282,10 @@ TEST_F(CoordinatorMoveTest, ACoordinatorThatGoesBeforeTrainingUsesNoRestartUpHow
     EXPECT_EQ(Log().entries().back().left().generation(), generation);
     BeginInPods(1);
   }
-  EXPECT_EQ(CauseText(*Log().last_generation()), "moved: the coordinator goes elsewhere");
+  EXPECT_EQ(CauseText(*Log().last_generation()), "moved: the coordinator leaves its machine");
 }
 
-TEST_F(CoordinatorMoveTest, ADiskThatRefusesOrHangsDoesNotKeepWhoGoesElsewhere) {
+TEST_F(CoordinatorMoveTest, ADiskThatRefusesOrHangsDoesNotKeepWhoLeavesItsMachine) {
   options_.warn = nullptr;
   BeginNewRunInPods();
   Break("create /runs/small/log/");

@@ -33,8 +33,8 @@ struct CoordinatorTimeouts {
   // launcher waits.
   int64_t end_period_ms = 1000;
   int64_t end_limit_ms = 10000;
-  // How long a generation that ends because a process goes elsewhere waits until the log has the
-  // entry LEFT. Not used if the entry of a cut records the move.
+  // How long a generation that ends because a process leaves its machine waits until the log has
+  // the entry LEFT. Not used if the entry of a cut records the move.
   int64_t left_limit_ms = 2000;
 };
 

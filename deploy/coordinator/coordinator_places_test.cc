@@ -134,7 +134,8 @@ TEST_F(CoordinatorPlacesTest, ATwinWaitsAsLongAsTheMemberIsHeard) {
   StartMembers();
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(Ask(kTwin, EMBEDDING_PS, 1, kSecond),
-              "another pod's process is embedding_ps 1 (process 1 at 'unix:/run/3.1', pod pod-1)");
+              "embedding_ps 1 already runs in another pod (process 1 at 'unix:/run/3.1', pod "
+              "pod-1)");
     Beat(1, COORDINATOR);
   }
   EXPECT_EQ(Heartbeat(EMBEDDING_PS, 1, kSecond).status().code(),
@@ -151,7 +152,7 @@ TEST_F(CoordinatorPlacesTest, OfTwoThatRegisterBeforeEitherIsHeardTheFirstThatIs
   ASSERT_TRUE(told.ok()) << told.status();
   EXPECT_TRUE(told->wait());
   EXPECT_EQ(told->state(), RUNNING);
-  EXPECT_THAT(told->ending().text(), HasSubstr("another pod's process is embedding_ps 1"));
+  EXPECT_THAT(told->ending().text(), HasSubstr("embedding_ps 1 already runs in another pod"));
   EXPECT_FALSE(Heartbeat(EMBEDDING_PS, 1)->wait());
   EXPECT_NE(Ask(kTwin, EMBEDDING_PS, 1, kSecond), "");
   EXPECT_EQ(state(), RUNNING);
@@ -166,8 +167,8 @@ TEST_F(CoordinatorPlacesTest, WhoIsToldToWaitIsToldSoAgainAndOnlyItsNextProcessM
   EXPECT_EQ(SayLeaving(EMBEDDING_PS, 1)->state(), RESTARTING) << "its place is free";
   const auto told = Heartbeat(EMBEDDING_PS, 1, kSecond);
   EXPECT_TRUE(told->wait()) << "a late copy, as the process has exited";
-  EXPECT_EQ(told->ending().text(), "another pod's process was embedding_ps 1");
-  EXPECT_EQ(Ask(kTwin, EMBEDDING_PS, 1, kSecond), "another pod's process was embedding_ps 1");
+  EXPECT_EQ(told->ending().text(), "embedding_ps 1 ran in another pod until now");
+  EXPECT_EQ(Ask(kTwin, EMBEDDING_PS, 1, kSecond), "embedding_ps 1 ran in another pod until now");
   EXPECT_EQ(Ask(kTwin, EMBEDDING_PS, 1, kSecond + 1), "");
   EXPECT_FALSE(Heartbeat(EMBEDDING_PS, 1, kSecond + 1)->wait());
   EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1, kSecond)->wait());

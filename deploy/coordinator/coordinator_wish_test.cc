@@ -25,7 +25,7 @@ class CoordinatorWishTest : public CoordinatorFixture {
   // 1.
   static constexpr char kAnnouncement[] = "/runs/small/log/00000004";
   static constexpr char kMayNotBeInTheLog[] =
-      "the run begins again from cut_0001_000001, and nothing is lost, but its change of size may "
+      "the run continues from cut_0001_000001, and nothing is lost, but its change of size may "
       "not be in its log: the disk is away";
   // Starts a run and makes a wish for another size. The run then waits for the cut after which its
   // ranks leave.
@@ -254,7 +254,7 @@ TEST_F(CoordinatorWishTest, ASizeThatCannotBeAnnouncedIsNoFailureAndTheRunGoesOn
     EXPECT_TRUE(Leave(1, 1).ok()) << "the cut is committed";
     EXPECT_EQ(state(), RESTARTING);
     EXPECT_EQ(reason(),
-              "the run begins again from cut_0001_000001, and nothing is lost, because its change "
+              "the run continues from cut_0001_000001, and nothing is lost, because its change "
               "of size cannot be written into its log: no space left");
     disk_.SetHook(nullptr);
     Begin(reason());

@@ -29,8 +29,8 @@
 // cause instead.
 //
 // Signals. The first SIGTERM asks the run to stop. In pods (--submission) it means instead that
-// this process goes elsewhere, as for any role (role_runtime.h). After a second SIGTERM, a SIGINT,
-// or any signal after the end, the process no longer waits for members.
+// this process leaves its machine, as for any role (role_runtime.h). After a second SIGTERM, a
+// SIGINT, or any signal after the end, the process no longer waits for members.
 
 #include <poll.h>
 #include <unistd.h>
@@ -251,7 +251,8 @@ absl::StatusOr<Exit> ServeRefusal(const Ending& why, const CoordinatorFlags& fla
     ASSIGN_OR_RETURN(metrics_server, MetricsServer::Start(&metrics, flags.metrics));
   }
   fprintf(stderr, "error: %s\n", why.text().c_str());
-  logger.Info("claims nothing, and tells why until it is ended", {{"address", server->address()}});
+  logger.Info("claims no generation, and serves the reason until a signal ends it",
+              {{"address", server->address()}});
   // If the job cannot be read, the run's folder is not known either. Then only this server tells of
   // the refusal.
   const absl::StatusOr<JobConfig> job = ReadJobWithFolder(flags.config);
@@ -308,7 +309,7 @@ absl::StatusOr<absl::variant<ClaimedGeneration, Exit>> ClaimOrServeWhyNot(
   absl::StatusOr<ClaimedGeneration> claimed = claim(/*is_asked=*/false);
   if (const auto refusal = refusal_of(claimed.status())) {
     logger.Warning(
-        absl::StrCat("claims once more in 5 s, because a claim has failed: ", refusal->text()));
+        absl::StrCat("a claim has failed, and is tried once more in 5 s: ", refusal->text()));
     {
       const LifeSignThread meanwhile(&life);
       if (NextSignal(StopSignals(), kClaimAgainMs) != 0) return Exit{kExitFailed, *refusal};

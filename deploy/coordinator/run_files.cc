@@ -60,7 +60,7 @@ absl::StatusOr<SplitList> RunFiles::ListFor(const FixSplitsRequest& request) {
     const std::string reason =
         absl::StrCat("the run cannot continue from ", start_.cut_folder,
                      ": its data, or a field of the job that orders samples (mode, seed, lanes, "
-                     "global_batch_size, data), is not what it was when the cut was made");
+                     "global_batch_size, data), has changed since the cut was made");
     state_->end.EndForGood(EndingOf(Ending::OTHER_DATA, reason));
     return absl::FailedPreconditionError(reason);
   }

@@ -22,10 +22,11 @@ WaitingCoordinator::WaitingCoordinator(const ClaimedGeneration& last,
       Ending::SUPERSEDED,
       waits_to_be_asked_
           ? absl::StrCat("the coordinator of another pod has begun generation ", last.generation,
-                         ", and this one claims nothing unless it is asked for ", kAskedMs / 1000,
-                         " s")
+                         ", so this one claims nothing until processes have asked it for ",
+                         kAskedMs / 1000, " s")
           : absl::StrCat("submission ", last.submission,
-                         " has the run, and this coordinator, of an earlier one, claims nothing"));
+                         " has taken over the run, so this coordinator of an earlier submission "
+                         "claims nothing"));
 }
 
 void WaitingCoordinator::TakeAsked() {

@@ -67,8 +67,8 @@ TEST_F(WaitingCoordinatorTest, ACoordinatorInAnotherPodMayClaimOnceItIsAskedForE
           answer.ParseFromString(Ask(&waiting, kRegister, RegisterOf(EMBEDDING_PS, 0))->header));
       EXPECT_TRUE(answer.wait());
       EXPECT_EQ(answer.why_wait(),
-                "the coordinator of another pod has begun generation 3, and this one claims "
-                "nothing unless it is asked for 8 s");
+                "the coordinator of another pod has begun generation 3, so this one claims "
+                "nothing until processes have asked it for 8 s");
     }
   };
   EXPECT_FALSE(waiting.MayClaim()) << "nobody has asked";

@@ -277,7 +277,7 @@ TEST_F(LauncherStopTest, AWishThatIsRefusedIsMadeAgainUntilItIsTaken) {
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
   EXPECT_THAT(end.outlook, HasSubstr("no work is lost; `satrap resume "));
   EXPECT_THAT(messages_,
-              ElementsAre(HasSubstr("\n  it waits: coordinator: the run takes no cut any more"),
+              ElementsAre(HasSubstr("\n  it waits: coordinator: the run takes no more cuts"),
                           "the run takes its last cut now"));
   EXPECT_THAT(end.warnings, SizeIs(0));
 }
@@ -321,7 +321,7 @@ TEST_F(LauncherStopTest, AStopThatNobodyTakesIsGivenUpAndTheLossIsNotClaimedToBe
   EXPECT_EQ(end.kind, RunEnd::INTERRUPTED);
   EXPECT_THAT(end.warnings,
               ElementsAre("the last cut could not be requested within 0.5 s (stop_seconds): "
-                          "coordinator: the run takes no cut any more"));
+                          "coordinator: the run takes no more cuts"));
   EXPECT_THAT(end.outlook, AllOf(HasSubstr("(cut_0001_000001); at most the work after it is lost"),
                                  Not(HasSubstr("no work is lost"))));
 }

@@ -140,8 +140,8 @@ class Supervisor {
       while (read(life, signs, sizeof(signs)) > 0) watch.OnSign();
       if (wait_status_.has_value() || silent_ms.has_value() || !watch.IsSilent()) continue;
       silent_ms = watch.LimitMs();
-      log_->Say(
-          absl::StrCat(name_, " has shown no life for ", Seconds(*silent_ms), "; it is killed"));
+      log_->Say(absl::StrCat(name_, " has given no sign of life for ", Seconds(*silent_ms),
+                             ", so it is killed"));
       kill(pid_, SIGKILL);
     }
     return silent_ms;
@@ -151,7 +151,7 @@ class Supervisor {
   std::string HowItEnded(absl::optional<int64_t> silent_ms, int64_t kills_before) const {
     if (!WIFSIGNALED(*wait_status_) || WTERMSIG(*wait_status_) != SIGKILL) return "";
     if (silent_ms.has_value()) {
-      return absl::StrCat("showed no life for ", Seconds(*silent_ms), " and was killed");
+      return absl::StrCat("gave no sign of life for ", Seconds(*silent_ms), " and was killed");
     }
     if (memory_kills_.Count() == kills_before) return "";
     const absl::optional<int64_t> limit = memory_kills_.LimitBytes();
@@ -204,7 +204,7 @@ class Supervisor {
     const std::string last = killed || end.has_left ? "" : log_->LastError();
     const std::string says = last.empty() ? "" : absl::StrCat("\nit says: ", last);
     const std::string when = pause_ms == 0 ? "" : absl::StrCat(" in ", Seconds(pause_ms));
-    Leave(absl::StrCat(text, "; it is started again", when, says));
+    Leave(absl::StrCat(text, "; it will be started again", when, says));
     return pause_ms;
   }
 

@@ -116,9 +116,10 @@ TEST_F(SupervisorTest, ARoleIsStartedAgainUntilASignalAsksForTheEnd) {
   EXPECT_EQ(Starts(), 4);
   EXPECT_EQ(End(SIGTERM), 143);
   EXPECT_EQ(Starts(), 4);
-  EXPECT_THAT(Read("log"), AllOf(HasSubstr("---- start 4 of embedding_ps 1 ----"),
-                                 HasSubstr("exited with code 75; it is started again\n"),
-                                 HasSubstr("exited with code 75; it is started again in 0.2 s\n")));
+  EXPECT_THAT(Read("log"),
+              AllOf(HasSubstr("---- start 4 of embedding_ps 1 ----"),
+                    HasSubstr("exited with code 75; it will be started again\n"),
+                    HasSubstr("exited with code 75; it will be started again in 0.2 s\n")));
   EXPECT_EQ(Read("stdout"), Read("log"));
 }
 
@@ -151,7 +152,7 @@ TEST_F(SupervisorTest, TheContainersMessageSaysWhatTheRoleSaidLast) {
   Start("echo loading\necho 'error: no such table'\necho bye\nexit 1");
   ASSERT_TRUE(AwaitText("message", "it says"));
   EXPECT_EQ(Read("message"),
-            "embedding_ps 1 exited with code 1; it is started again in 5.0 s\n"
+            "embedding_ps 1 exited with code 1; it will be started again in 5.0 s\n"
             "it says: error: no such table");
 }
 
@@ -159,16 +160,19 @@ TEST_F(SupervisorTest, TheContainersMessageSaysWhatTheRoleSaidLast) {
 TEST_F(SupervisorTest, TheLastLineOfARoleThatWasKilledHasNothingToDoWithIt) {
   Start("[ $(wc -l <starts) -eq 2 ] && exec sleep 1000\necho 'error: of long ago'\nkill -KILL $$");
   ASSERT_TRUE(AwaitText("log", "---- start 2"));
-  EXPECT_EQ(Read("message"), "embedding_ps 1 was killed by signal 9 (Killed); it is started again");
+  EXPECT_EQ(Read("message"),
+            "embedding_ps 1 was killed by signal 9 (Killed); it will be started again");
 }
 
 TEST_F(SupervisorTest, ARoleThatIsStoppedForGoodIsKilledAndStartedAgain) {
   options_.life.silence_ms = 100;
   Start("[ $(wc -l <starts) -eq 2 ] && exec sleep 1000\nsign\nkill -STOP $$");
   ASSERT_TRUE(AwaitText("log", "---- start 2"));
-  EXPECT_THAT(Read("log"), HasSubstr("embedding_ps 1 has shown no life for 0.1 s; it is killed\n"));
+  EXPECT_THAT(Read("log"),
+              HasSubstr("embedding_ps 1 has given no sign of life for 0.1 s, so it is killed\n"));
   EXPECT_EQ(Read("message"),
-            "embedding_ps 1 showed no life for 0.1 s and was killed; it is started again");
+            "embedding_ps 1 gave no sign of life for 0.1 s and was killed; it will be started "
+            "again");
 }
 
 TEST_F(SupervisorTest, ARoleThatIsStoppedBeforeItsFirstSignIsKilledLater) {
@@ -176,7 +180,7 @@ TEST_F(SupervisorTest, ARoleThatIsStoppedBeforeItsFirstSignIsKilledLater) {
   options_.life.first_sign_ms = 1100;
   Start("[ $(wc -l <starts) -eq 2 ] && sign && exec sleep 1000\nkill -STOP $$");
   ASSERT_TRUE(AwaitText("log", "---- start 2"));
-  EXPECT_THAT(Read("message"), HasSubstr("showed no life for 1.1 s and was killed"));
+  EXPECT_THAT(Read("message"), HasSubstr("gave no sign of life for 1.1 s and was killed"));
 }
 
 TEST_F(SupervisorTest, WhatIsLeftOfTheProcessBeforeGivesNoSigns) {
@@ -187,7 +191,7 @@ TEST_F(SupervisorTest, WhatIsLeftOfTheProcessBeforeGivesNoSigns) {
       "2) sign\nkill -STOP $$ ;;\n"
       "esac\nexec sleep 1000");
   ASSERT_TRUE(AwaitText("log", "---- start 3"));
-  EXPECT_THAT(Read("message"), HasSubstr("showed no life"));
+  EXPECT_THAT(Read("message"), HasSubstr("gave no sign of life"));
 }
 
 TEST_F(SupervisorTest, ARoleThatWasKilledForWantOfMemoryIsToldFromOthers) {
@@ -208,8 +212,9 @@ TEST_F(SupervisorTest, ARoleThatWasKilledForWantOfMemoryIsToldFromOthers) {
   EXPECT_THAT(
       Read("log"),
       AllOf(HasSubstr("embedding_ps 1 was killed by signal 9 (Killed) because the container's "
-                      "memory was used up (limit: 1048576 bytes); it is started again\n"),
-            HasSubstr("embedding_ps 1 was killed by signal 9 (Killed); it is started again in")));
+                      "memory was used up (limit: 1048576 bytes); it will be started again\n"),
+            HasSubstr(
+                "embedding_ps 1 was killed by signal 9 (Killed); it will be started again in")));
 }
 
 TEST_F(SupervisorTest, AnEndingSaysMoreThanTheExit) {
@@ -218,14 +223,14 @@ TEST_F(SupervisorTest, AnEndingSaysMoreThanTheExit) {
   ASSERT_TRUE(AwaitText("message", "started again"));
   EXPECT_EQ(
       Read("message"),
-      "embedding_ps 1 exited with code 77: embedding_ps 0 is lost; it is started again in 5.0 "
+      "embedding_ps 1 exited with code 77: embedding_ps 0 is lost; it will be started again in 5.0 "
       "s");
 }
 
 TEST_F(SupervisorTest, AnEndingOfTheProcessBeforeCountsForNothing) {
   LeaveEnding(At("left"), EndingOf(Ending::MEMBER_LOST, EMBEDDING_PS, 0, "embedding_ps 0 is lost"));
   Start("[ $(wc -l <starts) -eq 1 ] && cp left ending && exit 75\nkill -KILL $$");
-  ASSERT_TRUE(AwaitText("log", "was killed by signal 9 (Killed); it is started again"));
+  ASSERT_TRUE(AwaitText("log", "was killed by signal 9 (Killed); it will be started again"));
 }
 
 TEST_F(SupervisorTest, AProgramThatIsMissingIsNamedAndTriedAgain) {
@@ -233,7 +238,7 @@ TEST_F(SupervisorTest, AProgramThatIsMissingIsNamedAndTriedAgain) {
   Fork();
   ASSERT_TRUE(AwaitText("message", "started again"));
   EXPECT_THAT(Read("message"), AllOf(HasSubstr("cannot start " + At("no_such_program")),
-                                     HasSubstr("it is started again in 5.0 s")));
+                                     HasSubstr("it will be started again in 5.0 s")));
 }
 
 TEST_F(SupervisorTest, AProcessWhoseParentIsGoneIsReaped) {
@@ -285,7 +290,7 @@ TEST_F(SupervisorTest, TheCoordinatorOfAStoppedRunIsStartedAgainAfterAPauseToTel
   options_.index = 0;
   LeaveEnding(At("left"), EndingOf(Ending::ASKED, "the run was asked to stop"));
   Start("cp left ending\nexit 0");
-  ASSERT_TRUE(AwaitText("message", "the run was asked to stop; it is started again in 5.0 s"));
+  ASSERT_TRUE(AwaitText("message", "the run was asked to stop; it will be started again in 5.0 s"));
   EXPECT_EQ(End(SIGTERM), 143);
   EXPECT_EQ(Starts(), 1);
 }
@@ -300,7 +305,7 @@ TEST_F(SupervisorTest, ACoordinatorThatRefusesTwiceLeavesWhyUntilItIsStartedAgai
   LeaveEnding(At("left"), refused);
   LeaveRefusal(At("run"), 3, EndingOf(Ending::OTHER, "of the pod before"));
   Start("[ $(wc -l <starts) -eq 1 ] && ls run >seen\ncp left ending\nexit 1");
-  ASSERT_TRUE(AwaitText("message", "no hard links; it is started again in 5.0 s"));
+  ASSERT_TRUE(AwaitText("message", "no hard links; it will be started again in 5.0 s"));
   EXPECT_EQ(Read("seen"), "");
   EXPECT_FALSE(RefusalOf(At("run"), 3).has_value()) << "once may be a storage that comes late";
   ASSERT_TRUE(Await([this] { return RefusalOf(At("run"), 3).has_value(); }));
@@ -314,7 +319,7 @@ TEST_F(SupervisorTest, TheCoordinatorHasTheLimitOfTheJob) {
   options_.index = 0;
   options_.max_restarts = 1;
   Start("exit 75");
-  ASSERT_TRUE(AwaitText("message", "it is started again in 5.0 s"));
+  ASSERT_TRUE(AwaitText("message", "it will be started again in 5.0 s"));
   EXPECT_EQ(Starts(), 2);
   EXPECT_EQ(End(SIGTERM), 143);
 }

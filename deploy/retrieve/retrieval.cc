@@ -36,8 +36,8 @@ class NamedVectors {
       const TextLines& longer = has_name ? names_ : vectors_;
       const TextLines& shorter = has_name ? vectors_ : names_;
       return longer.Error(absl::StrCat("has no counterpart: ", shorter.path(),
-                                       " has fewer lines; line i of one is about line i of the "
-                                       "other"));
+                                       " has fewer lines; line i of one must belong to line i "
+                                       "of the other"));
     }
     if (!has_name) return false;
     const std::vector<absl::string_view> fields = FieldsOf(line_);

@@ -70,8 +70,10 @@ absl::StatusOr<std::string> StopFromPod(const std::string& run_dir, uint64_t sub
     has_asked = has_asked || asked_generation != 0;
     if (MonotonicMs() >= until_ms) {
       return absl::DeadlineExceededError(
-          absl::StrCat("the run has not stopped within ", limit_ms / 1000, " s",
-                       has_asked ? ", but was asked to" : ": its coordinator does not answer"));
+          has_asked ? absl::StrCat("the run was asked to stop, but has not stopped within ",
+                                   limit_ms / 1000, " s")
+                    : absl::StrCat("the run's coordinator has not answered within ",
+                                   limit_ms / 1000, " s, so the run was not asked to stop"));
     }
     if (wait(kPeriodMs) != 0) return absl::CancelledError("stopped by a signal");
   }

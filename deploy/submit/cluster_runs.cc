@@ -124,7 +124,7 @@ absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl) {
                                    "again, and `satrap delete "
                                  : "; `satrap resume` continues it, and `satrap delete ";
       lines[run] =
-          LineOfRun(run, object.kind() == "Job" ? "is half made" : "has no pods", object,
+          LineOfRun(run, object.kind() == "Job" ? "is incomplete" : "has no pods", object,
                     absl::StrCat(cure, RunArgument(run, kubectl->space()), "` removes it"));
     }
   }

@@ -234,8 +234,9 @@ absl::Status Submission::CheckFree(const KubectlList& objects) const {
   }
   for (const KubectlObject& object : objects.items()) {
     if (IsOurs(object)) continue;
-    return absl::FailedPreconditionError(absl::StrCat(
-        NameOf(object), " is there from another submission of the name ", run_.name, remove));
+    return absl::FailedPreconditionError(
+        absl::StrCat(NameOf(object), " already exists, from another submission with the name ",
+                     run_.name, remove));
   }
   return absl::OkStatus();
 }
@@ -277,8 +278,8 @@ absl::Status Submission::AwaitEarlier(KubectlList* objects) {
     if (earlier.empty()) break;
     if (MonotonicMs() >= until_ms) {
       return absl::FailedPreconditionError(
-          absl::StrCat(earlier, " of the submission before is still there after ", limit_ms / 1000,
-                       " s: give the command again when it is gone"));
+          absl::StrCat(earlier, " of the previous submission is still there after ",
+                       limit_ms / 1000, " s: give the command again when it is gone"));
     }
     if (told != earlier) say_(absl::StrCat("waits until ", earlier, " is gone"));
     told = earlier;
@@ -408,8 +409,9 @@ absl::Status Submission::AwaitCoordinator() {
     if (!IsTrue(*FindObject(parts, "Job", run_.name), "Failed")) return false;
     const KubectlObject* const story = NewestPod(parts, "story");
     const std::string why = story == nullptr ? "" : LastWordsOf(*story);
-    failed = absl::FailedPreconditionError(absl::StrCat(
-        "the coordinator does not begin: ", why.empty() ? "Job RUN does not say why" : why));
+    failed = absl::FailedPreconditionError(
+        absl::StrCat("the coordinator does not begin: ",
+                     why.empty() ? absl::StrCat("Job ", run_.name, " gives no reason") : why));
     return true;
   });
   if (!absl::IsDeadlineExceeded(status)) return status.ok() ? failed : status;
@@ -420,7 +422,7 @@ absl::Status Submission::AwaitCoordinator() {
   if (log.ok() && !log->empty()) why.push_back(absl::StrCat("its log ends with ", OneLine(*log)));
   return absl::DeadlineExceededError(absl::StrCat(
       "the coordinator does not serve after ", status.message(), " (kubernetes.start_seconds): ",
-      why.empty() ? "it does not say why" : absl::StrJoin(why, "; ")));
+      why.empty() ? "no reason is known" : absl::StrJoin(why, "; ")));
 }
 
 absl::Status Submission::AwaitPods() {

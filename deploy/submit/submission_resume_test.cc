@@ -118,7 +118,8 @@ TEST_F(SubmissionResumeTest, OfTwoDifferentResumesTheSecondIsRefused) {
   other.from.clear();
   On(kGetObjects, List({EarlierStory("Failed"), ShownOf(other, "Job", "demo-members")}));
   EXPECT_THAT(Submit(Resumed()).Create().message(),
-              HasSubstr("Job demo-members is there from another submission of the name demo"));
+              HasSubstr("Job demo-members already exists, from another submission with the name "
+                        "demo"));
   EXPECT_THAT(Created(), ElementsAre());
 }
 

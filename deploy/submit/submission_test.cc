@@ -130,7 +130,8 @@ TEST_F(SubmissionTest, TheRestOfAnotherSubmissionIsRefused) {
   other.replace(other.find(identity), identity.size(), "another");
   On(kGetObjects, List({other}));
   EXPECT_THAT(Submit(RunWith()).Create().message(),
-              HasSubstr("Job demo-members is there from another submission of the name demo"));
+              HasSubstr("Job demo-members already exists, from another submission with the name "
+                        "demo"));
   EXPECT_THAT(Submit(RunWith()).Create().message(),
               HasSubstr("`satrap delete demo --namespace ml`"));
   EXPECT_EQ(Calls().size(), 2u);

@@ -259,7 +259,7 @@ absl::Status CutWriter::GatherBlock(Work* work) {
           absl::StrCat("rows that changed while the cut was written needed more than ",
                        options_.copy_bytes, " bytes (checkpoint.copy_bytes)"));
     }
-    return absl::AbortedError("the tables were marked again or loaded");
+    return absl::AbortedError("a later cut or a load has ended this cut");
   }
   return absl::OkStatus();
 }

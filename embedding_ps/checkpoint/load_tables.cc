@@ -152,7 +152,8 @@ class Load : public std::enable_shared_from_this<Load> {
       }
       if (!by_partition.emplace(saved.first_partition(), i).second) {
         return absl::DataLossError(absl::StrCat(options_.directory, "/manifest: ", saved.name(),
-                                                " begins at the same partition as another file"));
+                                                " begins at the same partition as another file of "
+                                                "the same table"));
       }
     }
     const RowConversion* const conversion =
@@ -247,9 +248,9 @@ class Load : public std::enable_shared_from_this<Load> {
       }
       return absl::OkStatus();
     }
-    return absl::DataLossError(absl::StrCat(options_.directory, "/manifest: files of table ",
-                                            shards_[i].table->config().name(),
-                                            " have the same partitions"));
+    return absl::DataLossError(absl::StrCat(options_.directory,
+                                            "/manifest: the partitions of two files of table ",
+                                            shards_[i].table->config().name(), " overlap"));
   }
 
   const LoadOptions options_;

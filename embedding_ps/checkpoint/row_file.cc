@@ -225,7 +225,8 @@ absl::Status ReadRowFile(
     const auto* const words = reinterpret_cast<const uint64_t*>(bytes.data());
     if (n == 0) {
       RETURN_IF_ERROR(file.DamagedIf(words[0] != num_rows || num_rows != saved.rows(),
-                                     "the number of rows does not match"));
+                                     "the number of rows differs from the one in the file's last "
+                                     "block or in the manifest"));
       break;
     }
     const absl::Span<const uint64_t> keys(words, n);
@@ -243,7 +244,7 @@ absl::Status ReadRowFile(
   } else {
     // If this part had another size, the parts after it would begin at other offsets.
     RETURN_IF_ERROR(file.DamagedIf(file.offset() - where.offset != saved.bytes(),
-                                   "the part does not have the bytes that the manifest says"));
+                                   "the part's size differs from the size in the manifest"));
   }
   if (file.crc32c() != saved.crc32c()) {
     return absl::DataLossError(

@@ -192,7 +192,8 @@ TEST_P(SparseOptimizerConformanceTest, ZeroGradientsChangeWhatTheIdleStepSays) {
     optimizer_->Step(Context(step), std::vector<float>(9, 0.0f), row.values(), row.state());
   }
   if (optimizer_->idle_step() == IdleStep::kValues) {
-    EXPECT_FALSE(SameBits(row.values(), values)) << "a sweep for nothing";
+    EXPECT_FALSE(SameBits(row.values(), values))
+        << "idle_step() says kValues, but no value changed";
     return;
   }
   EXPECT_TRUE(SameBits(row.values(), values));

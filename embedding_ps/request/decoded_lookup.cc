@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<TableLookup>> DecodeLookup(const LookupHeader& header
   RETURN_IF_ERROR(named.CheckSectionsDisjoint());
   if (answer.size_bytes() > static_cast<uint64_t>(max_answer_bytes)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("tables.num_keys: the rows asked for have ", answer.size_bytes(),
+        absl::StrCat("tables.num_keys: the requested rows have ", answer.size_bytes(),
                      " bytes, but a message can have at most ", max_answer_bytes,
                      ": raise nn_worker.replicas, or lower global_batch_size"));
   }

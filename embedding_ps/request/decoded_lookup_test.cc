@@ -94,7 +94,7 @@ TEST(DecodedLookupTest, TheAnswerIsBoundedBeforeItIsAllocated) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(
       status.message(),
-      "tables.num_keys: the rows asked for have 257 bytes, but a message can have at most 256: "
+      "tables.num_keys: the requested rows have 257 bytes, but a message can have at most 256: "
       "raise nn_worker.replicas, or lower global_batch_size");
 }
 

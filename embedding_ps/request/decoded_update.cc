@@ -47,8 +47,9 @@ absl::StatusOr<double> PartShare(const UpdateHeader& header, const TableOwnershi
   if (header.ordered() || needs == tables.end()) return 1;
   if (!header.has_weight() || !(header.weight() >= 0) || !std::isfinite(header.weight())) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "weight: the clip norm of table ", ownership.tables[needs->table].id,
-        " needs the weight of the part, which must be finite and at least 0, but the request has ",
+        "weight: table ", ownership.tables[needs->table].id,
+        " has a clip norm, so the request must have the part's weight, finite and at least 0, but "
+        "it has ",
         header.has_weight() ? absl::StrCat(header.weight()) : "none"));
   }
   return header.weight() / header.step().normalizer();

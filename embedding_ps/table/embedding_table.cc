@@ -66,8 +66,9 @@ void EmbeddingTable::ForEachShard(absl::Span<const uint64_t> keys, Visitor visit
   absl::InlinedVector<uint32_t, 64> places_memory(shards_.size() + 1);
   const absl::Span<uint32_t> places = absl::MakeSpan(places_memory);
   for (const uint64_t key : keys) ++places[shard_of_partition_[PartitionOf(key)]];
-  CHECK(places.back() == 0) << "keys of partitions that table " << config_.name()
-                            << " may not hold";
+  CHECK(places.back() == 0)
+      << "some keys belong to partitions that this process does not hold for table "
+      << config_.name();
   uint32_t begin = 0;
   for (uint32_t& place : places) begin += std::exchange(place, begin);
   const auto positions = std::make_unique_for_overwrite<uint32_t[]>(keys.size());

@@ -59,7 +59,7 @@ class StoreAdapter final : public gloo::rendezvous::Store {
   const int64_t timeout_ms_;
 };
 
-// The bytes of a message within a buffer.
+// Where a message lies in a buffer.
 struct Extent {
   size_t begin = 0;
   size_t bytes = 0;

@@ -110,7 +110,7 @@ TEST_F(DataTest, ARunGoesOnWithItsFilesAloneAndWhenTheyAreAsTheyWere) {
   const std::string text = ReadFile(file);
   std::string changed = text;
   changed[10] = changed[10] == '1' ? '2' : '1';
-  // One byte of the first text differs; the end of the second text is missing.
+  // The first text differs from the file in one byte; the second one lacks the file's end.
   for (const std::string& other : {changed, text.substr(0, text.size() - 100)}) {
     std::ofstream(file) << other;
     const CommandEnd refused = Resume();

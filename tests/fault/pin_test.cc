@@ -139,7 +139,7 @@ TEST_F(PinTest, APinnedCutStaysAndIsRemovedOnceItIsReadAndWhoReadsItForLongIsTol
   EXPECT_FALSE(IsThere(cut));
   const CommandEnd gone = Satrap({"train", job_, "--init_from", cut, "--run_dir", Path("gone")});
   EXPECT_EQ(gone.exit_code, 1);
-  EXPECT_THAT(gone.err, HasSubstr("is not there any more"));
+  EXPECT_THAT(gone.err, HasSubstr("no longer exists"));
 }
 
 // If --init_from is the path of a cut and not that of its run, the command line pins the cut before

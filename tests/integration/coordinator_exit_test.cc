@@ -150,7 +150,7 @@ TEST_F(CoordinatorExitTest, ItDoesNotWaitForAFileOperationThatDoesNotReturn) {
   SendSignal(coordinator_.pid, SIGINT);
   const CommandEnd end = WaitFor(coordinator_, 30);
   EXPECT_EQ(end.exit_code, 0) << end.err;
-  EXPECT_THAT(end.err, HasSubstr("still under way"));
+  EXPECT_THAT(end.err, HasSubstr("still in progress"));
 }
 
 TEST_F(CoordinatorExitTest, ItWaitsAMomentForOneThatDoes) {
@@ -164,7 +164,7 @@ TEST_F(CoordinatorExitTest, ItWaitsAMomentForOneThatDoes) {
   close(open(list_.c_str(), O_WRONLY | O_NONBLOCK));
   const CommandEnd end = WaitFor(coordinator_, 30);
   EXPECT_EQ(end.exit_code, 0) << end.err;
-  EXPECT_THAT(end.err, Not(HasSubstr("still under way")));
+  EXPECT_THAT(end.err, Not(HasSubstr("still in progress")));
 }
 
 TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItClaimsAGeneration) {
@@ -189,7 +189,7 @@ TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileALaterSubmissionHasTheRun) {
   ASSERT_TRUE(WaitForWords(later, "waiting for members"));
   EndBySignal(later, SIGKILL, -1);
   ASSERT_NO_FATAL_FAILURE(StartWithAPipe(config, {"--submission=1"}));
-  ASSERT_TRUE(WaitForWords(coordinator_, "submission 2 has the run"));
+  ASSERT_TRUE(WaitForWords(coordinator_, "submission 2 has taken over the run"));
   TakeOldSigns();
   EXPECT_TRUE(TakeSigns(3));
   EndBySignal(coordinator_, SIGTERM, 0);
@@ -197,7 +197,7 @@ TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileALaterSubmissionHasTheRun) {
 
 TEST_F(CoordinatorExitTest, ItGivesSignsOfLifeWhileItServesItsRefusal) {
   ASSERT_NO_FATAL_FAILURE(StartWithAPipe(WriteJobWithRunIn("/proc/run"), {"--submission=1"}));
-  ASSERT_TRUE(WaitForWords(coordinator_, "claims nothing"));
+  ASSERT_TRUE(WaitForWords(coordinator_, "claims no generation"));
   TakeOldSigns();
   EXPECT_TRUE(TakeSigns(3));
   EndBySignal(coordinator_, SIGTERM, 1);
@@ -232,7 +232,8 @@ TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
   const std::string config = WriteSmallJob();
   ASSERT_EQ(mkdir(Path("run").c_str(), 0755), 0);
   coordinator_ = StartCoordinator(config, {"--submission=2", "--from=no_such_cut"});
-  ASSERT_TRUE(WaitForWords(coordinator_, "claims nothing")) << ReadFile(coordinator_.err_path);
+  ASSERT_TRUE(WaitForWords(coordinator_, "claims no generation"))
+      << ReadFile(coordinator_.err_path);
   for (int waiter = 0; waiter < 2; ++waiter) {
     const RefusalWatch watch(Path("run"), 2);
     ASSERT_TRUE(WaitUntil([&] { return watch.New().has_value(); }, 30));
@@ -252,7 +253,7 @@ TEST_F(CoordinatorExitTest, ItRefusesALogThatStaysDamagedAndNotOneThatIsMended) 
   const auto damage = [&] { std::ofstream(entry, std::ios::trunc) << "damaged"; };
   damage();
   coordinator_ = StartCoordinator(config, {"--submission=1"});
-  ASSERT_TRUE(WaitForWords(coordinator_, "claims once more")) << ReadFile(coordinator_.err_path);
+  ASSERT_TRUE(WaitForWords(coordinator_, "is tried once more")) << ReadFile(coordinator_.err_path);
   std::ofstream(entry, std::ios::trunc) << bytes;
   ASSERT_TRUE(WaitForWords(coordinator_, "waiting for members"));
   EndBySignal(coordinator_, SIGKILL, -1);

@@ -104,7 +104,8 @@ TEST_F(PodRunTest, AProcessThatStandsStillForGoodIsKilled) {
   ASSERT_TRUE(WaitForCuts(Cuts() + 1));
   EXPECT_EQ(ContainerRestarts(), 0);
   ExpectFinishedInPods(kRecords);
-  EXPECT_THAT(LogOf(EMBEDDING_WORKER, 0), HasSubstr("showed no life for 12.0 s and was killed"));
+  EXPECT_THAT(LogOf(EMBEDDING_WORKER, 0),
+              HasSubstr("gave no sign of life for 12.0 s and was killed"));
 }
 
 TEST_F(PodRunTest, AProcessThatIsKilledForWantOfMemoryIsStartedAgainInItsContainer) {
@@ -166,7 +167,7 @@ TEST_F(PodRunTest, TwinsOfAnEmbeddingPsAndOfTheCoordinatorHarmNobody) {
            absl::StrCat("pod/", TwinOf(EMBEDDING_PS, 1)), "--timeout=60s"});
   ASSERT_TRUE(WaitUntil(
       [&] {
-        return Kubectl({"logs", TwinOf(EMBEDDING_PS, 1)}).find("another pod's process is") !=
+        return Kubectl({"logs", TwinOf(EMBEDDING_PS, 1)}).find("already runs in another pod") !=
                std::string::npos;
       },
       60));

@@ -99,7 +99,7 @@ class SimCrew {
   // Makes a member, chosen by `any`, report that a peer is lost. Does nothing if the member is dead
   // or has not registered.
   void ReportFailure(uint64_t any);
-  void Leave(uint64_t any);                   // a member, chosen by `any`, has to go elsewhere
+  void Leave(uint64_t any);                   // a member, chosen by `any`, has to leave its machine
   void StartTwin(const TwinPlan& plan);       // call once
   void OnBeat(const HeartbeatRequest& beat);  // call when the coordinator gets one
   bool HasBeenSilent() const;                 // as SimSilence says of the members

@@ -41,7 +41,7 @@ std::vector<std::string> KindsOf(const WorldShape& shape, const WorldResult& res
   if (result.failed_writes > 0) kinds.push_back("with a failed write");
   if (result.failed_reads > 0) kinds.push_back("with a failed read");
   if (result.cuts_abandoned_at_log > 0) kinds.push_back("with cuts abandoned at the log");
-  if (result.moves > 0) kinds.push_back("with processes that go elsewhere");
+  if (result.moves > 0) kinds.push_back("with processes that leave their machines");
   if (result.absences > 0) kinds.push_back("with a member that is missing");
   if (result.twins > 0) kinds.push_back("with a second process for a member's place");
   if (result.rival_claims > 0) kinds.push_back("with two claims at once");

@@ -92,8 +92,8 @@ class Life {
   // From now on the life is not expected to succeed.
   void Doom() { crew_.Doom(); }
   void ReportFailure(uint64_t any) { crew_.ReportFailure(any); }
-  // Makes a process, chosen by `any`, go elsewhere. Returns whether it is the coordinator; then no
-  // heartbeat reports that.
+  // Makes a process, chosen by `any`, leave its machine. Returns whether it is the coordinator;
+  // then no heartbeat reports that.
   bool Leave(uint64_t any);
 
   size_t ranks_finished() const { return results_.size(); }

@@ -73,7 +73,7 @@ class CoordinatorWatch final : public rpc::Handler {
     std::function<void(const HeartbeatRequest&)> beat;
     // A process that asks for a place is told to wait.
     std::function<void()> waits;
-    // A member of generation `generation` says that it goes elsewhere.
+    // A member of generation `generation` says that it leaves its machine.
     std::function<void(uint64_t generation)> leaving;
     // A member is told that a process has moved. If `is_over`, the generation is over. Otherwise
     // only that member leaves it, and the generation continues without a move.

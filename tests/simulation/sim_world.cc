@@ -260,7 +260,7 @@ class World {
     told.leaving = [this](uint64_t of) { leaving_.insert(of); };
     told.moved = [this, generation](bool is_over) {
       if (leaving_.count(generation) == 0)
-        Violate("a generation has moved, and no process of it goes elsewhere");
+        Violate("a generation has moved, and no process of it leaves its machine");
       if (!is_over) return;
       history_.ends()->OnMoved(generation,
                                coordinator_left_ != generation || disk_.counts().failed == 0);
@@ -475,7 +475,7 @@ class World {
   JobConfig job_;                   // of the newest life
   int64_t life_began_at_event_ = 0;
   bool is_excused_ = false;        // the newest life may end by itself
-  std::set<uint64_t> leaving_;     // generations of which a process has said that it goes elsewhere
+  std::set<uint64_t> leaving_;     // generations of which a process has said that it leaves
   uint64_t generation_ = 0;        // of the newest life
   uint64_t coordinator_left_ = 0;  // the last generation whose coordinator was asked to go
   bool moved_ = false;             // the life before has told so, and the next one has not begun

@@ -40,7 +40,7 @@ struct WorldResult {
   int cuts_abandoned_at_log = 0;          // because of the log, or of an unreadable file
   bool compacted = false;                 // the log was compacted
   int jobs_that_cannot_begin = 0;         // generations of such jobs
-  int moves = 0;                          // processes that were asked to go elsewhere
+  int moves = 0;                          // processes that were asked to leave their machines
   int absences = 0;                       // lives without one of their members
   int twins = 0;                          // lives with a second process for a member's place
   int rival_claims = 0;                   // of generations that two coordinators claimed at once

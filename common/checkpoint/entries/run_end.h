@@ -45,8 +45,8 @@ bool HasMoved(const std::vector<RunLogEntry>& entries);
 // The ending of a run that was stopped and whose last cut is `cut`.
 Ending StoppedAfter(const CutEntry& cut);
 
-// For people: why a generation began, such as "resume" or "moved: PROCESS goes elsewhere", or how
-// the one before it ended.
+// For people: why a generation began, such as "resume" or "moved: PROCESS leaves its machine", or
+// how the one before it ended.
 std::string CauseText(const GenerationEntry& entry);
 
 // The generations after the first, each with the step of the cut that it began from. A generation

@@ -61,8 +61,8 @@ TEST(RunEndTest, WhoHasMovedIsToldIfThatIsKnown) {
   const auto cause = [](const std::string& text) {
     return CauseText(Log({"generation { began: BEGAN_MOVED " + text + " }"})[0].generation());
   };
-  EXPECT_EQ(cause("ended { why: MOVED text: 'nn_worker 0 goes elsewhere' }"),
-            "moved: nn_worker 0 goes elsewhere");
+  EXPECT_EQ(cause("ended { why: MOVED text: 'nn_worker 0 leaves its machine' }"),
+            "moved: nn_worker 0 leaves its machine");
   EXPECT_EQ(cause("ended { text: 'the coordinator was started again' }"), "moved");
 }
 

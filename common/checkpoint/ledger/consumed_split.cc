@@ -139,10 +139,10 @@ std::string ConsumedSplit::Refusal(const ProvenanceRange& range) const {
   }
   if (range.ends_split()) return RefusalOfEnd(range);
   if (split_rows_.has_value() && RowsOf(range) > *split_rows_ - rows_) {
-    return absl::StrCat("the split has ", Counted(*split_rows_, "record"));
+    return absl::StrCat("the split has only ", Counted(*split_rows_, "record"));
   }
   if (bounds_.has_value() && (range.block() < bounds_->first || range.block_end() > bounds_->end)) {
-    return absl::StrCat("the split has the offsets ", TextOf(*bounds_));
+    return absl::StrCat("the split has only the offsets ", TextOf(*bounds_));
   }
   return RefusalOfBlock(range);
 }
@@ -274,7 +274,7 @@ std::string ConsumedSplit::MergeWholeBlocks(const ConsumedSplit& other) {
   }
   const uint64_t rows = other.rows_ - other.RowsOfRanges();
   if (split_rows_.has_value() && rows > *split_rows_ - rows_) {
-    return absl::StrCat("the split has ", Counted(*split_rows_, "record"));
+    return absl::StrCat("the split has only ", Counted(*split_rows_, "record"));
   }
   for (const auto& [first, last] : other.done_blocks_) {
     const auto next = blocks_.upper_bound(last);
@@ -283,7 +283,7 @@ std::string ConsumedSplit::MergeWholeBlocks(const ConsumedSplit& other) {
       return absl::StrCat("records of blocks ", first, " to ", last, " were trained twice");
     }
     if (bounds_.has_value() && (first < bounds_->first || last >= bounds_->end)) {
-      return absl::StrCat("the split has the offsets ", TextOf(*bounds_));
+      return absl::StrCat("the split has only the offsets ", TextOf(*bounds_));
     }
     done_blocks_.Insert(first, last);
   }

@@ -166,7 +166,7 @@ TEST(ConsumedSplit, RefusesWhatWouldBeTrainedTwiceOrCannotBe) {
             "the block has 9 records, but 8 according to an earlier range");
   EXPECT_EQ(split.Refusal(Records(2, 3, 3, 8)), "the block has 8 records");
   EXPECT_EQ(split.Refusal(Records(2, 0, 9, 8)), "the block has 8 records");
-  EXPECT_EQ(split.Refusal(Records(2, 0, 7, 8)), "the split has 12 records");
+  EXPECT_EQ(split.Refusal(Records(2, 0, 7, 8)), "the split has only 12 records");
   EXPECT_EQ(split.Refusal(EndAfter(12)), "the split's end was consumed before");
   EXPECT_THAT(split.Refusal(Messages(5, 9)), HasSubstr("not both"));
   EXPECT_EQ(split.Refusal(Records(1, 3, 8, 8)), "") << "what is left is taken";
@@ -180,7 +180,7 @@ TEST(ConsumedSplit, RefusesOffsetsThatOverlapOrLeaveTheirPartition) {
   EXPECT_EQ(split.Refusal(Messages(15, 25)), "offsets of the block are consumed whole");
   EXPECT_EQ(split.Refusal(Messages(25, 35)), "it overlaps the block of offsets [30, 40)");
   EXPECT_EQ(split.Refusal(Messages(35, 45)), "it overlaps the block of offsets [30, 40)");
-  EXPECT_EQ(split.Refusal(Messages(55, 65)), "the split has the offsets [10, 60)");
+  EXPECT_EQ(split.Refusal(Messages(55, 65)), "the split has only the offsets [10, 60)");
   ProvenanceRange other = Messages(30, 40, {1, 0}, {2, 0});
   other.set_last_hash(1);
   EXPECT_EQ(split.Refusal(other),
@@ -262,7 +262,7 @@ TEST(ConsumedSplit, TwoJoinUnlessARecordIsInBoth) {
   ConsumedSplit open_too = Of({Records(0, 0, 2, 4)});
   EXPECT_EQ(open_too.Merge(Of({Records(0, 1, 3, 4)})), "records [1, 3) of block 0: trained twice");
   ConsumedSplit ended = Of({Records(0, 0, 4, 4), EndAfter(5)});
-  EXPECT_EQ(ended.Merge(Of({Records(1, 0, 2, 2)})), "the split has 5 records");
+  EXPECT_EQ(ended.Merge(Of({Records(1, 0, 2, 2)})), "the split has only 5 records");
   ConsumedSplit file = Of({Records(0, 0, 4, 4)});
   EXPECT_THAT(file.Merge(Of({Messages(5, 9)})), HasSubstr("not both"));
 }

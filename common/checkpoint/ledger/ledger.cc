@@ -76,7 +76,7 @@ absl::Status Ledger::MergeEpoch(uint32_t number, const Epoch& theirs, Epoch* epo
     for (uint64_t split = first; split <= last; ++split) {
       const uint32_t split_number = static_cast<uint32_t>(split);
       if (epoch->done_splits.Holds(split) || epoch->splits.count(split_number) > 0) {
-        return Refused("all", split_number, number, "records of it were trained twice");
+        return Refused("all", split_number, number, "some of its records were trained twice");
       }
       epoch->done_splits.Insert(split, split);
     }

@@ -44,14 +44,13 @@ class Mounts {
     }
     for (const absl::string_view reserved : kReserved) {
       if (!IsIn(path, reserved) && !IsIn(reserved, path)) continue;
-      problems->Add(field, absl::StrCat("must neither lie in ", reserved,
-                                        ", which containers need, nor hold it, got ", path));
+      problems->Add(field, absl::StrCat("must not lie in ", reserved,
+                                        " or contain it, because containers need it, got ", path));
       return;
     }
     for (const auto& [other, at] : mounts_) {
       if (!IsIn(path, at) && !IsIn(at, path)) continue;
-      problems->Add(field, absl::StrCat("must neither lie in that of ", other, " (", at,
-                                        ") nor hold it, got ", path));
+      problems->Add(field, absl::StrCat("must not overlap ", other, " (", at, "), got ", path));
       return;
     }
     mounts_.emplace_back(field, path);
@@ -87,9 +86,9 @@ void CheckVolumes(const KubernetesConfig& config, Mounts* mounts, Problems* prob
   }
   if (writable == 1) return;
   problems->Add("kubernetes.volumes",
-                absl::StrCat("exactly one must not be read_only, because the run's folder is made "
-                             "in it, got ",
-                             writable));
+                absl::StrCat("exactly one volume must be writable (not read_only), because the "
+                             "run's folder is made in it, got ",
+                             writable, " writable ones"));
 }
 
 void CheckSecrets(const KubernetesConfig& config, Mounts* mounts, Problems* problems) {
@@ -106,7 +105,7 @@ void CheckSecrets(const KubernetesConfig& config, Mounts* mounts, Problems* prob
 void CheckQuantity(const std::string& field, bool is_given, const std::string& text,
                    absl::string_view examples, Problems* problems) {
   if (!is_given || ParseQuantity(text).has_value()) return;
-  problems->Add(field, absl::StrCat("must be a quantity of Kubernetes above 0 such as ", examples,
+  problems->Add(field, absl::StrCat("must be a Kubernetes quantity above 0, such as ", examples,
                                     ", got '", text, "'"));
 }
 
@@ -115,7 +114,7 @@ void CheckLabel(const std::string& field, const std::string& key, const std::str
   if (!IsLabelKey(key)) {
     problems->Add(
         absl::StrCat(field, ".", name_of_key),
-        absl::StrCat("must be a key of Kubernetes such as kubernetes.io/arch, got '", key, "'"));
+        absl::StrCat("must be a Kubernetes label key such as kubernetes.io/arch, got '", key, "'"));
   }
   if (!IsLabelValue(value)) {
     problems->Add(field + ".value",
@@ -135,7 +134,7 @@ void CheckPod(const KubernetesPod& pod, const std::string& path, bool has_card,
                   absl::StrCat("is for kubernetes.nn_worker with nn_worker.device CUDA only, got '",
                                pod.card(), "'"));
   } else if (!IsLabelKey(pod.card()) || !absl::StrContains(pod.card(), '/')) {
-    problems->Add(path + ".card", absl::StrCat("must be a resource of Kubernetes such as ", card,
+    problems->Add(path + ".card", absl::StrCat("must be a Kubernetes resource name such as ", card,
                                                ", got '", pod.card(), "'"));
   }
   for (int i = 0; i < pod.node_selector_size(); ++i) {

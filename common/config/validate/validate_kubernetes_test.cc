@@ -36,20 +36,21 @@ TEST(ValidateKubernetes, AJobWithAVolumeForItsRunIsValid) {
 
 TEST(ValidateKubernetes, ExactlyOneVolumeHoldsTheRun) {
   const std::string rule =
-      "kubernetes.volumes: exactly one must not be read_only, because the run's folder is made in "
-      "it, got ";
+      "kubernetes.volumes: exactly one volume must be writable (not read_only), because the run's "
+      "folder is made in it, got ";
+  const std::string ones = " writable ones";
   JobConfig job = JobInCluster();
-  EXPECT_EQ(ProblemsOf(job, {"kubernetes.volumes[0].read_only=true"}), rule + "0");
-  EXPECT_EQ(ProblemsOf(JobInCluster("volumes { claim: 'b' mount_path: '/b' }")), rule + "2");
+  EXPECT_EQ(ProblemsOf(job, {"kubernetes.volumes[0].read_only=true"}), rule + "0" + ones);
+  EXPECT_EQ(ProblemsOf(JobInCluster("volumes { claim: 'b' mount_path: '/b' }")), rule + "2" + ones);
   job.mutable_kubernetes()->clear_volumes();
-  EXPECT_EQ(ProblemsOf(job), rule + "0");
+  EXPECT_EQ(ProblemsOf(job), rule + "0" + ones);
 }
 
 TEST(ValidateKubernetes, AVolumeHasASource) {
   EXPECT_EQ(ProblemsOf(JobInCluster("volumes { mount_path: '/b' read_only: true }")),
             "kubernetes.volumes[1]: must have a claim or a host_path");
   EXPECT_EQ(ProblemsOf(JobInCluster("volumes { claim: 'A b' mount_path: '/b' read_only: true }")),
-            "kubernetes.volumes[1].claim: must be a name of Kubernetes (RFC 1123: lower-case "
+            "kubernetes.volumes[1].claim: must be a Kubernetes object name (RFC 1123: lower-case "
             "letters, digits, '-' and '.'), got 'A b'");
   for (const char* path : {"", "data", "/", "/data/", "/a/../b"}) {
     EXPECT_EQ(ProblemsOf(JobInCluster(absl::StrCat("volumes { host_path: '", path,
@@ -73,18 +74,18 @@ TEST(ValidateKubernetes, AMountIsAtAPathOfItsOwn) {
   }
   for (const std::string path : {"/runs", "/runs/secret"}) {
     EXPECT_EQ(problems_at(path),
-              absl::StrCat(field,
-                           "must neither lie in that of kubernetes.volumes[0].mount_path (/runs) "
-                           "nor hold it, got ",
+              absl::StrCat(field, "must not overlap kubernetes.volumes[0].mount_path (/runs), got ",
                            path));
   }
   EXPECT_EQ(problems_at("/runs2"), "") << "a name may begin with another";
-  EXPECT_EQ(
-      problems_at("/etc/satrap"),
-      field + "must neither lie in /etc, which containers need, nor hold it, got /etc/satrap");
-  EXPECT_EQ(
-      problems_at("/opt"),
-      field + "must neither lie in /opt/satrap, which containers need, nor hold it, got /opt");
+  EXPECT_EQ(problems_at("/etc/satrap"),
+            field +
+                "must not lie in /etc or contain it, because containers need it, got "
+                "/etc/satrap");
+  EXPECT_EQ(problems_at("/opt"),
+            field +
+                "must not lie in /opt/satrap or contain it, because containers need it, got "
+                "/opt");
   EXPECT_EQ(problems_at("/opt/data"), "");
 }
 
@@ -100,8 +101,8 @@ TEST(ValidateKubernetes, QuantitiesAreThoseOfKubernetes) {
       }
       for (const std::string value : {"0", "two", "4GB", "-1"}) {
         EXPECT_EQ(ProblemsOf(JobInCluster(), {absl::StrCat(field, "=", value)}),
-                  absl::StrCat(field, ": must be a quantity of Kubernetes above 0 such as ",
-                               examples, ", got '", value, "'"));
+                  absl::StrCat(field, ": must be a Kubernetes quantity above 0, such as ", examples,
+                               ", got '", value, "'"));
       }
     }
   }
@@ -127,13 +128,13 @@ TEST(ValidateKubernetes, OnlyAnNnWorkerOnACardHasOne) {
             "kubernetes.embedding_ps" + rule);
   EXPECT_EQ(
       ProblemsOf(JobInCluster(), {"kubernetes.nn_worker.card=gpu", "nn_worker.device=CUDA"}),
-      "kubernetes.nn_worker.card: must be a resource of Kubernetes such as nvidia.com/gpu, got "
+      "kubernetes.nn_worker.card: must be a Kubernetes resource name such as nvidia.com/gpu, got "
       "'gpu'");
 }
 
 TEST(ValidateKubernetes, LabelsAndTaintsHaveNamesOfKubernetes) {
   EXPECT_EQ(ProblemsOf(JobInCluster("nn_worker { node_selector { name: 'a b' value: 'c' } }")),
-            "kubernetes.nn_worker.node_selector[0].name: must be a key of Kubernetes such as "
+            "kubernetes.nn_worker.node_selector[0].name: must be a Kubernetes label key such as "
             "kubernetes.io/arch, got 'a b'");
   EXPECT_THAT(ProblemsOf(JobInCluster("nn_worker { node_selector { name: 'a' value: 'b/c' } }")),
               HasSubstr("kubernetes.nn_worker.node_selector[0].value: must have at most 63"));

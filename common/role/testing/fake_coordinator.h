@@ -106,7 +106,7 @@ class FakeCoordinator final : public rpc::Handler {
     MutexLock lock(&mutex_);
     silent_ = true;
   }
-  // Waits until `count` calls have come and have been left unanswered.
+  // Waits until `count` calls were left unanswered.
   void AwaitUnanswered(size_t count);
 
  private:

@@ -60,7 +60,7 @@ absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
   }
   std::string message = absl::StrCat(
       "the run has restarted ", Counted(static_cast<uint64_t>(job.max_restarts()), "time"),
-      " without a cut in between, and may not restart more often (max_restarts)");
+      " without a cut in between, which is the limit (max_restarts)");
   const std::string causes = RecentCauses(log);
   if (!causes.empty()) absl::StrAppend(&message, ": ", causes);
   return absl::FailedPreconditionError(
@@ -201,7 +201,7 @@ absl::Status CheckStorage(const ClaimRequest& request, const RunLog& log, bool i
   if (!has_begun || !absl::IsFailedPrecondition(status)) return status;
   return MarkShortage(
       absl::InternalError(absl::StrCat(
-          "the run has begun, and continues when its storage is back: ", status.message())),
+          "the run has begun, and continues once its storage works again: ", status.message())),
       Shortage::kMount);
 }
 

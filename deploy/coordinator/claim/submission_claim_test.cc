@@ -46,7 +46,7 @@ TEST_F(SubmissionClaimTest, AStorageThatDoesNotWorkHereIsNoEndOfASubmissionThatH
   const absl::Status again = Claim("x").status();
   EXPECT_EQ(FailureOf(COORDINATOR, 0, again).kind(), Ending::MOUNT_AWAY);
   EXPECT_EQ(again.message(),
-            "the run has begun, and continues when its storage is back: no hard links");
+            "the run has begun, and continues once its storage works again: no hard links");
   request_.submission = 2;
   EXPECT_EQ(Claim().status(), broken) << "a resume has not begun";
   request_.submission = 0;
@@ -214,17 +214,17 @@ TEST_F(SubmissionClaimTest, AGenerationThatFollowsAMoveIsNoRestart) {
   ASSERT_TRUE(Claim().ok()) << "though the coordinator is gone that would say so";
   EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
   request_.ended.set_why(Ending::MOVED);
-  ASSERT_TRUE(Claim("embedding_ps 1 goes elsewhere").ok()) << "without a cut";
+  ASSERT_TRUE(Claim("embedding_ps 1 leaves its machine").ok()) << "without a cut";
   EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
   request_.ended.Clear();
   RunLogEntry left;
   left.mutable_left()->set_generation(3);
   left.mutable_left()->mutable_ended()->set_why(Ending::MOVED);
-  left.mutable_left()->mutable_ended()->set_text("the coordinator goes elsewhere");
+  left.mutable_left()->mutable_ended()->set_text("the coordinator leaves its machine");
   ASSERT_TRUE(Log().Append(left).ok());
   ASSERT_TRUE(Claim("the container was started again").ok()) << "and nobody else is left";
   EXPECT_EQ(Log().last_generation()->began(), BEGAN_MOVED);
-  EXPECT_EQ(Log().last_generation()->ended().text(), "the coordinator goes elsewhere");
+  EXPECT_EQ(Log().last_generation()->ended().text(), "the coordinator leaves its machine");
   EXPECT_EQ(RecentCauses(Log()), "");
 }
 

@@ -82,12 +82,12 @@ void GenerationEnd::End(RunState end, Ending how) {
   if (!before_.in_pods) return Set(end, std::move(how));
   // After an append whose outcome is not known, this process must not append anything. The next
   // process may.
-  LeaveEndToNext("coordinator: the end of the run cannot be written into its log", how);
+  LeaveEndToNext("coordinator: the run's end cannot be written into its log", how);
 }
 
 void GenerationEnd::LeaveEndToNext(const std::string& why, const Ending& how) {
   Set(RESTARTING, EndingOf(Ending::LOG_NOT_WRITTEN, COORDINATOR, 0,
-                           absl::StrCat(why, "; how the run was to end: ", how.text())));
+                           absl::StrCat(why, "; the run was about to end: ", how.text())));
 }
 
 void GenerationEnd::TakeRecorded(RunState end, Ending how) { Set(end, std::move(how)); }
@@ -118,8 +118,8 @@ bool GenerationEnd::OnEndAppended(const absl::Status& status, bool absent) {
     EndSuperseded();
   } else if (status.ok() || linking_->state == RESTARTING || (!absent && !before_.in_pods)) {
     // A launcher is told the end even if it may not be in the log. So are the members if a process
-    // goes elsewhere. If the log does not have that move, it counts as a failure, unless somebody
-    // else tells the next coordinator of it.
+    // leaves its machine. If the log does not have that move, it counts as a failure, unless
+    // somebody else tells the next coordinator of it.
     EndWithoutLog();
   } else if (!absent) {
     LeaveEndToNext(
@@ -138,8 +138,8 @@ void GenerationEnd::EndWithoutLog() {
 void GenerationEnd::EndWithoutLastCut(Ending how) {
   if (has_ended() || PutOff(STOPPED, how, &GenerationEnd::EndWithoutLastCut)) return;
   if (uncertain_.has_value()) {
-    absl::StrAppend(how.mutable_text(), "; whether ", *uncertain_,
-                    " is not known here: `satrap resume` finds out");
+    absl::StrAppend(how.mutable_text(), "; it is not known whether ", *uncertain_,
+                    "; `satrap resume` finds out");
   } else {
     host_->AddLostWork(&how);
   }
@@ -190,7 +190,7 @@ void GenerationEnd::EndForGood(Ending how) {
   dropping_ = true;
   host_->AppendDropped(trial.change, how);
   absl::StrAppend(how.mutable_text(), "\n  the change of the job is dropped: ", trial.change,
-                  end == FAILED ? "; the next `satrap resume` has the earlier job" : "");
+                  end == FAILED ? "; the next `satrap resume` uses the earlier job" : "");
   put_off_ = PutOffEnd{end, std::move(how), nullptr};
 }
 

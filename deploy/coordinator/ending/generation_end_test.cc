@@ -219,7 +219,7 @@ TEST_F(GenerationEndTest, AnEntryOfWhichNobodyKnowsEndsTheGenerationAndNeverTheR
   stopped.FinishAppend();
   EXPECT_EQ(stopped.state(), STOPPED);
   EXPECT_THAT(stopped.ending().text(),
-              AllOf(HasSubstr("whether cut_0001_000001 is committed is not known here"),
+              AllOf(HasSubstr("it is not known whether cut_0001_000001 is committed"),
                     Not(HasSubstr("3 steps"))));
 }
 
@@ -268,7 +268,7 @@ TEST_F(GenerationEndTest, NobodyIsToldOfTheRunsEndBeforeItsLogHasIt) {
   EXPECT_EQ(end.ending().text(), "it was stopped") << "the first cause";
 }
 
-Ending Moved() { return EndingOf(Ending::MOVED, COORDINATOR, 0, "the coordinator goes elsewhere"); }
+Ending Moved() { return EndingOf(Ending::MOVED, COORDINATOR, 0, "it leaves its machine"); }
 
 TEST_F(GenerationEndTest, AMoveWithoutACutIsToldOnceTheLogHasItOrHasRefusedIt) {
   for (const auto& [status, absent] :
@@ -283,8 +283,7 @@ TEST_F(GenerationEndTest, AMoveWithoutACutIsToldOnceTheLogHasItOrHasRefusedIt) {
     EXPECT_EQ(end.ending_due(), nullptr) << "the run goes on";
     EXPECT_EQ(end.state(), STARTING);
     EXPECT_FALSE(end.may_begin());
-    EXPECT_EQ(end.EndedError().message(),
-              "this generation is over: the coordinator goes elsewhere");
+    EXPECT_EQ(end.EndedError().message(), "this generation is over: it leaves its machine");
     end.EndByLoss(Loss());
     EXPECT_FALSE(end.OnEndAppended(status, absent)) << "it is not asked again";
     EXPECT_EQ(end.state(), RESTARTING);
@@ -298,10 +297,10 @@ TEST_F(GenerationEndTest, InPodsTheRunsEndIsLeftToTheNextCoordinatorIfTheDiskHan
   end.EndForGood(Failure(Ending::DAMAGED));
   ASSERT_NE(end.ending_due(), nullptr);
   EXPECT_EQ(end.ending_due()->text(), "nn_worker 0: it failed");
-  end.OnDiskHang("the disk hangs");
+  end.OnDiskHang("a disk hangs");
   EXPECT_EQ(end.state(), RESTARTING);
   EXPECT_EQ(end.ending().why(), Ending::LOG_NOT_WRITTEN);
-  EXPECT_EQ(end.ending().text(), "the disk hangs; how the run was to end: nn_worker 0: it failed");
+  EXPECT_EQ(end.ending().text(), "a disk hangs; the run was about to end: nn_worker 0: it failed");
   EXPECT_FALSE(end.OnEndAppended(absl::OkStatus(), /*absent=*/false)) << "too late";
   EXPECT_EQ(end.state(), RESTARTING);
 }
@@ -344,7 +343,7 @@ TEST_F(GenerationEndTest, OnAnEndOfWhichNobodyKnowsALauncherRelies) {
   EXPECT_EQ(pods.state(), RESTARTING);
   EXPECT_EQ(pods.ending().why(), Ending::LOG_NOT_WRITTEN);
   EXPECT_THAT(pods.ending().text(),
-              HasSubstr("no sync; how the run was to end: nn_worker 0: it failed"));
+              HasSubstr("no sync; the run was about to end: nn_worker 0: it failed"));
 }
 
 TEST_F(GenerationEndTest, AfterAnEntryOfWhichNobodyKnowsNoEndIsAppended) {
@@ -375,11 +374,11 @@ TEST_F(GenerationEndTest, AnotherCoordinatorPrecedesAnEndThatIsNotInTheLog) {
 
 TEST_F(GenerationEndTest, AMoveWithoutACutTellsWhatIsLostAndTheRunGoesOn) {
   GenerationEnd end = Running(/*max_restarts=*/0);
-  end.EndMoveWithoutCut(EndingOf(Ending::MOVED, "it goes elsewhere"));
+  end.EndMoveWithoutCut(EndingOf(Ending::MOVED, "it leaves its machine"));
   Link(&end);
   EXPECT_EQ(end.state(), RESTARTING);
   EXPECT_EQ(end.ending().why(), Ending::MOVED);
-  EXPECT_EQ(end.ending().text(), "it goes elsewhere; 3 steps are lost");
+  EXPECT_EQ(end.ending().text(), "it leaves its machine; 3 steps are lost");
 }
 
 TEST_F(GenerationEndTest, AJobOnTrialIsDroppedBeforeTheEndAndTheRunGoesOn) {
@@ -430,7 +429,7 @@ TEST_F(GenerationEndTest, AStopWhileAResumedJobIsDroppedLeavesTheFailure) {
   EXPECT_EQ(end.ending().why(), Ending::MEMBER_FAILED);
   EXPECT_EQ(end.ending().text(),
             "nn_worker 0: it failed\n  the change of the job is dropped: nn_worker.replicas from 1 "
-            "to 2; the next `satrap resume` has the earlier job");
+            "to 2; the next `satrap resume` uses the earlier job");
 }
 
 TEST_F(GenerationEndTest, WhoHasResumedWithAJobThatIsDroppedIsTold) {
@@ -441,7 +440,7 @@ TEST_F(GenerationEndTest, WhoHasResumedWithAJobThatIsDroppedIsTold) {
   end.OnDropAppended(absl::OkStatus(), *dropped_);
   Link(&end);
   EXPECT_EQ(end.state(), FAILED);
-  EXPECT_THAT(end.ending().text(), HasSubstr("the next `satrap resume` has the earlier job"));
+  EXPECT_THAT(end.ending().text(), HasSubstr("the next `satrap resume` uses the earlier job"));
 }
 
 TEST_F(GenerationEndTest, AJobOnTrialIsKeptAfterALossAndWhereItIsNotTheCause) {

@@ -187,7 +187,7 @@ void CutCommits::AnnounceSize() {
   } else {
     ending = EndingOf(
         Ending::LOG_NOT_WRITTEN,
-        absl::StrCat("the run begins again from ", next->cut(), ", and nothing is lost",
+        absl::StrCat("the run continues from ", next->cut(), ", and nothing is lost",
                      absent ? ", because its change of size cannot be written into its log: "
                             : ", but its change of size may not be in its log: ",
                      status.message()));

@@ -211,7 +211,7 @@ TEST_F(CutCommitsTest, WhileTheRunsEndIsWrittenACutIsNeitherCommittedNorRefused)
 }
 
 TEST_F(CutCommitsTest, ACutSaysForWhatItsGenerationLeaves) {
-  Ending moved = EndingOf(Ending::MOVED, EMBEDDING_PS, 1, "embedding_ps 1 goes elsewhere");
+  Ending moved = EndingOf(Ending::MOVED, EMBEDDING_PS, 1, "embedding_ps 1 leaves its machine");
   {
     MutexLock lock(&state_.mutex);
     EXPECT_TRUE(state_.wishes.AddMove(moved));
@@ -329,7 +329,7 @@ TEST_F(CutCommitsTest, ASizeThatCannotBeAnnouncedEndsTheGenerationAllTheSame) {
   EXPECT_EQ(Commit(request), "committed");
   EXPECT_EQ(State(), RESTARTING);
   EXPECT_EQ(HowEnded().text(),
-            "the run begins again from cut_0001_000001, and nothing is lost, because its change of "
+            "the run continues from cut_0001_000001, and nothing is lost, because its change of "
             "size cannot be written into its log: no space left");
   EXPECT_EQ(HowEnded().loss(), Ending::NOTHING);
 }

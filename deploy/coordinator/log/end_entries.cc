@@ -65,8 +65,8 @@ void EndEntries::RunAppendEnd(RunState state, const Ending& how) {
   }
   if (warns && options_.warn) {
     options_.warn(absl::StrCat(
-        "the end of the run cannot be written into its log, and is tried again: ", status.message(),
-        "; the end: ", how.text()));
+        "the run's end cannot be written into its log yet; the coordinator tries again: ",
+        status.message(), "; the end: ", how.text()));
   }
   AnswerHeld();
   if (!again) return;
@@ -74,9 +74,9 @@ void EndEntries::RunAppendEnd(RunState state, const Ending& how) {
         [this, state, how] { disk_->Post([this, state, how] { RunAppendEnd(state, how); }); });
 }
 
-// The process that goes elsewhere may be this one, which then has little time left. If the log does
-// not take the entry within left_limit_ms, the next generation counts as a restart, unless somebody
-// tells its coordinator of the move.
+// The process that leaves its machine may be this one, which then has little time left. If the log
+// does not take the entry within left_limit_ms, the next generation counts as a restart, unless
+// somebody tells its coordinator of the move.
 void EndEntries::AppendLeft(const Ending& how) {
   disk_->Post([this, how] { RunAppendLeft(how); });
   After(options_.left_limit_ms, [this] {

@@ -130,9 +130,10 @@ TEST_F(EndEntriesTest, ALogThatRefusesTheEndIsAskedEachSecondAndThatIsToldOnce) 
   Stop();
   Pass(30);
   EXPECT_EQ(State(), RUNNING);
-  EXPECT_THAT(warnings_,
-              ElementsAre(HasSubstr(
-                  "the end of the run cannot be written into its log, and is tried again")));
+  EXPECT_THAT(
+      warnings_,
+      ElementsAre(HasSubstr(
+          "the run's end cannot be written into its log yet; the coordinator tries again: ")));
   disk_.SetHook(nullptr);
   Pass(2);
   EXPECT_EQ(State(), STOPPED);
@@ -155,7 +156,7 @@ TEST_F(EndEntriesTest, AMoveIsToldThoughTheLogDoesNotTakeIt) {
   });
   {
     MutexLock lock(&state_.mutex);
-    state_.end.EndMoved(EndingOf(Ending::MOVED, "a process goes elsewhere"));
+    state_.end.EndMoved(EndingOf(Ending::MOVED, "a process leaves its machine"));
   }
   EXPECT_EQ(State(), RUNNING);
   disk_executor_.RunReady();

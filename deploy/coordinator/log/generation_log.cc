@@ -108,7 +108,7 @@ void GenerationLog::AppendComplete() {
   const bool known = status.ok() || EndUnlessKnown(status);
   FinishAppend();
   if (!status.ok() && known)
-    Warn("the run's log does not say that all members are there: ", status);
+    Warn("cannot write into the run's log that all members are there: ", status);
 }
 
 void GenerationLog::AppendDropped(const std::string& change, const Ending& how) {

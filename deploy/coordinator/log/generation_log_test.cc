@@ -90,7 +90,7 @@ TEST_F(GenerationLogTest, ALogThatDoesNotSayThatAllAreThereEndsNothing) {
   Fill();
   log_->AppendComplete();
   EXPECT_EQ(State(), STARTING);
-  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("does not say that all members are there")));
+  EXPECT_THAT(warnings_, ElementsAre(HasSubstr("run's log that all members are there")));
   disk_.SetHook(nullptr);
   log_->AppendComplete();
   EXPECT_EQ(Newest().complete().generation(), 1u);

@@ -72,8 +72,8 @@ bool Members::Entry::HasLivingTwinOf(const std::string& other, int64_t now_us) c
 }
 
 std::string Members::Entry::TakenBy() const {
-  if (!heard()) return absl::StrCat("another pod's process was ", Name());
-  return absl::StrCat("another pod's process is ", Name(), " (process ", member.pid(), " at '",
+  if (!heard()) return absl::StrCat(Name(), " ran in another pod until now");
+  return absl::StrCat(Name(), " already runs in another pod (process ", member.pid(), " at '",
                       member.address(), "', pod ", holder, ")");
 }
 

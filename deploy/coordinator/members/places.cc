@@ -72,7 +72,7 @@ Heard Places::Leave(const HeartbeatRequest& request, int64_t now_us) {
   Heard heard;
   if (state_->end.state() == RUNNING) {
     heard.moves =
-        EndingOf(Ending::MOVED, request.role(), index, absl::StrCat(name, " goes elsewhere"));
+        EndingOf(Ending::MOVED, request.role(), index, absl::StrCat(name, " leaves its machine"));
     return heard;
   }
   // If all members are ready, RUNNING is about to come. The member's next heartbeat then says again
@@ -85,7 +85,7 @@ Heard Places::Leave(const HeartbeatRequest& request, int64_t now_us) {
   *heard.answer->mutable_ending() =
       EndingOf(Ending::MOVED, request.role(), index,
                absl::StrCat(name,
-                            " goes elsewhere before training has begun, and another process "
+                            " leaves its machine before training has begun, and another process "
                             "may take its place"));
   return heard;
 }

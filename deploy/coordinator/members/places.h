@@ -31,7 +31,7 @@ struct PlacesOptions {
 // What a heartbeat leads to.
 struct Heard {
   absl::optional<HeartbeatAnswer> answer;  // its sender goes no further, and is told this
-  absl::optional<Ending> moves;            // its sender goes elsewhere, and the run trains
+  absl::optional<Ending> moves;            // its sender leaves its machine, and the run trains
 };
 
 class Places {

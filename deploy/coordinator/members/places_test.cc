@@ -138,7 +138,7 @@ TEST_F(PlacesTest, WhoLeavesBeforeTrainingGoesAtOnceAndLaterWithTheGeneration) {
   const Heard moves = Beat(EMBEDDING_PS, 2, /*leaving=*/true);
   EXPECT_FALSE(moves.answer.has_value());
   ASSERT_TRUE(moves.moves.has_value());
-  EXPECT_EQ(moves.moves->text(), "embedding_ps 0 goes elsewhere");
+  EXPECT_EQ(moves.moves->text(), "embedding_ps 0 leaves its machine");
 }
 
 TEST_F(PlacesTest, AFailureCountsOnlyIfItIsAMembers) {

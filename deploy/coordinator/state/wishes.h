@@ -1,7 +1,7 @@
 // What a generation is asked for: the wishes of people for a cut, a stop or another size, and
-// moves, because processes go elsewhere. Wishes and moves are numbered together from 1; a cut that
-// fulfils one also fulfils all earlier ones. If a stop or a change of size comes during a move,
-// they share one cut, and the stop or the new size decides what follows it.
+// moves, because processes leave their machines. Wishes and moves are numbered together from 1; a
+// cut that fulfils one also fulfils all earlier ones. If a stop or a change of size comes during a
+// move, they share one cut, and the stop or the new size decides what follows it.
 //
 // Not thread-safe: the lock of the coordinator's engine guards it.
 
@@ -25,8 +25,8 @@ class Wishes {
   // is under way; INVALID_ARGUMENT if a SCALE changes something in `job` that must not change.
   absl::StatusOr<uint64_t> Add(const WishRequest& request, const JobConfig& job);
 
-  // Adds a move: a process goes elsewhere, and the generation ends with `how`. Further moves share
-  // the cut of the first. Returns whether this is the first.
+  // Adds a move: a process leaves its machine, and the generation ends with `how`. Further moves
+  // share the cut of the first. Returns whether this is the first.
   bool AddMove(const Ending& how);
 
   // What rank 0 still has to do; nullopt if every wish is fulfilled.
@@ -54,7 +54,7 @@ class Wishes {
   uint64_t stop_ = 0;   // the number of the STOP; 0: none
   uint64_t scale_ = 0;  // likewise
   JobConfig next_job_;
-  absl::optional<Ending> move_;  // of the first process that goes elsewhere
+  absl::optional<Ending> move_;  // of the first process that leaves its machine
 };
 
 }  // namespace satrap

@@ -93,7 +93,7 @@ class CoordinatorFixture : public ::testing::Test {
   // Registers that process, unless it has registered, and reports its failure.
   FailAnswer Fail(Role role, int index, const std::string& reason,
                   absl::StatusCode code = absl::StatusCode::kNotFound);
-  // Sends the heartbeat of a member that goes elsewhere.
+  // Sends the heartbeat of a member that leaves its machine.
   absl::StatusOr<HeartbeatAnswer> SayLeaving(Role role, int index, uint64_t incarnation = kFirst);
   // Rank 0 reports a failure in the middle of another call's file work. Returns the answer.
   FailAnswer FailMeanwhile(absl::StatusCode code = absl::StatusCode::kUnavailable);

@@ -52,7 +52,7 @@ DealtTopics::DealtTopics(const JobConfig& job)
 }
 
 void DealtTopics::Begin(const StreamTopics& train) {
-  CHECK(!begun_) << "a generation has one first list";
+  CHECK(!begun_) << "Begin was called twice";
   begun_ = true;
   train_ = train;
   begun_with_ = static_cast<size_t>(train.partitions_size());

@@ -116,11 +116,13 @@ absl::StatusOr<Offsets> FindStarts(Found* found, TopicSource* source) {
 // wait.
 const char* WhyNotWait(const JobConfig& job, const TopicInput& stream) {
   if (stream.stream != TRAIN_STREAM) {
-    return "an evaluation reads all of its records and must not wait for any";
+    return "an evaluation must not wait for records that are not written yet";
   }
-  if (job.reproducible()) return "a reproducible run needs ends that are written";
+  if (job.reproducible()) {
+    return "a reproducible run must not wait for records that are not written yet";
+  }
   if (job.mode() == JobConfig::SYNC && stream.config.max_wait_ms() == 0) {
-    return "in mode SYNC with max_wait_ms 0 a lane that waits would hold up cuts and stops";
+    return "in mode SYNC with max_wait_ms 0, a lane that waits would delay cuts and stops";
   }
   return nullptr;
 }
@@ -136,7 +138,7 @@ absl::StatusOr<Offsets> EndsOf(const JobConfig& job, const Found& found, TopicSo
   for (size_t i = 0; i < offsets.size() && why_not != nullptr; ++i) {
     if (offsets[i] <= found.ranges[i].latest) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat(path, ".offsets: ", why_not, ", and ", found.partitions[i].ToString(),
+        absl::StrCat(path, ".offsets: ", why_not, ", but ", found.partitions[i].ToString(),
                      " ends at ", found.ranges[i].latest, ", before offset ", offsets[i]));
   }
   return offsets;
@@ -275,8 +277,8 @@ absl::Status CheckTopics(const TopicInput& stream, const StreamTopics& known, To
     return absl::FailedPreconditionError(absl::StrCat(
         "the run reads topics of the Kafka cluster ", known.cluster_id(), ", but the cluster at ",
         absl::StrJoin(stream.config.brokers(), ","), " is ", id,
-        ", whose offsets mean other messages. Name brokers of the run's cluster in ", stream.path,
-        ".brokers, or begin a new run"));
+        ", where the same offsets mean other messages. Name brokers of the run's cluster in ",
+        stream.path, ".brokers, or begin a new run"));
   }
   ASSIGN_OR_RETURN(const std::vector<KafkaPartition> partitions, FindPartitions(stream, source));
   std::vector<KafkaPartition> gone;

@@ -48,7 +48,7 @@ class ScriptedCoordinator final : public rpc::Handler {
     std::ofstream(run_dir_ + "/wish.textproto") << ToText(wish);
     std::error_code error;
     std::filesystem::rename(run_dir_ + "/on_wish.textproto", run_dir_ + "/status.textproto", error);
-    if (error) return respond(absl::FailedPreconditionError("the run takes no cut any more"));
+    if (error) return respond(absl::FailedPreconditionError("the run takes no more cuts"));
     WishAnswer number;
     number.set_number(1);
     answer.header = number.SerializeAsString();

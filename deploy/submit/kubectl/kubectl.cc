@@ -254,7 +254,7 @@ absl::StatusOr<std::string> Kubectl::Run(std::vector<std::string> args, absl::st
   if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return streams.printed;
   const std::string said = SaidIn(streams.errors);
   return absl::FailedPreconditionError(
-      absl::StrCat(what, " has failed: ", said.empty() ? "it says nothing" : said));
+      absl::StrCat(what, " has failed", said.empty() ? " without a message" : ": ", said));
 }
 
 absl::Status Kubectl::Ask(std::vector<std::string> args, google::protobuf::Message* answer,
@@ -267,7 +267,7 @@ absl::Status Kubectl::Ask(std::vector<std::string> args, google::protobuf::Messa
   const absl::Status status = ParseJson(printed, answer);
   if (status.ok()) return status;
   return absl::InternalError(
-      absl::StrCat("what ", what, " prints is not understood: ", status.message()));
+      absl::StrCat("the output of ", what, " cannot be parsed: ", status.message()));
 }
 
 absl::StatusOr<Streamed> Kubectl::Stream(std::vector<std::string> args,

@@ -58,7 +58,7 @@ struct Values {
   Values(T* first, int64_t num_rows, int64_t num_cols, int64_t row_stride)
       : Values(first, num_rows, num_cols, row_stride, ElementTypeOf<T>()) {}
   template <typename T>
-  // NOLINTNEXTLINE(google-explicit-constructor): a matrix of one type is a case of it
+  // NOLINTNEXTLINE(google-explicit-constructor): a Matrix is Values whose type is T
   Values(const Matrix<T>& m) : Values(m.data, m.rows, m.cols, m.stride, ElementTypeOf<T>()) {}
 };
 

@@ -1,6 +1,6 @@
 // Adds up the parameter gradients of a network over the ranks.
 //
-//   device, ranks        by
+//   device, ranks        added up by
 //   the CPU's            the collective, in place
 //   another, one rank    nothing: the gradients are their own sum
 //   another, several     the collective, through pinned memory; or a DeviceReduction, from device

@@ -92,8 +92,8 @@ struct DeathPlan {
   // Whether the run is in pods: coordinators belong to submissions, and nobody waits for the
   // processes. Otherwise a launcher starts them.
   bool in_pods = false;
-  // In pods: the processes that have to go elsewhere. Each pair has the number of events of the
-  // world until then, and the process.
+  // In pods: the processes that have to leave their machines. Each pair has the number of events of
+  // the world until then, and the process.
   std::vector<std::pair<int64_t, uint64_t>> moves;
   // The coordinator dies as soon as the cut of a stop is committed.
   bool dies_after_stop_cut = false;

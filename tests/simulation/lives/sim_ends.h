@@ -1,4 +1,5 @@
-// What the log of a run must say about its submissions, its ends, and processes that go elsewhere:
+// What the log of a run must say about its submissions, its ends, and processes that leave their
+// machines:
 //
 //   - an END names the submission that it ends, and no generation of that submission follows it;
 //   - no generation of a submission follows the cut with which it stops, only its END;

@@ -1,4 +1,4 @@
-// Faults of the run's end, of its submissions, and of processes that go elsewhere.
+// Faults of the run's end, of its submissions, and of processes that leave their machines.
 
 #include <map>
 #include <string>
@@ -86,7 +86,7 @@ class EarlyEnds final : public PlantedHandler {
   bool leaves_ = false;
 };
 
-// Treats the message of a member that it goes elsewhere as a wish to stop.
+// Treats the message of a member that it leaves its machine as a wish to stop.
 class MovesThatStop final : public PlantedHandler {
  public:
   using PlantedHandler::PlantedHandler;
@@ -187,14 +187,14 @@ std::vector<Fault> EndFaults() {
       {.says = "a resume counts each time that its coordinator is started",
        .claim = ResumeOnceMore},
       {.says = "a coordinator of an earlier submission takes the run back", .claim = TakeRunBack},
-      {.says = "a process that goes elsewhere stops the run",
+      {.says = "a process that leaves its machine stops the run",
        .before_coordinator = Before<MovesThatStop>()},
-      {.says = "a process that went elsewhere ends the next generation, too",
+      {.says = "a process that left its machine ends the next generation, too",
        .before_coordinator = Before<MovesOfAnybody>()},
       {.says = "a generation that follows a move counts as a restart",
        .disk = Editing(ForgetWhatCutsAreLeftFor),
        .claim = CallMoveRestart},
-      {.says = "a coordinator that goes elsewhere without a cut does not say so in the log",
+      {.says = "a coordinator that leaves its machine without a cut does not say so in the log",
        .disk = Editing(RefuseMoves)},
       {.says = "a failure is taken for a move", .claim = CallFailureMove},
   };

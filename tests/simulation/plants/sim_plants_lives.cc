@@ -1,5 +1,6 @@
-// Faults between the lives of a run and in the list of its members: handlers in front of an engine
-// that accept what processes of an earlier life have sent, or tell members too little.
+// Faults at the boundary between two lives of a run, and faults of its list of members: handlers
+// in front of an engine that accept messages which processes of an earlier life have sent, or that
+// leave something out of what they tell members.
 
 #include <set>
 #include <utility>
