@@ -161,9 +161,12 @@ void KubeCluster::RestartKubelet() const {
   const pid_t before = DaemonOf("kubelet");
   CHECK(before > 0) << "no kubelet runs";
   SendSignal(before, SIGTERM);
-  const std::vector<std::string> ask = {
-      programs_ + "/kubectl", "--kubeconfig", kubeconfig_,
-      "get",                  "--raw",        absl::StrCat("/api/v1/nodes/", kNode, "/proxy/healthz")};
+  const std::vector<std::string> ask = {programs_ + "/kubectl",
+                                        "--kubeconfig",
+                                        kubeconfig_,
+                                        "get",
+                                        "--raw",
+                                        absl::StrCat("/api/v1/nodes/", kNode, "/proxy/healthz")};
   const int64_t deadline_ms = MonotonicMs() + kSeconds * 1000;
   while (true) {
     const pid_t now = DaemonOf("kubelet");

@@ -68,7 +68,8 @@ class PodBenchmark : public PodRunFixture {
   std::vector<std::pair<Role, std::string>> Logs() const {
     std::vector<std::pair<Role, std::string>> logs;
     for (const Role role : kRoles) {
-      for (int i = 0; i < (role == COORDINATOR ? 1 : 2); ++i) logs.emplace_back(role, LogOf(role, i));
+      for (int i = 0; i < (role == COORDINATOR ? 1 : 2); ++i)
+        logs.emplace_back(role, LogOf(role, i));
     }
     return logs;
   }
@@ -99,8 +100,8 @@ class PodBenchmark : public PodRunFixture {
   }
 
   static void PrintMedian(const std::string& what, const std::vector<double>& seconds) {
-    std::printf("%s: median of %zu: %.2f s (%s)\n", what.c_str(), seconds.size(),
-                MedianOf(seconds), CpuName().c_str());
+    std::printf("%s: median of %zu: %.2f s (%s)\n", what.c_str(), seconds.size(), MedianOf(seconds),
+                CpuName().c_str());
     std::fflush(stdout);
   }
 

@@ -194,8 +194,9 @@ class PodChaos : public PodRunFixture {
   }
 
   void PrintTable() const {
-    std::printf("| disturbance | times | generations | most for one | median, s | longest, s |\n"
-                "|---|---|---|---|---|---|\n");
+    std::printf(
+        "| disturbance | times | generations | most for one | median, s | longest, s |\n"
+        "|---|---|---|---|---|---|\n");
     for (const Disturbance disturbance : AllDisturbances()) {
       std::vector<double> seconds;
       int generations = 0;
@@ -247,8 +248,8 @@ TEST_F(PodChaos, EachRecordIsTrainedOnceAndTheModelIsThatOfAnUndisturbedRun) {
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  const auto code = satrap::TakeProgramFlags(argc, argv, "usage: pod_chaos [FLAGS]",
-                                             satrap::flags.Table());
+  const auto code =
+      satrap::TakeProgramFlags(argc, argv, "usage: pod_chaos [FLAGS]", satrap::flags.Table());
   if (code.has_value()) return *code;
   // Without a cluster it would be skipped, and exit with 0.
   if (setenv("SATRAP_REQUIRE_KUBERNETES", "1", 1) != 0) return 1;

@@ -36,9 +36,9 @@ PodChaosEvent Draw(Disturbance disturbance, size_t first_role, std::mt19937_64* 
 
 const std::vector<Disturbance>& AllDisturbances() {
   static const std::vector<Disturbance> all = {
-      Disturbance::kKill,       Disturbance::kDelete,      Disturbance::kForceDelete,
-      Disturbance::kKillFirst,  Disturbance::kPause,       Disturbance::kStandStill,
-      Disturbance::kDrain,      Disturbance::kUseUpMemory, Disturbance::kRestartKubelet};
+      Disturbance::kKill,      Disturbance::kDelete,      Disturbance::kForceDelete,
+      Disturbance::kKillFirst, Disturbance::kPause,       Disturbance::kStandStill,
+      Disturbance::kDrain,     Disturbance::kUseUpMemory, Disturbance::kRestartKubelet};
   return all;
 }
 
@@ -107,7 +107,8 @@ std::vector<PodChaosEvent> PlanPodChaos(int kills, uint64_t seed) {
   }
   events.push_back(Draw(Disturbance::kPause, 1, &random));
   events.push_back(Draw(Disturbance::kStandStill, 1, &random));
-  events.push_back({Disturbance::kUseUpMemory, EMBEDDING_PS, static_cast<int>(random() % kReplicas)});
+  events.push_back(
+      {Disturbance::kUseUpMemory, EMBEDDING_PS, static_cast<int>(random() % kReplicas)});
   events.push_back({Disturbance::kDrain, COORDINATOR, 0});
   events.push_back({Disturbance::kRestartKubelet, COORDINATOR, 0});
   Shuffle(&events, &random);

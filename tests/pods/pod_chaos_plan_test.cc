@@ -21,9 +21,11 @@ TEST(PodChaosPlanTest, APlanOf75KillsHas100EventsOfAllKinds) {
   std::map<Disturbance, int> counts;
   for (const PodChaosEvent& event : PlanPodChaos(75, 1)) ++counts[event.disturbance];
   const std::map<Disturbance, int> expected = {
-      {Disturbance::kKill, 75},     {Disturbance::kDelete, 12},    {Disturbance::kForceDelete, 3},
-      {Disturbance::kKillFirst, 5}, {Disturbance::kPause, 1},      {Disturbance::kStandStill, 1},
-      {Disturbance::kDrain, 1},     {Disturbance::kUseUpMemory, 1}, {Disturbance::kRestartKubelet, 1}};
+      {Disturbance::kKill, 75},         {Disturbance::kDelete, 12},
+      {Disturbance::kForceDelete, 3},   {Disturbance::kKillFirst, 5},
+      {Disturbance::kPause, 1},         {Disturbance::kStandStill, 1},
+      {Disturbance::kDrain, 1},         {Disturbance::kUseUpMemory, 1},
+      {Disturbance::kRestartKubelet, 1}};
   EXPECT_EQ(counts, expected);
   EXPECT_EQ(AllDisturbances().size(), expected.size());
 }

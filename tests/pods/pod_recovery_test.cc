@@ -20,9 +20,9 @@ int64_t UnixMs(int64_t ms_after_ten) { return 1795322710000 + ms_after_ten; }
 
 // Each process starts for the third time; the starts before do not count.
 std::string Starts(const std::string& role, const std::string& last_words) {
-  return "---- start 1 of " + role + " ----\n" + Line("01.000", "registered") +
-         "---- start 2 of " + role + " ----\n" + Line("02.000", "registered") + last_words +
-         role + " exited with 75; it is started again\n" + "---- start 3 of " + role + " ----\n";
+  return "---- start 1 of " + role + " ----\n" + Line("01.000", "registered") + "---- start 2 of " +
+         role + " ----\n" + Line("02.000", "registered") + last_words + role +
+         " exited with 75; it is started again\n" + "---- start 3 of " + role + " ----\n";
 }
 
 Logs SampleLogs(const std::string& coordinators_last_words) {

@@ -77,8 +77,9 @@ class PodRunTest : public PodRunFixture {
   }
 
   static constexpr std::pair<Role, int> kProcesses[] = {
-      {COORDINATOR, 0},  {DATA_LOADER, 0},  {DATA_LOADER, 1}, {EMBEDDING_WORKER, 0},
-      {EMBEDDING_WORKER, 1}, {EMBEDDING_PS, 0}, {EMBEDDING_PS, 1}, {NN_WORKER, 0}, {NN_WORKER, 1}};
+      {COORDINATOR, 0},      {DATA_LOADER, 0},      {DATA_LOADER, 1},
+      {EMBEDDING_WORKER, 0}, {EMBEDDING_WORKER, 1}, {EMBEDDING_PS, 0},
+      {EMBEDDING_PS, 1},     {NN_WORKER, 0},        {NN_WORKER, 1}};
 };
 
 // Suspends the controllers while it exists.
@@ -262,7 +263,7 @@ TEST_F(PodRunTest, TwoRunsTrainAtOnceAndOneOfTwoSubmissionsOfANameIsRefused) {
   Submit(kRecords);
   const std::string folder = fs::read_symlink(RunDir()).filename();
   // The other run is small, because the node is.
-  std::vector<std::string> other = {"submit", Path("job.textproto"), "--name=other", "--detach",
+  std::vector<std::string> other = {"submit",  Path("job.textproto"), "--name=other", "--detach",
                                     "--image", cluster().image()};
   for (const char* const role : {"data_loader", "embedding_worker", "embedding_ps", "nn_worker"}) {
     other.insert(other.end(), {"--set", absl::StrCat(role, ".replicas=1")});
