@@ -1,23 +1,32 @@
 #include "tests/pods/kube_cluster.h"
 
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <system_error>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/substitute.h"
 #include "common/base/check.h"
+#include "common/thread/clock.h"
+#include "tests/integration/run_fixture.h"
 
 namespace satrap {
 namespace {
 
+constexpr char kNode[] = "localhost";  // NODE in tests/pods/cluster/settings
 constexpr char kScripts[] = "tests/pods/cluster/";
 constexpr int kSeconds = 120;  // that a command may take
 // The programs in the image that `./satrap image` makes.
@@ -129,6 +138,48 @@ void KubeCluster::BecomeUser(const std::string& user, const std::string& space,
       Kubectl({"config", "view", "-o", cluster + "certificate-authority}"}), space,
       Kubectl({"create", "token", user, "--namespace", space}));
   CHECK(setenv("KUBECONFIG", path.c_str(), 1) == 0);
+}
+
+void KubeCluster::DrainNode() const {
+  Kubectl({"drain", kNode, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=100s"});
+  Kubectl({"uncordon", kNode});
+}
+
+pid_t KubeCluster::DaemonOf(const std::string& program) const {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    pid_t pid;
+    if (!absl::SimpleAtoi(entry.path().filename().string(), &pid)) continue;
+    const std::string line = ReadFile(entry.path() / "cmdline");
+    // The words of a command line end with zeros.
+    if (absl::StartsWith(line, program + '\0') && absl::StrContains(line, state_ + "/")) return pid;
+  }
+  return 0;
+}
+
+void KubeCluster::RestartKubelet() const {
+  const pid_t before = DaemonOf("kubelet");
+  CHECK(before > 0) << "no kubelet runs";
+  SendSignal(before, SIGTERM);
+  const std::vector<std::string> ask = {programs_ + "/kubectl",
+                                        "--kubeconfig",
+                                        kubeconfig_,
+                                        "get",
+                                        "--raw",
+                                        absl::StrCat("/api/v1/nodes/", kNode, "/proxy/healthz")};
+  const int64_t deadline_ms = MonotonicMs() + kSeconds * 1000;
+  while (true) {
+    const pid_t now = DaemonOf("kubelet");
+    if (now != 0 && now != before && RunCommand(ask).text == "ok") return;
+    CHECK(MonotonicMs() < deadline_ms) << "the kubelet does not answer";
+    poll(nullptr, 0, 100);
+  }
+}
+
+void KubeCluster::SignalControllers(int signal) const {
+  const pid_t controllers = DaemonOf("kube-controller-manager");
+  CHECK(controllers > 0) << "no controllers run";
+  CHECK(SendSignal(controllers, signal) == 0);
 }
 
 }  // namespace satrap

@@ -7,6 +7,8 @@
 #ifndef SATRAP_TESTS_PODS_KUBE_CLUSTER_H_
 #define SATRAP_TESTS_PODS_KUBE_CLUSTER_H_
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,9 +35,19 @@ class KubeCluster {
   // default namespace.
   void BecomeUser(const std::string& user, const std::string& space, const std::string& path) const;
 
+  // Evicts all pods from the node, waits until they are gone, and lets pods come back.
+  void DrainNode() const;
+  // Ends the kubelet, and waits until the one that follows it answers. Containers run on meanwhile.
+  void RestartKubelet() const;
+  // Sends a signal to the controllers. Between SIGSTOP and SIGCONT no pod is made or replaced, no
+  // Job ends, and nothing is removed together with its owner.
+  void SignalControllers(int signal) const;
+
  private:
   KubeCluster() = default;
   void LoadImage();
+  // The process of one of the cluster's daemons, such as "kubelet"; 0 if there is none now.
+  pid_t DaemonOf(const std::string& program) const;
 
   std::string state_;  // the folder of `up`
   std::string programs_;

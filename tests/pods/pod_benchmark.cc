@@ -1,43 +1,118 @@
-// Measures how soon a run in pods makes its next counted step after the death of a process or the
-// loss of a pod. Prints the seconds of each of five recoveries, and their median.
+// Measures runs in pods, five times each, and prints each figure and the medians:
+//
+//   - how soon a run makes its next counted step after the death of a process or the loss of a pod,
+//     and where that time goes. The run is that of `./satrap bench recovery`, with 1 M rows.
+//   - how soon a run that is submitted makes its first step, and how soon after its end no pod of
+//     it is left that holds resources.
 //
 //   ./setup kubernetes
-//   SATRAP_KUBERNETES="$(tests/pods/cluster/build --folder)" bazel run //tests/pods:pod_benchmark
+//   SATRAP_REQUIRE_KUBERNETES=1 SATRAP_KUBERNETES="$(tests/pods/cluster/build --folder)" \
+//       bazel run //tests/pods:pod_benchmark
 
-#include <algorithm>
+#include <google/protobuf/text_format.h>
+#include <poll.h>
+
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <functional>
+#include <numeric>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/cpu_name.h"
+#include "common/role/role_flags.h"
 #include "common/thread/clock.h"
+#include "common/thread/wall_clock.h"
+#include "deploy/cli/bench/bench_job.h"
+#include "deploy/submit/manifests.h"
+#include "proto/job.pb.h"
+#include "tests/pods/pod_recovery.h"
 #include "tests/pods/pod_run_fixture.h"
 
 namespace satrap {
 namespace {
 
 constexpr int kTimes = 5;
-// Enough for five recoveries on a fast machine.
+constexpr int64_t kRows = 1000000;
+// More than any run here reaches.
+constexpr int64_t kSamples = 1000000000;
 constexpr int64_t kRecords = 20000000;
+constexpr double kSecondsToGo = 120;
+constexpr Role kRoles[] = {COORDINATOR, DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
 
 class PodBenchmark : public PodRunFixture {
  protected:
-  void Measure(const char* what, const std::function<void()>& disturb) {
-    Submit(kRecords);
-    std::vector<double> seconds;
+  // The job of JobOfTwos (deploy/cli/bench/bench_job.h), as text that can be submitted.
+  std::string WriteRecoveryJob() {
+    JobConfig job;
+    const std::string text = ReadFile("deploy/jobs/bench_deepfm.textproto");
+    CHECK(google::protobuf::TextFormat::ParseFromString(text, &job));
+    job.mutable_data()->mutable_synthetic()->set_cycle_batches(0);
+    job.mutable_data()->mutable_synthetic()->set_train_samples(kSamples);
+    job.mutable_checkpoint()->set_every_seconds(2);
+    job.mutable_data_loader()->set_replicas(2);
+    job.mutable_embedding_worker()->set_replicas(2);
+    job.mutable_embedding_ps()->set_replicas(2);
+    job.mutable_nn_worker()->set_replicas(2);
+    job.mutable_nn_worker()->set_compute_threads(1);
+    SetRows(kRows, &job);
+    std::string printed;
+    CHECK(google::protobuf::TextFormat::PrintToString(job, &printed));
+    return WriteFile("recovery.textproto", printed + SectionOfPods("1200Mi"));
+  }
+
+  std::vector<std::pair<Role, std::string>> Logs() const {
+    std::vector<std::pair<Role, std::string>> logs;
+    for (const Role role : kRoles) {
+      for (int i = 0; i < (role == COORDINATOR ? 1 : 2); ++i)
+        logs.emplace_back(role, LogOf(role, i));
+    }
+    return logs;
+  }
+
+  void Measure(const std::string& what, const std::function<void()>& disturb) {
+    SubmitJob(WriteRecoveryJob());
+    std::vector<RecoveryTimes> all;
+    std::vector<double> totals;
     for (int i = 0; i < kTimes; ++i) {
-      ASSERT_TRUE(WaitForCuts(Cuts() + 1));
+      ASSERT_TRUE(WaitForCuts(Cuts() + 1, kSecondsToGo));
       const int steps = FirstSteps();
-      const double begin = MonotonicSeconds();
+      const int64_t begin_ms = UnixMs();
       disturb();
       ASSERT_TRUE(WaitForFirstSteps(steps + 1));
-      seconds.push_back(MonotonicSeconds() - begin);
-      std::printf("%s: %.2f s\n", what, seconds.back());
+      const auto times = ReadRecoveryInPods(Logs(), begin_ms);
+      ASSERT_TRUE(times.ok()) << times.status();
+      all.push_back(*times);
+      totals.push_back(
+          static_cast<double>(std::accumulate(times->begin(), times->end(), int64_t{0})) * 1e-3);
+      std::printf("%s: %.2f s\n", what.c_str(), totals.back());
     }
-    std::sort(seconds.begin(), seconds.end());
-    std::printf("%s: median of %d: %.2f s (%s)\n", what, kTimes, seconds[kTimes / 2],
+    for (size_t phase = 0; phase < kNumRecoveryPhases; ++phase) {
+      std::vector<double> ms;
+      for (const RecoveryTimes& times : all) ms.push_back(static_cast<double>(times[phase]));
+      std::printf("%s: %s: %.0f ms\n", what.c_str(), kRecoveryPhaseNames[phase], MedianOf(ms));
+    }
+    PrintMedian(what, totals);
+  }
+
+  static void PrintMedian(const std::string& what, const std::vector<double>& seconds) {
+    std::printf("%s: median of %zu: %.2f s (%s)\n", what.c_str(), seconds.size(), MedianOf(seconds),
                 CpuName().c_str());
+    std::fflush(stdout);
+  }
+
+  // Waits until no pod but that of Job RUN is left.
+  void AwaitNoPods() const {
+    const std::string pods = absl::StrCat(kPartLabel, "!=story");
+    const double deadline = MonotonicSeconds() + kSecondsToGo;
+    while (!Kubectl({"get", "pods", "--selector", pods, "--output=name"}).empty()) {
+      ASSERT_LT(MonotonicSeconds(), deadline) << "pods are left";
+      poll(nullptr, 0, 50);
+    }
   }
 };
 
@@ -62,7 +137,29 @@ TEST_F(PodBenchmark, CoordinatorsPod) {
 }
 
 TEST_F(PodBenchmark, Standstill) {
-  Measure("process stopped", [this] { SignalRole(EMBEDDING_PS, 1, SIGSTOP); });
+  Measure("process suspended", [this] { SignalRole(EMBEDDING_PS, 1, SIGSTOP); });
+}
+
+TEST_F(PodBenchmark, SubmitAndEnd) {
+  std::vector<double> to_first_step;
+  std::vector<double> to_no_pods;
+  for (int i = 0; i < kTimes; ++i) {
+    const double begin = MonotonicSeconds();
+    Submit(kRecords);
+    ASSERT_TRUE(WaitForFirstSteps(1));
+    to_first_step.push_back(MonotonicSeconds() - begin);
+    StopRun();
+    ASSERT_NO_FATAL_FAILURE(AwaitNoPods());
+    const int64_t end_ms = static_cast<int64_t>(Log().back().unix_ms());
+    to_no_pods.push_back(static_cast<double>(UnixMs() - end_ms) * 1e-3);
+    std::printf("submit to first step: %.2f s; end to no pods: %.2f s\n", to_first_step.back(),
+                to_no_pods.back());
+    EXPECT_EQ(AwaitSubmit().exit_code, 0);
+    EXPECT_EQ(Satrap({"delete", "counting"}).exit_code, 0);
+    Kubectl({"wait", "--for=delete", "job/counting", "configmap/counting-job", "--timeout=60s"});
+  }
+  PrintMedian("submit to first step", to_first_step);
+  PrintMedian("end to no pods", to_no_pods);
 }
 
 }  // namespace

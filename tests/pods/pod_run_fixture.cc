@@ -39,7 +39,7 @@ metadata: {name: $0, labels: {pod-security.kubernetes.io/enforce: restricted}}
 apiVersion: v1
 kind: ResourceQuota
 metadata: {name: quota, namespace: $0}
-spec: {hard: {pods: "14", requests.cpu: "2", requests.memory: 4Gi, persistentvolumeclaims: "1"}}
+spec: {hard: {pods: "20", requests.cpu: "2", requests.memory: 12Gi, persistentvolumeclaims: "1"}}
 ---
 apiVersion: v1
 kind: PersistentVolume
@@ -70,15 +70,15 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
 subjects: [{kind: ServiceAccount, name: user, namespace: $0}]
 )";
 
-// The pods ask for less than by default, because the node is a small machine.
+// The pods ask for less than by default, because the node is a small machine. $0: memory
 constexpr char kInPods[] = R"(
 kubernetes {
   volumes { claim: "runs" mount_path: "/runs" }
-  coordinator { cpu: "100m" memory: "256Mi" }
-  data_loader { cpu: "100m" memory: "256Mi" }
-  embedding_worker { cpu: "100m" memory: "256Mi" }
-  embedding_ps { cpu: "100m" memory: "256Mi" }
-  nn_worker { cpu: "100m" memory: "256Mi" }
+  coordinator { cpu: "100m" memory: "$0" }
+  data_loader { cpu: "100m" memory: "$0" }
+  embedding_worker { cpu: "100m" memory: "$0" }
+  embedding_ps { cpu: "100m" memory: "$0" }
+  nn_worker { cpu: "100m" memory: "$0" }
 }
 )";
 
@@ -150,14 +150,29 @@ std::string PodRunFixture::Kubectl(const std::vector<std::string>& args) const {
   return cluster_->Kubectl(all);
 }
 
-std::string PodRunFixture::WriteJobInPods(int64_t records) {
-  return WriteCountingJob(records, kInPods);
+std::string PodRunFixture::SectionOfPods(const std::string& memory) {
+  return absl::Substitute(kInPods, memory);
 }
 
-void PodRunFixture::Submit(int64_t records) {
-  submit_ = StartSatrap({"submit", WriteJobInPods(records), "--image", cluster_->image()});
+std::string PodRunFixture::WriteJobInPods(int64_t records) {
+  return WriteCountingJob(records, SectionOfPods());
+}
+
+void PodRunFixture::Submit(int64_t records, const std::vector<std::string>& args) {
+  SubmitJob(WriteJobInPods(records), args);
+}
+
+void PodRunFixture::SubmitJob(const std::string& path, const std::vector<std::string>& args) {
+  std::vector<std::string> all = {"submit", path, "--name", kRun, "--image", cluster_->image()};
+  all.insert(all.end(), args.begin(), args.end());
+  submit_ = StartSatrap(all);
   const std::string folder = AwaitFolder();
   ASSERT_NE(folder, "") << ReadFile(submit_.err_path);
+  LookInto(folder);
+}
+
+void PodRunFixture::LookInto(const std::string& folder) {
+  fs::remove(RunDir());
   fs::create_directory_symlink("volume/" + folder, RunDir());
 }
 
@@ -232,8 +247,8 @@ std::string PodRunFixture::UidOf(Role role, int index) const {
   return Kubectl({"get", "pod", PodOf(role, index), "-o", "jsonpath={.metadata.uid}"});
 }
 
-std::vector<pid_t> PodRunFixture::ProcessesOf(Role role, int index) const {
-  const std::string folder = "pod" + UidOf(role, index);
+std::vector<pid_t> PodRunFixture::ProcessesOf(const std::string& uid) {
+  const std::string folder = "pod" + uid;
   std::vector<pid_t> pids;
   std::error_code error;
   for (const auto& entry : fs::directory_iterator("/proc", error)) {
@@ -244,12 +259,11 @@ std::vector<pid_t> PodRunFixture::ProcessesOf(Role role, int index) const {
   return pids;
 }
 
-pid_t PodRunFixture::ProcessOf(Role role, int index) const {
-  const std::string program = absl::StrCat("/", RoleName(role));
+pid_t PodRunFixture::ProcessOf(Role role, int index, const std::string& program) const {
   const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
   while (MonotonicMs() < deadline_ms) {
-    for (const pid_t pid : ProcessesOf(role, index)) {
-      if (absl::EndsWith(ProgramOf(pid), program)) return pid;
+    for (const pid_t pid : ProcessesOf(UidOf(role, index))) {
+      if (absl::EndsWith(ProgramOf(pid), "/" + program)) return pid;
     }
     poll(nullptr, 0, 10);
   }
@@ -257,13 +271,19 @@ pid_t PodRunFixture::ProcessOf(Role role, int index) const {
 }
 
 void PodRunFixture::SignalRole(Role role, int index, int signal) {
-  const pid_t pid = ProcessOf(role, index);
+  const pid_t pid = ProcessOf(role, index, std::string(RoleName(role)));
   ASSERT_GT(pid, 0) << "no process of " << MemberName(role, index);
   ASSERT_EQ(SendSignal(pid, signal), 0);
 }
 
+void PodRunFixture::KillFirstProcess(Role role, int index) {
+  const pid_t pid = ProcessOf(role, index, "satrap_pod");
+  ASSERT_GT(pid, 0) << "no container of " << MemberName(role, index);
+  ASSERT_EQ(SendSignal(pid, SIGKILL), 0);
+}
+
 void PodRunFixture::UseUpMemory(Role role, int index) {
-  const pid_t pid = ProcessOf(role, index);
+  const pid_t pid = ProcessOf(role, index, std::string(RoleName(role)));
   ASSERT_GT(pid, 0) << "no process of " << MemberName(role, index);
   const std::string folder = MemoryCgroupOf(pid);
   const std::string limit_path = folder + "/memory.limit_in_bytes";
@@ -283,6 +303,28 @@ void PodRunFixture::UseUpMemory(Role role, int index) {
 
 void PodRunFixture::DeletePod(Role role, int index) {
   Kubectl({"delete", "pod", PodOf(role, index), "--wait=false"});
+}
+
+void PodRunFixture::ForceDeletePod(Role role, int index) {
+  const std::string uid = UidOf(role, index);
+  Kubectl({"delete", "pod", PodOf(role, index), "--force", "--grace-period=0", "--wait=false"});
+  const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
+  while (!ProcessesOf(uid).empty()) {
+    ASSERT_LT(MonotonicMs(), deadline_ms) << "the pod is deleted, but its processes run on";
+    poll(nullptr, 0, 50);
+  }
+}
+
+void PodRunFixture::EvictPod(Role role, int index) {
+  const std::string pod = PodOf(role, index);
+  const std::string eviction = absl::StrCat(
+      R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":")", pod, ""
+}
+}
+");
+    Kubectl({"create", "--raw",
+             absl::StrCat("/api/v1/namespaces/", space_, "/pods/", pod, "/eviction"), "--filename",
+             WriteFile("eviction.json", eviction)});
 }
 
 std::string PodRunFixture::TwinOf(Role role, int index) {
@@ -308,7 +350,7 @@ std::string PodRunFixture::ReplicasOfSet(Role role) const {
 }
 
 void PodRunFixture::LosePod(Role role, int index) {
-  for (const pid_t pid : ProcessesOf(role, index)) SendSignal(pid, SIGSTOP);
+  for (const pid_t pid : ProcessesOf(UidOf(role, index))) SendSignal(pid, SIGSTOP);
   Kubectl({"delete", "pod", PodOf(role, index), "--grace-period=1", "--wait=false"});
 }
 

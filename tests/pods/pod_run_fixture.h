@@ -26,11 +26,16 @@ class PodRunFixture : public FaultFixture {
   void SetUp() override;
   void TearDown() override;
 
+  // The section `kubernetes` of a job in pods. `memory`: the limit of each container.
+  static std::string SectionOfPods(const std::string& memory = "256Mi");
   // Like WriteCountingJob, with the fields that pods need in addition. Returns the job's path.
   std::string WriteJobInPods(int64_t records);
-  // Starts `satrap submit` of such a job, and waits until its objects are made. From then on
-  // RunDir() leads to the run's folder.
-  void Submit(int64_t records);
+  // Starts `satrap submit` of such a job, with `args`, and waits until its objects are made. From
+  // then on RunDir() leads to the run's folder.
+  void Submit(int64_t records, const std::vector<std::string>& args = {});
+  // The same with the job at `path`, which has a section `kubernetes`. The run's name is that of
+  // the counting job.
+  void SubmitJob(const std::string& path, const std::vector<std::string>& args = {});
   // Runs `satrap stop` of the run to its end, and expects that it succeeds.
   void StopRun();
   // Starts `satrap resume` of the run, with `args`, and waits until its objects are made.
@@ -55,12 +60,19 @@ class PodRunFixture : public FaultFixture {
   std::string UidOf(Role role, int index) const;
   // Sends a signal to the process of a role in its pod, and waits for it if there is none now.
   void SignalRole(Role role, int index, int signal);
+  // Kills process 1 of a role's container, and with it all processes there.
+  void KillFirstProcess(Role role, int index);
   // Makes the kernel kill the process of a role for lack of memory: lowers the limit of its
   // container to what it uses, until its log says that memory was used up. REQUIRES: cgroup v1,
   // where only that process dies
   void UseUpMemory(Role role, int index);
   // Deletes the pod as a drain does, with the pod's own grace period.
   void DeletePod(Role role, int index);
+  // Deletes the pod without its grace period, and waits until none of its processes is left. Until
+  // then its successor has the same place.
+  void ForceDeletePod(Role role, int index);
+  // Asks the API server to evict the pod, as a drain does, and returns at once.
+  void EvictPod(Role role, int index);
   // Makes a bare pod with the containers, flags and labels of another one.
   void MakeTwin(Role role, int index);
   static std::string TwinOf(Role role, int index);
@@ -74,6 +86,10 @@ class PodRunFixture : public FaultFixture {
   std::string LogOf(Role role, int index) const;
   // kubectl in the run's namespace, as the cluster's administrator.
   std::string Kubectl(const std::vector<std::string>& args) const;
+  // The cluster. REQUIRES: SetUp has not skipped the test
+  static const KubeCluster& cluster() { return *cluster_; }
+  // Makes RunDir() lead to a folder of the volume.
+  void LookInto(const std::string& folder);
 
   std::string space_;  // the run's namespace, and the name of its volume
 
@@ -81,10 +97,11 @@ class PodRunFixture : public FaultFixture {
   // Waits until the command that submits or resumes the run has named its folder. Returns the
   // folder's name, or "".
   std::string AwaitFolder() const;
-  // The processes of the pod's containers, as PIDs outside the containers.
-  std::vector<pid_t> ProcessesOf(Role role, int index) const;
-  // The process of a role in its pod. If there is none now, waits for it; 0 if none comes in time.
-  pid_t ProcessOf(Role role, int index) const;
+  // The processes of the containers of the pod with this uid, as PIDs outside the containers.
+  static std::vector<pid_t> ProcessesOf(const std::string& uid);
+  // The process of a program in the pod of a role. If there is none now, waits for it; 0 if none
+  // comes in time.
+  pid_t ProcessOf(Role role, int index, const std::string& program) const;
 
   static std::unique_ptr<KubeCluster> cluster_;
   Command submit_;

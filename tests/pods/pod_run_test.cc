@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/checkpoint/cut_name.h"
 #include "common/role/role_flags.h"
 #include "common/thread/clock.h"
@@ -45,6 +46,54 @@ class PodRunTest : public PodRunFixture {
     }
     return "";
   }
+
+  // Expects that the submission, which has ended, is not begun again when every container and the
+  // kubelet are restarted. REQUIRES: the controllers are suspended, or the pods would go
+  void ExpectTheEndStays() {
+    const size_t entries = Log().size();
+    const std::string words = "the run has ended; serves its end";
+    const size_t served = CountOf(LogOf(COORDINATOR, 0), words);
+    for (const auto& [role, index] : kProcesses) {
+      ASSERT_NO_FATAL_FAILURE(KillFirstProcess(role, index));
+    }
+    for (const auto& [role, index] : kProcesses) {
+      Kubectl({"wait", "pod", PodOf(role, index), "--timeout=60s",
+               "--for=jsonpath={.status.containerStatuses[0].restartCount}=1"});
+    }
+    EXPECT_TRUE(WaitUntil([&] { return CountOf(LogOf(COORDINATOR, 0), words) > served; }, 60));
+    cluster().RestartKubelet();
+    EXPECT_EQ(Log().size(), entries) << "another generation has begun";
+  }
+
+  // Waits for the end of Job RUN, and expects its condition and the message of its pod.
+  void ExpectJobEnds(const std::string& condition, const std::string& message) {
+    Kubectl({"wait", "job/counting", "--for=condition=" + condition, "--timeout=60s"});
+    EXPECT_EQ(EndOfJob(), condition);
+    EXPECT_THAT(Kubectl({"get", "pods", "--selector=app.kubernetes.io/component=story",
+                         "--output=jsonpath={.items[*].status.containerStatuses[0].state"
+                         ".terminated.message}"}),
+                HasSubstr(message));
+    AwaitPodsGone();
+  }
+
+  static constexpr std::pair<Role, int> kProcesses[] = {
+      {COORDINATOR, 0},      {DATA_LOADER, 0},      {DATA_LOADER, 1},
+      {EMBEDDING_WORKER, 0}, {EMBEDDING_WORKER, 1}, {EMBEDDING_PS, 0},
+      {EMBEDDING_PS, 1},     {NN_WORKER, 0},        {NN_WORKER, 1}};
+};
+
+// Suspends the controllers while it exists.
+class SuspendedControllers {
+ public:
+  explicit SuspendedControllers(const KubeCluster& cluster) : cluster_(cluster) {
+    cluster_.SignalControllers(SIGSTOP);
+  }
+  ~SuspendedControllers() { cluster_.SignalControllers(SIGCONT); }
+  SuspendedControllers(const SuspendedControllers&) = delete;
+  SuspendedControllers& operator=(const SuspendedControllers&) = delete;
+
+ private:
+  const KubeCluster& cluster_;
 };
 
 TEST_F(PodRunTest, TheApiServerTakesTheObjectsOfSubmit) {
@@ -186,6 +235,60 @@ TEST_F(PodRunTest, TwinsOfAnEmbeddingPsAndOfTheCoordinatorHarmNobody) {
   EXPECT_EQ(Log().back().end().state(), STOPPED);
 }
 
+TEST_F(PodRunTest, PodsThatAreEvictedOneByOneDuringTheStartCostNoGeneration) {
+  constexpr int64_t kRecords = 100000;
+  // The run starts until the node has the label that its NN workers ask for.
+  const std::string section = absl::StrReplaceAll(
+      SectionOfPods(),
+      {{"nn_worker {", "nn_worker { node_selector { name: \"trains\" value: \"yes\" } "}});
+  SubmitJob(WriteCountingJob(kRecords, section), {"--set", "embedding_ps.replicas=4"});
+  const auto registered = [&](int index) {
+    return CountOf(LogOf(EMBEDDING_PS, index), " registered ");
+  };
+  for (int i = 0; i < 4; ++i) {
+    ASSERT_TRUE(WaitUntil([&] { return registered(i) > 0; }, 60)) << i;
+  }
+  for (int i = 0; i < 4; ++i) {
+    const size_t before = registered(i);
+    EvictPod(EMBEDDING_PS, i);
+    ASSERT_TRUE(WaitUntil([&] { return registered(i) > before; }, 60)) << i;
+  }
+  cluster().Kubectl({"label", "nodes", "--all", "trains=yes"});
+  ExpectFinishedInPods(kRecords);
+  cluster().Kubectl({"label", "nodes", "--all", "trains-"});
+  EXPECT_EQ(Generations(), 1);
+}
+
+TEST_F(PodRunTest, TwoRunsTrainAtOnceAndOneOfTwoSubmissionsOfANameIsRefused) {
+  constexpr int64_t kRecords = 100000;
+  Submit(kRecords);
+  const std::string folder = fs::read_symlink(RunDir()).filename();
+  // The other run is small, because the node is.
+  std::vector<std::string> other = {"submit",  Path("job.textproto"), "--name=other", "--detach",
+                                    "--image", cluster().image()};
+  for (const char* const role : {"data_loader", "embedding_worker", "embedding_ps", "nn_worker"}) {
+    other.insert(other.end(), {"--set", absl::StrCat(role, ".replicas=1")});
+  }
+  const Command first = StartSatrap(other);
+  const Command second = StartSatrap(other);
+  const CommandEnd ends[] = {WaitFor(first), WaitFor(second)};
+  const bool first_is_refused = ends[0].exit_code != 0;
+  EXPECT_EQ(ends[first_is_refused ? 1 : 0].exit_code, 0) << ends[0].err << ends[1].err;
+  const CommandEnd& refused = ends[first_is_refused ? 0 : 1];
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("there is a run other in"));
+  ExpectFinishedInPods(kRecords);
+  EXPECT_EQ(Generations(), 1);
+
+  Kubectl({"wait", "job/other", "--for=condition=Complete", "--timeout=120s"});
+  for (const auto& entry : fs::directory_iterator(Path("volume"))) {
+    if (entry.path().filename() != folder) LookInto(entry.path().filename());
+  }
+  ASSERT_NE(fs::read_symlink(RunDir()).filename(), folder);
+  ExpectEachRecordTrained(kRecords);
+  EXPECT_EQ(Generations(), 1);
+}
+
 TEST_F(PodRunTest, ARunThatTrainsIsScaledUpAndDownByCommandsThatMayBeInterrupted) {
   Submit(1500000);
   ASSERT_TRUE(WaitForCuts(1));
@@ -256,6 +359,33 @@ TEST_F(PodRunTest, ARunThatIsStoppedEndsAndGivesItsPodsBack) {
   EXPECT_EQ(Satrap({"delete", "counting"}).exit_code, 0);
   Kubectl({"wait", "--for=delete", "job/counting", "configmap/counting-job", "--timeout=60s"});
   EXPECT_GT(Cuts(), 0) << "the run's folder stays";
+}
+
+TEST_F(PodRunTest, AStoppedRunStaysStoppedWhenAllContainersAndTheKubeletAreRestarted) {
+  Submit(10000000);
+  ASSERT_TRUE(WaitForCuts(1));
+  {
+    const SuspendedControllers suspended(cluster());
+    StopRun();
+    ASSERT_NO_FATAL_FAILURE(ExpectTheEndStays());
+  }
+  EXPECT_EQ(Log().back().end().state(), STOPPED);
+  EXPECT_EQ(AwaitSubmit().exit_code, 0);
+  ExpectJobEnds("Complete", "STOPPED");
+}
+
+TEST_F(PodRunTest, AFailedRunStaysFailedWhenAllContainersAndTheKubeletAreRestarted) {
+  Submit(10000000, {"--set", "max_restarts=0"});
+  ASSERT_TRUE(WaitForCuts(1));
+  {
+    const SuspendedControllers suspended(cluster());
+    SignalRole(EMBEDDING_PS, 1, SIGKILL);
+    ASSERT_TRUE(WaitUntil([&] { return Log().back().has_end(); }, 60));
+    ASSERT_NO_FATAL_FAILURE(ExpectTheEndStays());
+  }
+  EXPECT_EQ(Log().back().end().state(), FAILED);
+  EXPECT_EQ(AwaitSubmit().exit_code, 1);
+  ExpectJobEnds("Failed", "embedding_ps 1");
 }
 
 TEST_F(PodRunTest, ARunThatWasStoppedIsResumedAsItsNextSubmission) {

@@ -16,8 +16,28 @@
 namespace satrap {
 namespace {
 
-// The time of a log's line, in ms; -1 for a line of another form.
-int64_t UnixMsOf(absl::string_view line) {
+// The time of the first line in the log that is of `generation` and contains `words`; -1 if there
+// is no such line.
+int64_t TimeOf(absl::string_view words, absl::string_view log, uint64_t generation) {
+  const std::string head = absl::StrCat(kGenerationLine, generation, " ");
+  bool within = false;
+  for (const absl::string_view line : absl::StrSplit(log, '\n')) {
+    if (absl::StartsWith(line, kGenerationLine)) {
+      within = absl::StartsWith(line, head);
+    } else if (within && absl::StrContains(line, words)) {
+      return UnixMsOfLine(line);
+    }
+  }
+  return -1;
+}
+
+}  // namespace
+
+const std::array<const char*, kNumRecoveryPhases> kRecoveryPhaseNames = {
+    "death seen", "processes ended", "processes started", "generation claimed", "registration",
+    "loading",    "ready",           "connecting",        "first step"};
+
+int64_t UnixMsOfLine(absl::string_view line) {
   std::tm utc = {};
   int ms = 0;
   const std::string text(line.substr(0, 24));
@@ -29,27 +49,6 @@ int64_t UnixMsOf(absl::string_view line) {
   utc.tm_mon -= 1;
   return static_cast<int64_t>(timegm(&utc)) * 1000 + ms;
 }
-
-// The time of the log's first line of `generation` that contains `words`; -1 if there is no such
-// line.
-int64_t TimeOf(absl::string_view words, absl::string_view log, uint64_t generation) {
-  const std::string head = absl::StrCat(kGenerationLine, generation, " ");
-  bool within = false;
-  for (const absl::string_view line : absl::StrSplit(log, '\n')) {
-    if (absl::StartsWith(line, kGenerationLine)) {
-      within = absl::StartsWith(line, head);
-    } else if (within && absl::StrContains(line, words)) {
-      return UnixMsOf(line);
-    }
-  }
-  return -1;
-}
-
-}  // namespace
-
-const std::array<const char*, kNumRecoveryPhases> kRecoveryPhaseNames = {
-    "death seen", "processes ended", "processes started", "generation claimed", "registration",
-    "loading",    "ready",           "connecting",        "first step"};
 
 absl::StatusOr<RecoveryTimes> ReadRecoveryTimes(
     const std::vector<std::pair<Role, std::string>>& logs, uint64_t generation,

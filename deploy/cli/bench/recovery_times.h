@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "deploy/launcher/launcher.h"
 
 namespace satrap {
@@ -39,6 +40,9 @@ extern const std::array<const char*, kNumRecoveryPhases> kRecoveryPhaseNames;
 // begins with the death. A phase that ended before the previous one did has the duration 0. The sum
 // is the duration of the recovery.
 using RecoveryTimes = std::array<int64_t, kNumRecoveryPhases>;
+
+// The time of a line of a process's log, in ms since 1970; -1 for a line of another form.
+int64_t UnixMsOfLine(absl::string_view line);
 
 // `logs` holds the role and the log file's content of each process. `generation` is the one that
 // follows the death at `death_unix_ms`, and `restart` holds the times that the launcher measured
