@@ -68,6 +68,9 @@ struct ClaimRequest {
   // Called before anything is written, unless the run has ended. Its errors are returned
   // unchanged, except FAILED_PRECONDITION in pods if the submission has begun. May be null.
   std::function<absl::Status()> check_storage;
+  // Called before anything is written, with the job of the next generation, if this claim begins a
+  // submission of pods. Its errors are returned unchanged. May be null.
+  std::function<absl::Status(const JobConfig& job)> check_files;
   // The log is compacted once it has this many entries since the last compaction.
   size_t compact_after = kCompactAfter;
 };
@@ -119,7 +122,7 @@ absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* 
 //                         cut that the log names; of the cut only for a launcher, and for a resume
 //   INTERNAL              in pods: the storage of a submission that has begun does not do here and
 //                         now what it did; the error is marked (common/base/shortage.h)
-//   errors of check_storage
+//   errors of check_storage and check_files
 //   others as FileSystem  (after one of these the generation may be claimed; if so, it is over)
 absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
                                                   FileSystem* file_system);
