@@ -1,5 +1,5 @@
 // submit, list, logs, delete, and resume with --namespace: the commands for runs in a Kubernetes
-// cluster; and story, which runs there.
+// cluster; and story and members, which run there.
 
 #include <csignal>
 #include <cstdio>
@@ -17,6 +17,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_change.h"
+#include "common/config/job_config.h"
 #include "common/config/job_file.h"
 #include "common/file/file_system.h"
 #include "common/role/role_flags.h"
@@ -24,6 +25,7 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
+#include "deploy/story/members_wait.h"
 #include "deploy/story/run_story.h"
 #include "deploy/submit/cluster_flags.h"
 #include "deploy/submit/cluster_runs.h"
@@ -269,6 +271,18 @@ absl::StatusOr<std::string> List(const CommandCall& call) {
   return ListOfRuns(&kubectl);
 }
 
+absl::StatusOr<int> AwaitMembers(const CommandCall& call) {
+  MembersFlags flags;
+  RETURN_IF_ERROR(ParseArguments(call, flags.Table()).status());
+  ASSIGN_OR_RETURN(const JobConfig job, ReadResolvedJob(flags.config));
+  if (job.run_dir().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(flags.config, " has no run_dir"));
+  }
+  // As process 1 this would never see a signal that it does not ask for.
+  BlockSignalsOfStream();
+  return AwaitSubmissionEnd(job.run_dir(), flags.submission, flags.coordinator, WaitForSignal);
+}
+
 }  // namespace
 
 int SubmitCommand(const CommandCall& call) {
@@ -293,6 +307,11 @@ int ListCommand(const CommandCall& call) {
 int LogsCommand(const CommandCall& call) {
   const absl::Status shown = ShowLog(call);
   return shown.ok() ? 0 : PrintError(shown);
+}
+
+int MembersCommand(const CommandCall& call) {
+  const absl::StatusOr<int> code = AwaitMembers(call);
+  return code.ok() ? *code : PrintError(code.status());
 }
 
 int DeleteCommand(const CommandCall& call) {

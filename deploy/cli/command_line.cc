@@ -104,6 +104,8 @@ embedding_ps 0. -f means --follow.)"},
 --now is given. The run's folder stays.)"},
     {"story", 0, 0, "", TableOf<StoryFlags>,
      "Tells what a run in the cluster does, and reports: for the pod of Job RUN."},
+    {"members", 0, 0, "", TableOf<MembersFlags>,
+     "Waits until a run in the cluster has ended: for the pod of Job RUN-members."},
     {"chaos", 1, 1, "JOB", TableOf<ChaosFlags>,
      R"(Trains a job and kills its processes, the coordinator among them, at moments that the seed
 draws; stops one for 5 s, which must not restart the run, and one for 20 s, which must. At the end

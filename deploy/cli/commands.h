@@ -36,6 +36,7 @@ int ListCommand(const CommandCall& call);
 int LogsCommand(const CommandCall& call);
 int DeleteCommand(const CommandCall& call);
 int StoryCommand(const CommandCall& call);
+int MembersCommand(const CommandCall& call);
 struct ResumeFlags;
 int ResumeInCluster(const std::string& run, const ResumeFlags& flags);  // resume with --namespace
 int CheckpointCommand(const CommandCall& call);  // takes a cut, or shows saved cuts

@@ -51,10 +51,6 @@ int Supervise(const SupervisorOptions& options, RoleLog* log);
 // Blocks the signals that Supervise reads. Call this before the first thread is started.
 void BlockSupervisorSignals();
 
-// Waits, and returns SIGTERM or SIGINT if one of them ends the wait, else 0. REQUIRES:
-// BlockSupervisorSignals, and no Supervise
-int WaitForStopSignal(int64_t timeout_ms);
-
 }  // namespace satrap
 
 #endif  // SATRAP_DEPLOY_POD_SUPERVISOR_H_

@@ -39,6 +39,15 @@ std::vector<Flag> DeleteFlags::Table() {
   return flags;
 }
 
+std::vector<Flag> MembersFlags::Table() {
+  return {
+      Required(TextFlag("config", "FILE", "the job, of which run_dir is read", &config)),
+      Required(TextFlag("coordinator", "HOST:PORT", "where the coordinator serves", &coordinator)),
+      NumberFlag("submission", "N", "which submission of the run to wait for (default: 1)",
+                 &submission, 1),
+  };
+}
+
 std::vector<Flag> StoryFlags::Table() {
   return {
       Required(TextFlag("run_dir", "DIR", "the run's folder", &run_dir)),

@@ -61,6 +61,14 @@ struct StoryFlags {
   std::vector<Flag> Table();
 };
 
+// The flags of `members`, which Kubernetes starts.
+struct MembersFlags {
+  std::string config;  // the resolved job
+  std::string coordinator;
+  uint64_t submission = 1;
+  std::vector<Flag> Table();
+};
+
 }  // namespace satrap
 
 #endif  // SATRAP_DEPLOY_SUBMIT_CLUSTER_FLAGS_H_

@@ -345,8 +345,11 @@ Manifest MembersJob(const RunInCluster& run) {
   // The job's file says where the run's folder is. It is not known yet when this object is made.
   Mounts mounts = MountsOf(run, /*with_job=*/true);
   Map container = Container(
-      run, {absl::StrCat(kPrograms, "/deploy/satrap_pod"), "members"},
-      {absl::StrCat("--config=", kJobFile), absl::StrCat("--submission=", run.submission)},
+      run,
+      {absl::StrCat(kPrograms, "/deploy/satrap_cli"), absl::StrCat("--install_dir=", kPrograms)},
+      {"members", absl::StrCat("--config=", kJobFile),
+       absl::StrCat("--coordinator=", NameOfRole(run.name, COORDINATOR), ":", kServePort),
+       absl::StrCat("--submission=", run.submission)},
       ResourcesOfJobs(), {});
   Map object = {
       {"apiVersion", "batch/v1"},
