@@ -132,7 +132,7 @@ std::vector<Flag> ResumeFlags::Table() {
       TextFlag("from", "CUT", "begin from that cut instead of the newest", &from_cut),
       SetFlag(&run.sets),
       ReportFlag(&run.report),
-      TextFlag("namespace", "N", "RUN is a run in that namespace of the cluster", &space),
+      NamespaceOfRunFlag(&space),
       TextFlag("image", "I",
                "in the cluster: image of all containers (default: that of the submission before)",
                &image),

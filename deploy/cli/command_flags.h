@@ -70,7 +70,7 @@ struct RetrieveFlags {
 
 struct ResumeFlags {
   std::string from_cut;
-  std::string space;  // of a run in the cluster, which the next two are for; empty: a folder
+  std::string space;  // as in PlaceFlags; the next two are for a run in the cluster
   std::string image;  // empty: that of the submission before
   bool detach = false;
   RunFlags run;

@@ -38,10 +38,14 @@ int DeleteCommand(const CommandCall& call);
 int StoryCommand(const CommandCall& call);
 int MembersCommand(const CommandCall& call);
 struct ResumeFlags;
-int ResumeInCluster(const std::string& run, const ResumeFlags& flags);  // resume with --namespace
+int ResumeInCluster(const std::string& run, const ResumeFlags& flags);
 int CheckpointCommand(const CommandCall& call);  // takes a cut, or shows saved cuts
 struct PlaceFlags;
 int TakeCutOf(const std::string& run, const PlaceFlags& place);  // checkpoint RUN
+// Sets `*space` to the namespace of `run` in the cluster if it is empty, as it is without
+// --namespace; it stays empty for a run in a folder (NamespaceOf in
+// deploy/submit/command/run_place.h).
+absl::Status FindNamespace(const std::string& run, std::string* space);
 // Becomes kubectl, which gives the words of a command to the coordinator's pod of the run `run` in
 // the cluster. Returns why it cannot.
 absl::Status RunInCoordinatorPod(const std::string& run, const std::string& space,

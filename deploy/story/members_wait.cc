@@ -9,7 +9,7 @@
 namespace satrap {
 namespace {
 
-constexpr int64_t kPeriodMs = 1000;
+constexpr int64_t kLookMs = 1000;
 constexpr int64_t kAnswerMs = 1000;
 constexpr int64_t kToldMs = 5000;
 constexpr int kSignalExit = 128;
@@ -34,7 +34,7 @@ int AwaitSubmissionEnd(const std::string& run_dir, uint64_t submission,
     // Once it has begun, only a coordinator that does not see the log can still refuse it.
     has_begun = has_begun || HasBegun(run_dir, submission);
     if (!has_begun && Refuses(coordinator, submission)) break;
-    if (const int signal = wait(kPeriodMs); signal != 0) return kSignalExit + signal;
+    if (const int signal = wait(kLookMs); signal != 0) return kSignalExit + signal;
   }
   const int signal = wait(kToldMs);
   return signal == 0 ? 0 : kSignalExit + signal;

@@ -13,17 +13,18 @@
 
 namespace satrap {
 
-// --namespace, into `to`.
+// --namespace, into `to`: of a command for the whole namespace, and of one for a run.
 Flag NamespaceFlag(std::string* to);
+Flag NamespaceOfRunFlag(std::string* to);
 
 struct NamespaceFlags {
   std::string space;  // the namespace; empty: that of the user's context
   std::vector<Flag> Table();
 };
 
-// The flags of commands that take a folder of a run, or with a namespace a run in the cluster.
+// The flags of commands that take a folder of a run, or a run in the cluster.
 struct PlaceFlags {
-  std::string space;  // empty: a folder
+  std::string space;  // empty: where `submit` has noted the run (command/run_place.h), or a folder
   // For a command in a pod of the run: where the coordinator serves, and its submission.
   std::string coordinator;
   uint64_t submission = 1;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "common/base/check.h"
 #include "common/config/job_config.h"
 #include "common/role/role_flags.h"
 #include "deploy/submit/pod_resources.h"
@@ -319,6 +320,19 @@ Manifest StoryJob(const RunInCluster& run) {
 }
 
 }  // namespace
+
+std::string ResourceOf(const Manifest& manifest) {
+  constexpr std::pair<absl::string_view, absl::string_view> kResources[] = {
+      {"Job", "jobs.batch"},
+      {"Service", "services"},
+      {"ConfigMap", "configmaps"},
+      {"StatefulSet", "statefulsets.apps"}};
+  for (const auto& [kind, resource] : kResources) {
+    if (manifest.kind == kind) return absl::StrCat(resource, "/", manifest.name);
+  }
+  CHECK(false) << manifest.kind;
+  return "";
+}
 
 std::string NameOfRole(absl::string_view run, Role role) {
   return absl::StrCat(run, "-", Dashed(RoleName(role)));

@@ -74,6 +74,9 @@ struct Manifest {
   Yaml object = "";
 };
 
+// "statefulsets.apps/demo-nn-worker", as kubectl takes it.
+std::string ResourceOf(const Manifest& manifest);
+
 // "demo-embedding-ps" of the run demo.
 std::string NameOfRole(absl::string_view run, Role role);
 std::string NameOfMembersJob(absl::string_view run);

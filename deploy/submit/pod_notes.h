@@ -22,10 +22,14 @@ struct PodNote {
   bool is_stuck = false;
   // Waiting does not help: the name of the image is none, say.
   bool is_final = false;
+  std::string cure;  // what to do, if it lasts
 };
 
 // "demo-nn-worker-1: Pending, 0/3 nodes are available"
 std::string LineOf(const PodNote& note);
+
+// The lines of the notes, and then their cures, each once, in one line; "" without notes.
+std::string WithCures(const std::vector<PodNote>& notes);
 
 // The text without its line ends.
 std::string OneLine(absl::string_view text);

@@ -44,6 +44,8 @@ bool IsBeingDeleted(const KubectlObject& object);
 bool HasEnded(const KubectlObject& job);
 // The last words of a container of the pod that has ended; empty: none.
 std::string LastWordsOf(const KubectlObject& pod);
+// The same of the newest pod of Job RUN among the objects of a run.
+std::string LastWordsOfStory(const KubectlList& objects);
 
 // The Jobs, StatefulSets and pods of the run. Errors as Kubectl::Ask.
 absl::StatusOr<KubectlList> PartsOf(absl::string_view run, Kubectl* kubectl);

@@ -70,9 +70,10 @@ class Submission {
   // has not answered at last, so that nothing is known; CANCELLED: a signal. REQUIRES: Create
   absl::Status AwaitCoordinator();
 
-  // Waits until all pods run, or the run has ended, and says what Kubernetes waits for. OK also
-  // after kubernetes.start_seconds, which end the run itself. Else as AwaitCoordinator. REQUIRES:
-  // that was OK
+  // Waits until all pods run, or the run has ended, and says what Kubernetes waits for.
+  // FAILED_PRECONDITION: a pod can never work, or the run has failed while pods were not there. OK
+  // also somewhat after kubernetes.start_seconds, which end the run itself. Else as
+  // AwaitCoordinator. REQUIRES: that was OK
   absl::Status AwaitPods();
 
   // Removes the run that this command has submitted, or what it has made of it, without waiting for
@@ -82,6 +83,8 @@ class Submission {
 
   // As it was created.
   const RunInCluster& run() const { return run_; }
+  // The namespace of its objects, as the cluster says; empty before Create.
+  const std::string& space() const { return space_; }
 
  private:
   // Those of the names that the submission uses.
@@ -103,16 +106,21 @@ class Submission {
   // Returns its uid.
   absl::StatusOr<std::string> Make(const Manifest& manifest);
   absl::Status CreateAll(const KubectlList& objects);
+  // Says what is new. FAILED_PRECONDITION: one of the notes is final.
   absl::Status Tell(const std::vector<PodNote>& notes);
-  // Waits until `is_over` of the parts of the run, for at most kubernetes.start_seconds.
-  absl::Status Await(const std::function<bool(const KubectlList& parts)>& is_over);
+  // Waits until `is_over` of the parts of the run, for at most `limit_ms`.
+  absl::Status Await(int64_t limit_ms,
+                     const std::function<bool(const KubectlList& parts)>& is_over);
+  int64_t StartMs() const;
 
   RunInCluster run_;
   Kubectl* const kubectl_;
   const Say say_;
   const Wait wait_;
   PodWatch watch_;
+  std::string space_;
   std::vector<std::string> told_;  // lines of notes
+  std::vector<PodNote> notes_;     // those of the last look before the run's end
 };
 
 }  // namespace satrap

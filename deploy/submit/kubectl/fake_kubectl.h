@@ -28,11 +28,14 @@ class FakeKubectlTest : public ::testing::Test {
   // The program's path.
   std::string program() const { return dir_ + "/kubectl"; }
   // Calls whose arguments, joined by blanks, match the glob `pattern` get the answer, unless an
-  // earlier pattern matches. A call without an answer fails.
+  // earlier pattern matches. A call without an answer fails, unless there is AnswerOthersBy.
   void On(const std::string& pattern, const Answer& answer);
   void On(const std::string& pattern, const std::string& out) {
     On(pattern, Answer{out, 0, "", false});
   }
+  // Calls that match no pattern become the program `script`, in dir_, whose first argument is the
+  // path of what the call got as its stdin, and whose others are those of the call.
+  void AnswerOthersBy(const std::string& script);
 
   // The arguments of each call, joined by blanks, and what the n-th got as its stdin.
   std::vector<std::string> Calls() const;

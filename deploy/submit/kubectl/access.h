@@ -1,0 +1,22 @@
+// Whether the cluster answers, and whether the user has the rights that runs need there.
+//
+// Not thread-safe.
+
+#ifndef SATRAP_DEPLOY_SUBMIT_KUBECTL_ACCESS_H_
+#define SATRAP_DEPLOY_SUBMIT_KUBECTL_ACCESS_H_
+
+#include "absl/status/status.h"
+#include "deploy/submit/kubectl/kubectl.h"
+
+namespace satrap {
+
+// `failed`, an error of a call of kubectl, with what to do about it at the end of its message: if
+// the cluster does not answer, or does not know the user; or if the user may not make a
+// StatefulSet in the namespace. Otherwise, and for other errors than FAILED_PRECONDITION and
+// DEADLINE_EXCEEDED, `failed` as it is. Asks the cluster: the words of kubectl are for people.
+// REQUIRES: !failed.ok()
+absl::Status WithAdvice(const absl::Status& failed, Kubectl* kubectl);
+
+}  // namespace satrap
+
+#endif  // SATRAP_DEPLOY_SUBMIT_KUBECTL_ACCESS_H_
