@@ -34,6 +34,11 @@ void RemoveRefusal(const std::string& run_dir, uint64_t submission) {
   std::filesystem::remove(PathOf(run_dir, submission), error);
 }
 
+bool IsRefusal(const StatusAnswer& status, uint64_t submission) {
+  // A coordinator whose generation is 0 has claimed none.
+  return status.state() == FAILED && status.generation() == 0 && status.submission() == submission;
+}
+
 absl::optional<Ending> RefusalOf(const std::string& run_dir, uint64_t submission) {
   return ReadEnding(PathOf(run_dir, submission));
 }

@@ -1,7 +1,8 @@
 // A coordinator that cannot begin, for example on storage without hard links, may be unable to
 // append an END to the run log. So the reason is left in a file in the run's folder: by the
 // coordinator while it serves its refusal or, if it has exited, by its supervisor. Both Jobs of the
-// run treat this file as the end of the submission.
+// run treat this file as the end of the submission. If the folder cannot be
+// written, only the coordinator's answers give the reason.
 //
 // Thread-safe: the functions depend only on their arguments and on the run's folder.
 // RefusalWatch is not thread-safe.
@@ -22,6 +23,8 @@ namespace satrap {
 void LeaveRefusal(const std::string& run_dir, uint64_t submission, const Ending& ending);
 // Removes the file, because the coordinator is started again.
 void RemoveRefusal(const std::string& run_dir, uint64_t submission);
+// Whether `status` is the answer of a coordinator that refuses to begin the submission.
+bool IsRefusal(const StatusAnswer& status, uint64_t submission);
 // The ending in the file; nullopt if there is none.
 absl::optional<Ending> RefusalOf(const std::string& run_dir, uint64_t submission);
 

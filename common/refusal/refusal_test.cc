@@ -53,5 +53,18 @@ TEST(RefusalTest, AFolderThatIsGoneIsNoError) {
   EXPECT_FALSE(RefusalWatch("/no/such/folder", 1).New().has_value());
 }
 
+TEST(RefusalTest, OnlyACoordinatorThatHasClaimedNothingRefuses) {
+  StatusAnswer status;
+  status.set_state(FAILED);
+  status.set_submission(2);
+  EXPECT_TRUE(IsRefusal(status, 2));
+  EXPECT_FALSE(IsRefusal(status, 1));
+  status.set_generation(5);
+  EXPECT_FALSE(IsRefusal(status, 2)) << "the run has failed";
+  status.clear_generation();
+  status.set_state(STARTING);
+  EXPECT_FALSE(IsRefusal(status, 2));
+}
+
 }  // namespace
 }  // namespace satrap

@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/file/file_error.h"
 
@@ -150,6 +151,27 @@ absl::StatusOr<std::vector<Split>> SplitsOf(const JobConfig& job, Stream stream,
 absl::StatusOr<std::vector<Split>> ListSplits(const JobConfig& job, Stream stream) {
   ASSIGN_OR_RETURN(const StreamFiles files, ListFiles(job, stream));
   return SplitsOf(job, stream, files);
+}
+
+absl::Status CheckFilesOfJob(const JobConfig& job) {
+  std::vector<Stream> streams = {TEST_STREAM};
+  if (job.action() == JobConfig::TRAIN) streams = {TRAIN_STREAM, VALID_STREAM, TEST_STREAM};
+  std::vector<std::string> problems;
+  for (const Stream stream : streams) {
+    const absl::Status status = ListSplits(job, stream).status();
+    if (status.ok()) continue;
+    if (!absl::IsNotFound(status) && !absl::IsInvalidArgument(status) &&
+        !absl::IsPermissionDenied(status)) {
+      return status;
+    }
+    // Streams that share files have the same problem; report it once.
+    std::string problem(status.message());
+    if (std::find(problems.begin(), problems.end(), problem) == problems.end()) {
+      problems.push_back(std::move(problem));
+    }
+  }
+  if (problems.empty()) return absl::OkStatus();
+  return absl::NotFoundError(absl::StrJoin(problems, "\n"));
 }
 
 uint64_t SyntheticRows(const SyntheticFormat& synthetic, Stream stream) {

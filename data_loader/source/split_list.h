@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "data_loader/source/file_kind.h"
 #include "proto/hot.pb.h"
@@ -53,6 +54,11 @@ absl::StatusOr<std::vector<Split>> SplitsOf(const JobConfig& job, Stream stream,
 
 // Lists the splits of the files that exist now.
 absl::StatusOr<std::vector<Split>> ListSplits(const JobConfig& job, Stream stream);
+
+// Checks that the files of all streams that the job reads exist now and can be read. NOT_FOUND,
+// with a line for each problem, if ListSplits fails with NOT_FOUND, INVALID_ARGUMENT or
+// PERMISSION_DENIED. Other errors of ListSplits, such as those of a disk, are returned unchanged.
+absl::Status CheckFilesOfJob(const JobConfig& job);
 
 // The number of rows of a synthetic stream.
 uint64_t SyntheticRows(const SyntheticFormat& synthetic, Stream stream);

@@ -1,7 +1,6 @@
 // The commands for runs in a Kubernetes cluster: submit, list, logs, delete, and resume with
-// --namespace. Also story, a command that runs in a pod of the cluster.
+// --namespace. Also story and members, commands that run in pods of the cluster.
 
-#include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -17,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_change.h"
+#include "common/config/job_config.h"
 #include "common/config/job_file.h"
 #include "common/file/file_system.h"
 #include "common/role/role_flags.h"
@@ -24,23 +24,23 @@
 #include "deploy/cli/commands.h"
 #include "deploy/cli/job_preparation.h"
 #include "deploy/cli/run_job.h"
+#include "deploy/launcher/process/run_folder.h"
+#include "deploy/story/members_wait.h"
 #include "deploy/story/run_story.h"
 #include "deploy/submit/cluster_flags.h"
 #include "deploy/submit/cluster_runs.h"
+#include "deploy/submit/command/run_place.h"
+#include "deploy/submit/command/submit_run.h"
 #include "deploy/submit/kubectl/kubectl.h"
 #include "deploy/submit/manifests.h"
 #include "deploy/submit/pod_resources.h"
-#include "deploy/submit/run_objects.h"
 #include "deploy/submit/run_reader.h"
 #include "deploy/submit/run_removal.h"
-#include "deploy/submit/run_watch.h"
 #include "deploy/submit/submission.h"
 #include "deploy/submit/submitted_run.h"
 
 namespace satrap {
 namespace {
-
-constexpr int kSignalExit = 128;
 
 void SayLine(const std::string& line) { fprintf(stderr, "satrap: %s\n", line.c_str()); }
 
@@ -77,51 +77,12 @@ absl::StatusOr<std::string> PatchOf(const JobConfig& job, const std::string& job
   return PatchOfTemplate(patch, file);
 }
 
-std::string HowToComeBack(const RunInCluster& run) {
-  return absl::StrCat("the run continues; to follow it, use `satrap logs ",
-                      RunArgument(run.name, run.space),
-                      " --follow`; to see how it ended, use `satrap list",
-                      run.space.empty() ? "" : " --namespace ", run.space, "`");
-}
-
-// Makes the submission, and shows the run's story unless the command detaches. Returns the exit
-// code.
 absl::StatusOr<int> MakeAndWatch(RunInCluster run, bool detach, Kubectl* kubectl) {
-  Submission submission(std::move(run), kubectl, SayLine, WaitForSignal);
-  RETURN_IF_ERROR(submission.CheckCluster());
-  // Until the objects are created, Ctrl-C ends the kubectl in progress, and what was created so far
-  // is removed.
-  BlockSignalsOfStream();
-  RETURN_IF_ERROR(submission.Create());
-  const RunInCluster& made = submission.run();
-  SayLine(absl::StrCat("run ", made.name, " is submitted; its folder is ", RunDirOf(made)));
-  // From here on, Ctrl-C ends this command but not the run.
-  absl::Status serves = submission.AwaitCoordinator();
-  if (serves.ok() && !detach) serves = submission.AwaitPods();
-  if (absl::IsCancelled(serves)) {
-    SayLine(HowToComeBack(made));
-    return kSignalExit + SIGINT;
-  }
-  if (absl::IsUnavailable(serves)) {
-    // The state of the run is unknown: it may be training.
-    SayLine(HowToComeBack(made));
-    return serves;
-  }
-  if (!serves.ok()) {
-    const absl::Status removed = submission.Remove();
-    return removed.ok() ? serves
-                        : absl::Status(serves.code(),
-                                       absl::StrCat(serves.message(), "; ", removed.message()));
-  }
-  if (detach) {
-    SayLine(HowToComeBack(made));
-    return 0;
-  }
-  const WatchOptions options = {ShowLine, SayLine, WaitForSignal};
-  ASSIGN_OR_RETURN(const Watched watched, WatchRun(made.name, kubectl, options));
-  if (watched.signal == 0) return watched.failed ? 1 : 0;
-  SayLine(HowToComeBack(made));
-  return kSignalExit + watched.signal;
+  SubmitOptions options;
+  options.detach = detach;
+  options.runs_dir = kRunsDir;
+  options.watch = {ShowLine, SayLine, WaitForSignal};
+  return SubmitRun(std::move(run), kubectl, options);
 }
 
 // Returns the exit code.
@@ -202,27 +163,26 @@ absl::Status ShowKeptLog(const std::string& run, const LogChoice& choice, Kubect
   return absl::OkStatus();
 }
 
-// As ShowLog, for a command in a pod of the run.
+// Shows a log from the folder of a run, which is on this machine or in the pod of this process.
 absl::Status ShowLogOfFolder(const std::string& run_dir, const LogChoice& choice) {
   if (!choice.role.has_value()) {
-    return absl::InvalidArgumentError("in a pod `logs` needs a role and an index");
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the logs of a run on this machine are files in ", run_dir,
+        "/logs: `logs` needs a role and an index, such as embedding_ps 0"));
   }
-  ASSIGN_OR_RETURN(
-      const std::string log,
-      ReadFile(absl::StrCat(run_dir, "/logs/", RoleName(*choice.role), "_", choice.index, ".log"),
-               DiskFileSystem()));
+  const std::string path =
+      absl::StrCat(run_dir, "/logs/", RoleName(*choice.role), "_", choice.index, ".log");
+  if (choice.follow || choice.previous) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--follow and --previous are for pods: the log of all generations is ", path));
+  }
+  ASSIGN_OR_RETURN(const std::string log, ReadFile(path, DiskFileSystem()));
   ShowLine(log);
   return absl::OkStatus();
 }
 
-// Shows a log. Normally replaces this process by kubectl, and then returns only if that fails.
-absl::Status ShowLog(CommandCall call) {
-  for (std::string& argument : call.args) {
-    if (argument == "-f") argument = "--follow";
-  }
-  ClusterLogFlags flags;
-  ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags.Table()));
-  if (flags.coordinator.empty()) RETURN_IF_ERROR(CheckRunName(arguments[0]));
+absl::StatusOr<LogChoice> ChoiceOf(const std::vector<std::string>& arguments,
+                                   const ClusterLogFlags& flags) {
   LogChoice choice;
   choice.follow = flags.follow;
   choice.previous = flags.previous;
@@ -242,13 +202,32 @@ absl::Status ShowLog(CommandCall call) {
     return absl::InvalidArgumentError(absl::StrCat(
         "'", arguments[2], "' is not an index of a process: the first one of a role is 0"));
   }
-  if (!flags.coordinator.empty()) return ShowLogOfFolder(arguments[0], choice);
-  Kubectl kubectl(flags.cluster.space);
-  absl::StatusOr<std::vector<std::string>> args = LogArguments(arguments[0], choice, &kubectl);
+  return choice;
+}
+
+// Shows a log. For a run in the cluster, normally replaces this process by kubectl, and then
+// returns only if that fails.
+absl::Status ShowLog(CommandCall call) {
+  for (std::string& argument : call.args) {
+    if (argument == "-f") argument = "--follow";
+  }
+  ClusterLogFlags flags;
+  ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags.Table()));
+  ASSIGN_OR_RETURN(const LogChoice choice, ChoiceOf(arguments, flags));
+  const std::string& run = arguments[0];
+  if (!flags.coordinator.empty()) return ShowLogOfFolder(run, choice);  // in a pod of the run
+  ASSIGN_OR_RETURN(const std::string space, NamespaceOf(run, flags.cluster.space, kRunsDir));
+  if (space.empty()) {
+    const absl::StatusOr<std::string> folder = FindRun(run, kRunsDir);
+    if (folder.ok()) return ShowLogOfFolder(*folder, choice);
+  }
+  RETURN_IF_ERROR(CheckRunName(run));
+  Kubectl kubectl(space);
+  absl::StatusOr<std::vector<std::string>> args = LogArguments(run, choice, &kubectl);
   fflush(nullptr);
   if (args.ok()) return kubectl.Become(*std::move(args));
   if (absl::IsNotFound(args.status()) && choice.role.has_value() && !choice.previous) {
-    return ShowKeptLog(arguments[0], choice, &kubectl);
+    return ShowKeptLog(run, choice, &kubectl);
   }
   return args.status();
 }
@@ -256,12 +235,20 @@ absl::Status ShowLog(CommandCall call) {
 absl::Status Delete(const CommandCall& call) {
   DeleteFlags flags;
   ASSIGN_OR_RETURN(const std::vector<std::string> arguments, ParseArguments(call, flags.Table()));
-  RETURN_IF_ERROR(CheckRunName(arguments[0]));
-  Kubectl kubectl(flags.cluster.space);
+  const std::string& run = arguments[0];
+  ASSIGN_OR_RETURN(const std::string space, NamespaceOf(run, flags.cluster.space, kRunsDir));
+  if (space.empty() && FindRun(run, kRunsDir).ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(run, " is a run on this machine, which is nothing but a folder: `delete` "
+                          "removes runs from a cluster, and leaves their folders"));
+  }
+  RETURN_IF_ERROR(CheckRunName(run));
+  Kubectl kubectl(space);
   BlockSignalsOfStream();
-  RETURN_IF_ERROR(flags.now ? DeleteRun(arguments[0], /*now=*/true, &kubectl)
-                            : StopAndDelete(arguments[0], &kubectl, WaitForSignal));
-  printf("run %s is being removed from the cluster; its folder stays\n", arguments[0].c_str());
+  RETURN_IF_ERROR(flags.now ? DeleteRun(run, /*now=*/true, &kubectl)
+                            : StopAndDelete(run, &kubectl, WaitForSignal));
+  ForgetNamespace(kRunsDir, run, space);
+  printf("run %s is being removed from the cluster; its folder stays\n", run.c_str());
   return absl::OkStatus();
 }
 
@@ -272,7 +259,25 @@ absl::StatusOr<std::string> List(const CommandCall& call) {
   return ListOfRuns(&kubectl);
 }
 
+absl::StatusOr<int> AwaitMembers(const CommandCall& call) {
+  MembersFlags flags;
+  RETURN_IF_ERROR(ParseArguments(call, flags.Table()).status());
+  ASSIGN_OR_RETURN(const JobConfig job, ReadResolvedJob(flags.config));
+  if (job.run_dir().empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(flags.config, " has no run_dir"));
+  }
+  // In a pod this is process 1, and the kernel drops signals to process 1 that it neither blocks
+  // nor handles.
+  BlockSignalsOfStream();
+  return AwaitSubmissionEnd(job.run_dir(), flags.submission, flags.coordinator, WaitForSignal);
+}
+
 }  // namespace
+
+absl::Status FindNamespace(const std::string& run, std::string* space) {
+  ASSIGN_OR_RETURN(*space, NamespaceOf(run, *space, kRunsDir));
+  return absl::OkStatus();
+}
 
 int SubmitCommand(const CommandCall& call) {
   SubmitFlags flags;
@@ -296,6 +301,11 @@ int ListCommand(const CommandCall& call) {
 int LogsCommand(const CommandCall& call) {
   const absl::Status shown = ShowLog(call);
   return shown.ok() ? 0 : PrintError(shown);
+}
+
+int MembersCommand(const CommandCall& call) {
+  const absl::StatusOr<int> code = AwaitMembers(call);
+  return code.ok() ? *code : PrintError(code.status());
 }
 
 int DeleteCommand(const CommandCall& call) {

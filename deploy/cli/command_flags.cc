@@ -134,7 +134,7 @@ std::vector<Flag> ResumeFlags::Table() {
       TextFlag("from", "CUT", "begin from that cut instead of the newest", &from_cut),
       SetFlag(&run.sets),
       ReportFlag(&run.report),
-      TextFlag("namespace", "N", "RUN is a run in that namespace of the cluster", &space),
+      NamespaceOfRunFlag(&space),
       TextFlag("image", "I",
                R"(in the cluster: image of all containers (default: the image of the previous
                   submission))",

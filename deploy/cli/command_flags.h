@@ -70,9 +70,9 @@ struct RetrieveFlags {
 
 struct ResumeFlags {
   std::string from_cut;
-  std::string space;    // namespace of a run in a cluster; empty: the run is a folder
-  std::string image;    // only with `space`; empty: the image of the previous submission
-  bool detach = false;  // only with `space`
+  std::string space;    // as in PlaceFlags
+  std::string image;    // only in a cluster; empty: the image of the previous submission
+  bool detach = false;  // only in a cluster
   RunFlags run;
   std::vector<Flag> Table();
 };

@@ -106,6 +106,8 @@ embedding_ps 0. -f means --follow.)"},
     {"story", 0, 0, "", TableOf<StoryFlags>,
      R"(Prints what a run in the cluster does, and writes its report into the run's folder. For the
 pod of Job RUN.)"},
+    {"members", 0, 0, "", TableOf<MembersFlags>,
+     "Waits until a run in the cluster has ended. For the pod of Job RUN-members."},
     {"chaos", 1, 1, "JOB", TableOf<ChaosFlags>,
      R"(Trains a job and kills its processes, the coordinator among them, at moments that the seed
 draws; stops one for 5 s, which must not restart the run, and one for 20 s, which must. At the end

@@ -298,7 +298,7 @@ TEST(HelpText, EveryCommandHasOneThatFitsTheTerminal) {
   for (const char* name :
        {"demo",   "train",      "validate", "evaluate", "predict", "retrieve", "status", "resume",
         "stop",   "checkpoint", "scale",    "chaos",    "bench",   "models",   "model",  "produce",
-        "topics", "submit",     "list",     "logs",     "delete",  "story"}) {
+        "topics", "submit",     "list",     "logs",     "delete",  "story",    "members"}) {
     const std::string text = HelpText(name);
     EXPECT_THAT(text, HasSubstr(std::string("usage: satrap ") + name));
     EXPECT_THAT(text, Not(HasSubstr("`satrap COMMAND --help`"))) << name;

@@ -37,11 +37,15 @@ int ListCommand(const CommandCall& call);
 int LogsCommand(const CommandCall& call);
 int DeleteCommand(const CommandCall& call);
 int StoryCommand(const CommandCall& call);
+int MembersCommand(const CommandCall& call);
 struct ResumeFlags;
-int ResumeInCluster(const std::string& run, const ResumeFlags& flags);  // resume with --namespace
+int ResumeInCluster(const std::string& run, const ResumeFlags& flags);
 int CheckpointCommand(const CommandCall& call);  // takes a cut, or shows saved cuts
 struct PlaceFlags;
 int TakeCutOf(const std::string& run, const PlaceFlags& place);  // checkpoint RUN
+// If `*space` is empty, as it is without --namespace, sets it to the namespace of `run` in the
+// cluster. It stays empty for a run in a folder (NamespaceOf in deploy/submit/command/run_place.h).
+absl::Status FindNamespace(const std::string& run, std::string* space);
 // Replaces this process by kubectl, which runs the Satrap command `command` for the run `run` in
 // the pod of the run's coordinator. Returns only if that fails, with the error.
 absl::Status RunInCoordinatorPod(const std::string& run, const std::string& space,

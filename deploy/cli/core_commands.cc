@@ -20,7 +20,7 @@ absl::optional<int> RunCoreCommand(const CommandCall& call) {
       {"stop", StopCommand},       {"scale", ScaleCommand},       {"checkpoint", CheckpointCommand},
       {"models", ModelsCommand},   {"model", ModelCommand},       {"submit", SubmitCommand},
       {"list", ListCommand},       {"logs", LogsCommand},         {"delete", DeleteCommand},
-      {"story", StoryCommand},
+      {"story", StoryCommand},     {"members", MembersCommand},
   };
   for (const auto& [name, run] : kCommands) {
     if (call.name == name) return run(call);

@@ -106,6 +106,12 @@ int CheckpointCommand(const CommandCall& call) {
   const auto typed = ParseCheckpoint(call, flags.Table());
   if (!typed.ok()) return PrintError(typed.status());
   const auto& [word, path] = *typed;
+  // The other two subcommands take the folder of a cut.
+  const bool takes_run = word.empty() || word == "list";
+  if (takes_run && flags.coordinator.empty()) {
+    const absl::Status found = FindNamespace(path, &flags.space);
+    if (!found.ok()) return PrintError(found);
+  }
   if (!flags.space.empty()) {
     const absl::Status shown = InCluster(word, path, flags.space);
     return shown.ok() ? 0 : PrintError(shown);

@@ -41,12 +41,6 @@ std::vector<std::string> FilesOf(const DataConfig& data) {
   return files;
 }
 
-// The streams that the job reads.
-std::vector<Stream> StreamsOf(const JobConfig& job) {
-  if (job.action() != JobConfig::TRAIN) return {TEST_STREAM};
-  return {TRAIN_STREAM, VALID_STREAM, TEST_STREAM};
-}
-
 // If a job does not say where its files are, uses the folder of the job. Returns whether it did.
 bool TakeFolderOfJob(const std::string& path, JobConfig* job) {
   const std::vector<std::string> files = FilesOf(job->data());
@@ -61,24 +55,12 @@ bool TakeFolderOfJob(const std::string& path, JobConfig* job) {
 }
 
 absl::Status CheckData(const JobConfig& job, bool is_beside_job) {
-  if (job.data().has_synthetic()) return absl::OkStatus();
-  // Streams that share files have the same problem; report it once.
-  std::vector<std::string> problems;
-  for (const Stream stream : StreamsOf(job)) {
-    const auto splits = ListSplits(job, stream);
-    if (splits.ok()) continue;
-    const std::string problem(splits.status().message());
-    if (std::find(problems.begin(), problems.end(), problem) == problems.end()) {
-      problems.push_back(problem);
-    }
-  }
-  if (problems.empty()) return absl::OkStatus();
-  if (is_beside_job) {
-    problems.push_back(
-        "the job does not say where its files are, so they were looked for in the folder of the "
-        "job file; to name another folder, use --set data_root=DIR");
-  }
-  return absl::NotFoundError(absl::StrJoin(problems, "\n"));
+  const absl::Status found = CheckFilesOfJob(job);
+  if (!absl::IsNotFound(found) || !is_beside_job) return found;
+  return absl::NotFoundError(absl::StrCat(
+      found.message(),
+      "\nthe job does not say where its files are, so they were looked for in the folder of the "
+      "job file; to name another folder, use --set data_root=DIR"));
 }
 
 // A run that began with older record rules keeps them, so its classes are not checked.

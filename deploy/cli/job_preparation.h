@@ -58,11 +58,11 @@ void MakeDataRootAbsolute(JobConfig* job);
 absl::Status CheckOutputs(const JobConfig& job, const std::string& job_path,
                           const std::vector<std::string>& outputs);
 
-// The absolute path by which rank 0 finds the model that `run` names (FindSavedModel). `run` is a
-// run's folder (FindRun), a link to a cut, or a cut's own folder. A run's folder stands for the
-// run's best cut, or for its newest cut if no validation has chosen a best one. A run in training
-// replaces its cuts. So the cut that a run or a link stands for is chosen when the model is read,
-// not here. NOT_FOUND if there is no cut now.
+// The absolute path by which rank 0 finds the model that `run` names (FindSavedModel in
+// common/checkpoint/model_folder.h). `run` is a run's folder (FindRun), a link to a cut, or a cut's
+// own folder. A run's folder stands for the run's best cut, or for its newest cut if no validation
+// has chosen a best one. A run in training replaces its cuts. So the cut that a run or a link
+// stands for is chosen when the model is read, not here. NOT_FOUND if there is no cut now.
 absl::StatusOr<std::string> FindModel(const std::string& run);
 
 // Warnings about ids of the job that will not find their rows in the model at its init_from

@@ -79,6 +79,8 @@ int ResumeCommand(const CommandCall& call) {
   ResumeFlags flags;
   const auto arguments = ParseArguments(call, flags.Table());
   if (!arguments.ok()) return PrintError(arguments.status());
+  const absl::Status found = FindNamespace((*arguments)[0], &flags.space);
+  if (!found.ok()) return PrintError(found);
   if (!flags.space.empty()) return ResumeInCluster((*arguments)[0], flags);
   const absl::StatusOr<JobRun> run = Resume((*arguments)[0], &flags);
   return ReportRun(run, flags.run);

@@ -64,6 +64,10 @@ int StatusCommand(const CommandCall& call) {
   PlaceFlags flags;
   const auto arguments = ParseArguments(call, flags.Table());
   if (!arguments.ok()) return PrintError(arguments.status());
+  if (flags.coordinator.empty() && !arguments->empty()) {
+    const absl::Status found = FindNamespace((*arguments)[0], &flags.space);
+    if (!found.ok()) return PrintError(found);
+  }
   if (!flags.space.empty() || !flags.coordinator.empty()) {
     if (arguments->empty())
       return PrintError(

@@ -57,6 +57,12 @@ absl::Status ScaleInCluster(const std::string& run, const std::vector<std::strin
   return ScaleRunInCluster(run, sets, &kubectl, options);
 }
 
+// Sets the namespace of `place` as FindNamespace does, unless this process is in a pod of the run,
+// where RUN is the run's folder.
+absl::Status TakePlace(const std::string& run, PlaceFlags* place) {
+  return place->coordinator.empty() ? FindNamespace(run, &place->space) : absl::OkStatus();
+}
+
 absl::StatusOr<std::string> PlanText(const absl::StatusOr<ScalePlan>& plan) {
   RETURN_IF_ERROR(plan.status());
   return ToText(*plan);
@@ -76,6 +82,8 @@ int StopCommand(const CommandCall& call) {
   PlaceFlags flags;
   const auto arguments = ParseArguments(call, flags.Table());
   if (!arguments.ok()) return PrintError(arguments.status());
+  const absl::Status found = TakePlace((*arguments)[0], &flags);
+  if (!found.ok()) return PrintError(found);
   if (!flags.space.empty()) {
     return PrintError(RunInCoordinatorPod((*arguments)[0], flags.space, {"stop"}));
   }
@@ -101,6 +109,8 @@ int ScaleCommand(const CommandCall& call) {
   if (!arguments.ok()) return PrintError(arguments.status());
   const std::string& run = (*arguments)[0];
   const std::vector<std::string> sets(arguments->begin() + 1, arguments->end());
+  const absl::Status found = TakePlace(run, &flags.place);
+  if (!found.ok()) return PrintError(found);
   const PlaceFlags& place = flags.place;
   if (!place.space.empty()) {
     const absl::Status scaled = ScaleInCluster(run, sets, place.space);

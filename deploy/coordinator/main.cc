@@ -23,7 +23,8 @@
 // generation but another pod has begun the newest one. In that case, once processes have asked it
 // for a place for 8 s, it claims the next generation.
 //
-// In pods, a cause that no restart cures (common/role/cause_table.h) may keep the coordinator from
+// In pods a coordinator checks the files of the job before it begins a submission
+// (claim/job_files.h). A cause that no restart cures (common/role/cause_table.h) may keep it from
 // claiming a generation. Then it prints the cause, and serves it to whoever asks until a signal
 // ends it (refusing_coordinator.h). If the submission has begun, an END in the log records the
 // cause instead.
@@ -72,6 +73,7 @@
 #include "common/thread/thread_pool_executor.h"
 #include "common/thread/wall_clock.h"
 #include "deploy/coordinator/claim/generation_claim.h"
+#include "deploy/coordinator/claim/job_files.h"
 #include "deploy/coordinator/coordinator_engine.h"
 #include "deploy/coordinator/refusing_coordinator.h"
 #include "deploy/coordinator/topics/kafka_topic_source.h"
@@ -143,6 +145,7 @@ absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t 
   request.check_storage = [&run_dir, writer] {
     return CheckStorage(run_dir, MountNameOf(run_dir), writer, DiskFileSystem());
   };
+  request.check_files = CheckFilesOfPods;
   ASSIGN_OR_RETURN(ClaimedGeneration claimed, ClaimGeneration(request, DiskFileSystem()));
   if (claimed.log.end() == nullptr && !claimed.superseded && !claimed.waits_to_be_asked) {
     RETURN_IF_ERROR(LeaveRunId(run_dir, claimed.run_id, DiskFileSystem()));

@@ -1,6 +1,5 @@
 // satrap_pod ROLE: process 1 of a role's container (supervisor.h). It needs no gRPC and little
-// memory, so it survives where a role cannot run. satrap_pod members: what Job RUN-members
-// does (members_wait.h).
+// memory, so it survives where a role cannot run.
 
 #include <unistd.h>
 
@@ -15,7 +14,6 @@
 #include "common/file/file_history.h"
 #include "deploy/launcher/process/role_program.h"
 #include "deploy/pod/build_id.h"
-#include "deploy/pod/members_wait.h"
 #include "deploy/pod/pod_flags.h"
 #include "deploy/pod/role_log.h"
 #include "deploy/pod/supervisor.h"
@@ -58,31 +56,7 @@ absl::StatusOr<int> Run(const PodFlags& flags) {
   return Supervise(options, log.get());
 }
 
-absl::StatusOr<int> AwaitMembers(const MembersFlags& flags) {
-  ASSIGN_OR_RETURN(const JobConfig job, ReadResolvedJob(flags.config));
-  if (job.run_dir().empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(flags.config, " has no run_dir"));
-  }
-  // As process 1, this program would not get these signals unless it waited for them.
-  BlockSupervisorSignals();
-  return AwaitSubmissionEnd(job.run_dir(), flags.submission, WaitForStopSignal);
-}
-
-int Exit(const absl::StatusOr<int>& code) {
-  if (code.ok()) return *code;
-  fprintf(stderr, "error: satrap_pod: %s\n", std::string(code.status().message()).c_str());
-  return 1;
-}
-
-int MembersMain(int argc, char** argv) {
-  MembersFlags flags;
-  const absl::optional<int> code = TakeProgramFlags(
-      argc, argv, "satrap_pod members --config=FILE: waits until the run has ended", flags.Table());
-  return code.has_value() ? *code : Exit(AwaitMembers(flags));
-}
-
 int Main(int argc, char** argv) {
-  if (argc > 1 && absl::string_view(argv[1]) == "members") return MembersMain(argc - 1, argv + 1);
   PodFlags flags;
   const absl::optional<int> code =
       TakeProgramFlags(argc, argv,
@@ -90,7 +64,10 @@ int Main(int argc, char** argv) {
                        "and starts it again when it has ended",
                        flags.Table(), /*in_order=*/1);
   if (code.has_value()) return *code;
-  return Exit(Run(flags));
+  const absl::StatusOr<int> ran = Run(flags);
+  if (ran.ok()) return *ran;
+  fprintf(stderr, "error: satrap_pod: %s\n", std::string(ran.status().message()).c_str());
+  return 1;
 }
 
 }  // namespace

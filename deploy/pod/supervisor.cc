@@ -277,13 +277,6 @@ void BlockSupervisorSignals() {
   signal(SIGPIPE, SIG_IGN);
 }
 
-int WaitForStopSignal(int64_t timeout_ms) {
-  sigset_t signals = SupervisorSignals();
-  sigdelset(&signals, SIGCHLD);
-  const timespec timeout = {timeout_ms / 1000, timeout_ms % 1000 * 1000000};
-  return std::max(sigtimedwait(&signals, nullptr, &timeout), 0);
-}
-
 int Supervise(const SupervisorOptions& options, RoleLog* log) {
   BlockSupervisorSignals();
   const int code = Supervisor(options, log).Run();

@@ -51,10 +51,6 @@ int Supervise(const SupervisorOptions& options, RoleLog* log);
 // Blocks the signals that Supervise reads. Call this before the first thread is started.
 void BlockSupervisorSignals();
 
-// Waits. If SIGTERM or SIGINT ends the wait, returns the signal; else returns 0. REQUIRES:
-// BlockSupervisorSignals was called, and Supervise is not running
-int WaitForStopSignal(int64_t timeout_ms);
-
 }  // namespace satrap
 
 #endif  // SATRAP_DEPLOY_POD_SUPERVISOR_H_

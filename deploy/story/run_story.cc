@@ -67,7 +67,7 @@ class Story {
       const absl::optional<SubmissionEnd> over =
           EndOfSubmission(options_.run_dir, options_.submission);
       if (over.has_value()) return Finish(*over);
-      const absl::optional<Ending> refusal = refusal_.New();
+      const absl::optional<Ending> refusal = Refusal();
       if (refusal.has_value()) return Fail(*refusal, /*progress=*/nullptr);
       const int signal = options_.wait(kPeriodMs);
       if (signal != 0) return kSignalExit + signal;
@@ -75,6 +75,18 @@ class Story {
   }
 
  private:
+  // Why the coordinator refuses to begin the submission. If it cannot write to the folder, only its
+  // answers give the reason. An answer does not count once the submission has begun, because then
+  // only a coordinator that does not see the log can still refuse.
+  absl::optional<Ending> Refusal() const {
+    absl::optional<Ending> left = refusal_.New();
+    if (left.has_value() || channel_ == nullptr || !IsRefusal(status_, options_.submission) ||
+        HasBegun(options_.run_dir, options_.submission)) {
+      return left;
+    }
+    return status_.ending();
+  }
+
   void ShowStatus() {
     // Make a new channel after each failure: a channel that has failed to connect waits longer and
     // longer before it tries again, but a new coordinator may start at any time.
@@ -213,8 +225,8 @@ class Story {
   const int64_t start_ms_;
   const RefusalWatch refusal_;
   ProgressLine progress_;
-  std::unique_ptr<rpc::GrpcChannel> channel_;
-  StatusAnswer status_;  // the last one
+  std::unique_ptr<rpc::GrpcChannel> channel_;  // null: the last call has failed
+  StatusAnswer status_;                        // the last one
   uint64_t told_generation_ = 0;
   AbandonedCuts abandoned_;
   DataWarnings of_data_{/*since_begin=*/false};

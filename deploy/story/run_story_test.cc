@@ -116,6 +116,20 @@ TEST_F(RunStoryTest, ACoordinatorThatCannotBeginIsTheEndOfItsSubmission) {
   EXPECT_EQ(ContentOf(dir_ + "/failure.txt"), "no hard links\n");
 }
 
+TEST_F(RunStoryTest, ARefusalThatNoFolderTakesIsHeardFromTheCoordinator) {
+  options_.termination_log = dir_ + "/message";
+  const std::string refusal =
+      "state: FAILED submission: 1 ending { why: MEMBER_FAILED text: 'may not write /runs' }";
+  Script({"state: FAILED submission: 2", refusal});
+  EXPECT_EQ(Tell(), 1);
+  EXPECT_EQ(ContentOf(dir_ + "/message"), "may not write /runs");
+  // A coordinator that does not see the log does not end a run that has begun.
+  Append(generation_);
+  Script({refusal});
+  on_wait_ = [this] { Append("end { state: STOPPED submission: 1 }"); };
+  EXPECT_EQ(Tell(), 0);
+}
+
 TEST_F(RunStoryTest, TheReportHasTheTimesOfTheLogAndNotThoseOfThePod) {
   Append("unix_ms: 1000000 " + generation_);
   Append("unix_ms: 19000500 end { state: FINISHED submission: 1 result { steps: 77 } }");

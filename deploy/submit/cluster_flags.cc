@@ -7,11 +7,18 @@ Flag NamespaceFlag(std::string* to) {
   return TextFlag("namespace", "N", "of the cluster (default: that of your context)", to);
 }
 
+Flag NamespaceOfRunFlag(std::string* to) {
+  return TextFlag("namespace", "N",
+                  R"(RUN is a run in that namespace of the cluster (default: where `submit` has
+                     noted it))",
+                  to);
+}
+
 std::vector<Flag> NamespaceFlags::Table() { return {NamespaceFlag(&space)}; }
 
 std::vector<Flag> PlaceFlags::Table() {
   return {
-      TextFlag("namespace", "N", "RUN is a run in that namespace of the cluster", &space),
+      NamespaceOfRunFlag(&space),
       // Only Satrap itself sets these flags (ArgumentsInPod), so the help does not list them.
       TextFlag("coordinator", "HOST:PORT", "", &coordinator),
       NumberFlag("submission", "N", "", &submission, 1),
@@ -25,7 +32,7 @@ std::vector<Flag> ScaleFlags::Table() {
 }
 
 std::vector<Flag> ClusterLogFlags::Table() {
-  std::vector<Flag> flags = cluster.Table();
+  std::vector<Flag> flags = {NamespaceOfRunFlag(&cluster.space)};
   flags.push_back(SwitchFlag("follow", "also show lines that are added later", &follow));
   flags.push_back(SwitchFlag("previous", "of the container before this one", &previous));
   flags.push_back(TextFlag("coordinator", "HOST:PORT", "", &coordinator));
@@ -34,9 +41,18 @@ std::vector<Flag> ClusterLogFlags::Table() {
 }
 
 std::vector<Flag> DeleteFlags::Table() {
-  std::vector<Flag> flags = cluster.Table();
+  std::vector<Flag> flags = {NamespaceOfRunFlag(&cluster.space)};
   flags.push_back(SwitchFlag("now", "without a last cut, if the run is in progress", &now));
   return flags;
+}
+
+std::vector<Flag> MembersFlags::Table() {
+  return {
+      Required(TextFlag("config", "FILE", "the job, of which run_dir is read", &config)),
+      Required(TextFlag("coordinator", "HOST:PORT", "where the coordinator serves", &coordinator)),
+      NumberFlag("submission", "N", "which submission of the run to wait for (default: 1)",
+                 &submission, 1),
+  };
 }
 
 std::vector<Flag> StoryFlags::Table() {

@@ -13,18 +13,21 @@
 
 namespace satrap {
 
-// --namespace, into `to`.
+// The flag --namespace, whose value goes to `*to`: for commands that concern the whole namespace,
+// and for commands that concern one run.
 Flag NamespaceFlag(std::string* to);
+Flag NamespaceOfRunFlag(std::string* to);
 
 struct NamespaceFlags {
   std::string space;  // the namespace; empty: that of the user's context
   std::vector<Flag> Table();
 };
 
-// The flags of commands that take either a run's folder or, with a namespace, the name of a run in
-// the cluster.
+// The flags of commands that take either a run's folder or the name of a run in the cluster.
 struct PlaceFlags {
-  std::string space;  // empty: a folder
+  // The namespace. Empty: the one that `submit` has noted for the run (command/run_place.h) or, if
+  // it has noted none, RUN is a folder.
+  std::string space;
   // Only for a command that runs in a pod of the run: the coordinator's address, and its
   // submission.
   std::string coordinator;
@@ -61,6 +64,14 @@ struct StoryFlags {
   std::string coordinator;
   uint64_t submission = 1;
   std::string termination_log;
+  std::vector<Flag> Table();
+};
+
+// The flags of `members`, which Kubernetes starts.
+struct MembersFlags {
+  std::string config;  // the resolved job
+  std::string coordinator;
+  uint64_t submission = 1;
   std::vector<Flag> Table();
 };
 

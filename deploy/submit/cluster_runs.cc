@@ -32,8 +32,7 @@ KubectlList PodsOf(const KubectlList& objects, const std::string& run) {
 std::string StateText(const KubectlObject& job, const KubectlList& pods) {
   if (IsTrue(job, "Failed")) return "has failed";
   if (!IsTrue(job, "Complete")) return "is in progress";
-  const KubectlObject* const story = NewestPod(pods, "story");
-  const std::string words = story == nullptr ? "" : LastWordsOf(*story);
+  const std::string words = LastWordsOfStory(pods);
   if (words == RunState_Name(STOPPED)) return "was stopped";
   return words == RunState_Name(FINISHED) ? "has finished" : "has ended";
 }
@@ -41,8 +40,7 @@ std::string StateText(const KubectlObject& job, const KubectlList& pods) {
 // Why the run has failed: ": WHY"; empty if it has not, or the pods do not say so.
 std::string WhyFailed(const KubectlObject& job, const KubectlList& pods) {
   if (!IsTrue(job, "Failed")) return "";
-  const KubectlObject* const story = NewestPod(pods, "story");
-  const std::string why = story == nullptr ? "" : LastWordsOf(*story);
+  const std::string why = LastWordsOfStory(pods);
   return why.empty() ? "" : absl::StrCat(": ", why);
 }
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "common/base/check.h"
 #include "common/config/job_config.h"
 #include "common/role/role_flags.h"
 #include "deploy/submit/pod_resources.h"
@@ -322,6 +323,19 @@ Manifest StoryJob(const RunInCluster& run) {
 
 }  // namespace
 
+std::string ResourceOf(const Manifest& manifest) {
+  constexpr std::pair<absl::string_view, absl::string_view> kResources[] = {
+      {"Job", "jobs.batch"},
+      {"Service", "services"},
+      {"ConfigMap", "configmaps"},
+      {"StatefulSet", "statefulsets.apps"}};
+  for (const auto& [kind, resource] : kResources) {
+    if (manifest.kind == kind) return absl::StrCat(resource, "/", manifest.name);
+  }
+  CHECK(false) << manifest.kind;
+  return "";
+}
+
 std::string NameOfRole(absl::string_view run, Role role) {
   return absl::StrCat(run, "-", Dashed(RoleName(role)));
 }
@@ -348,8 +362,11 @@ Manifest MembersJob(const RunInCluster& run) {
   // this object is made.
   Mounts mounts = MountsOf(run, /*with_job=*/true);
   Map container = Container(
-      run, {absl::StrCat(kPrograms, "/deploy/satrap_pod"), "members"},
-      {absl::StrCat("--config=", kJobFile), absl::StrCat("--submission=", run.submission)},
+      run,
+      {absl::StrCat(kPrograms, "/deploy/satrap_cli"), absl::StrCat("--install_dir=", kPrograms)},
+      {"members", absl::StrCat("--config=", kJobFile),
+       absl::StrCat("--coordinator=", NameOfRole(run.name, COORDINATOR), ":", kServePort),
+       absl::StrCat("--submission=", run.submission)},
       ResourcesOfJobs(), {});
   Map object = {
       {"apiVersion", "batch/v1"},

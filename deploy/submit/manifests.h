@@ -76,6 +76,9 @@ struct Manifest {
   Yaml object = "";
 };
 
+// The name by which kubectl takes the object: "statefulsets.apps/demo-nn-worker".
+std::string ResourceOf(const Manifest& manifest);
+
 // "demo-embedding-ps" of the run demo.
 std::string NameOfRole(absl::string_view run, Role role);
 std::string NameOfMembersJob(absl::string_view run);

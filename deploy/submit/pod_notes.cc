@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "deploy/submit/manifests.h"
@@ -23,6 +24,9 @@ constexpr absl::string_view kStuck[] = {"ErrImagePull", "ImagePullBackOff",
                                         "RunContainerError"};
 constexpr absl::string_view kPullFails[] = {"ErrImagePull"};
 constexpr absl::string_view kPullWaits[] = {"ImagePullBackOff"};
+constexpr absl::string_view kNoImage[] = {"InvalidImageName", "ErrImageNeverPull", "ErrImagePull",
+                                          "ImagePullBackOff"};
+constexpr absl::string_view kNoConfig[] = {"CreateContainerConfigError"};
 constexpr absl::string_view kEndsAgain[] = {"CrashLoopBackOff"};
 // How often a container may end by itself while the run starts. The kubelet's pauses before these
 // starts take 30 s in all.
@@ -58,6 +62,26 @@ std::string PullErrorOf(const KubectlObject& pod) {
   return "";
 }
 
+// The field of the job that sets what a pod, or the pods of an object, request:
+// "kubernetes.nn_worker" for NN workers. The pods of the two Jobs go to the same nodes as the
+// coordinator.
+std::string FieldOf(const KubectlObject& object) {
+  const std::string part = LabelOf(object, kPartLabel);
+  const bool is_job = part.empty() || part == "story" || part == "members" || part == kReaderPart;
+  return absl::StrCat("kubernetes.",
+                      is_job ? "coordinator" : absl::StrReplaceAll(part, {{"-", "_"}}));
+}
+
+std::string CureOf(absl::string_view reason) {
+  if (IsOneOf(kNoImage, reason)) {
+    return "correct the image (--image), or give the nodes a login for its registry "
+           "(imagePullSecrets in kubernetes.pod_patch)";
+  }
+  if (IsOneOf(kNoConfig, reason)) return "make what it names, such as a Secret, or correct the job";
+  if (IsOneOf(kEndsAgain, reason)) return "correct what it says";
+  return "look at the node's kubelet, and at kubernetes.pod_patch";
+}
+
 void AddNoteOf(const KubectlContainer& container, const std::string& pod,
                const std::string& pull_error, std::vector<PodNote>* notes) {
   const KubectlWaiting& waiting = container.state().waiting();
@@ -68,6 +92,7 @@ void AddNoteOf(const KubectlContainer& container, const std::string& pod,
   PodNote note;
   note.object = pod;
   note.text = Joined(waiting.reason(), more.empty() ? waiting.message() : more);
+  note.cure = CureOf(waiting.reason());
   note.is_stuck = IsOneOf(kStuck, waiting.reason());
   note.is_final = IsOneOf(kFinal, waiting.reason()) ||
                   (IsOneOf(kEndsAgain, waiting.reason()) && container.restartcount() >= kMostEnds);
@@ -77,6 +102,16 @@ void AddNoteOf(const KubectlContainer& container, const std::string& pod,
 }  // namespace
 
 std::string LineOf(const PodNote& note) { return absl::StrCat(note.object, ": ", note.text); }
+
+std::string WithCures(const std::vector<PodNote>& notes) {
+  std::vector<std::string> texts;
+  for (const PodNote& note : notes) texts.push_back(LineOf(note));
+  for (const PodNote& note : notes) {
+    const bool is_new = std::find(texts.begin(), texts.end(), note.cure) == texts.end();
+    if (is_new && !note.cure.empty()) texts.push_back(note.cure);
+  }
+  return absl::StrJoin(texts, "; ");
+}
 
 std::string OneLine(absl::string_view text) {
   return absl::StrReplaceAll(absl::StripAsciiWhitespace(text), {{"\n", " "}});
@@ -103,7 +138,13 @@ std::vector<PodNote> NotesOf(const KubectlObject& pod, const std::string& pull_e
   const std::string& name = pod.metadata().name();
   for (const KubectlCondition& condition : pod.status().conditions()) {
     if (condition.type() == "PodScheduled" && condition.status() == "False") {
-      notes.push_back({name, Joined(pod.status().phase(), condition.message())});
+      PodNote note;
+      note.object = name;
+      note.text = Joined(pod.status().phase(), condition.message());
+      note.cure = absl::StrCat("give the cluster nodes with what the pod requests, check that its "
+                               "claims can be bound, or ask for less (",
+                               FieldOf(pod), ")");
+      notes.push_back(std::move(note));
     }
   }
   for (const auto& container : pod.status().initcontainerstatuses()) {
@@ -139,8 +180,13 @@ std::vector<PodNote> NotesOfEvents(const KubectlList& parts, const KubectlList& 
       // An object of an earlier run may have had the same name.
       const bool is_own = event->involvedobject().uid() == owner.metadata().uid();
       if (!is_own || !IsOneOf(kNoPod, event->reason())) continue;
-      notes.push_back({absl::StrCat(owner.kind(), " ", owner.metadata().name()),
-                       Joined("cannot make a pod", event->message())});
+      PodNote note;
+      note.object = absl::StrCat(owner.kind(), " ", owner.metadata().name());
+      note.text = Joined("cannot make a pod", event->message());
+      note.cure = absl::StrCat("have the cause changed, such as a quota, delete other runs, or ask "
+                               "for less (",
+                               FieldOf(owner), ")");
+      notes.push_back(std::move(note));
       break;
     }
   }

@@ -23,10 +23,14 @@ struct PodNote {
   bool is_stuck = false;
   // Waiting does not help, for example if the image's name is not valid.
   bool is_final = false;
+  std::string cure;  // what to do if it lasts
 };
 
 // "demo-nn-worker-1: Pending, 0/3 nodes are available"
 std::string LineOf(const PodNote& note);
+
+// The lines of the notes, then each of their cures once, all in one line; "" if there are no notes.
+std::string WithCures(const std::vector<PodNote>& notes);
 
 // The text without its line ends.
 std::string OneLine(absl::string_view text);

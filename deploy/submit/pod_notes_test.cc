@@ -10,6 +10,7 @@
 namespace satrap {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 KubectlObject PodWith(const std::string& status, const std::string& more = "") {
@@ -89,6 +90,29 @@ TEST(PodNotesTest, AContainerThatRunsBeforeTheOthersIsLookedAtToo) {
             "demo-nn-worker-1: ErrImagePull, no sidecar\n");
 }
 
+TEST(PodNotesTest, EachKindOfTroubleHasItsCureWhichIsToldOnce) {
+  const auto waiting = [](const std::string& reason) {
+    return NotesOf(PodWith(WaitingStatus(reason, "why"),
+                           R"(,"labels":{"app.kubernetes.io/component":"nn-worker"})"));
+  };
+  std::vector<PodNote> notes = waiting("ErrImagePull");
+  const std::string of_image = notes[0].cure;
+  EXPECT_THAT(of_image, HasSubstr("--image"));
+  notes.push_back(waiting("ImagePullBackOff")[0]);
+  EXPECT_EQ(WithCures(notes), "demo-nn-worker-1: ErrImagePull, why; demo-nn-worker-1: "
+                              "ImagePullBackOff, why; " +
+                                  of_image);
+  EXPECT_EQ(WithCures({}), "");
+  EXPECT_THAT(waiting("CreateContainerConfigError")[0].cure, HasSubstr("Secret"));
+  EXPECT_THAT(waiting("CreateContainerError")[0].cure, HasSubstr("pod_patch"));
+  const std::string labels = R"(,"labels":{"app.kubernetes.io/component":"nn-worker"})";
+  const std::string pending = R"({"phase":"Pending","conditions":[
+      {"type":"PodScheduled","status":"False","message":"no card"}]})";
+  EXPECT_THAT(NotesOf(PodWith(pending, labels))[0].cure,
+              HasSubstr("ask for less (kubernetes.nn_worker)"));
+  EXPECT_THAT(NotesOf(PodWith(pending))[0].cure, HasSubstr("(kubernetes.coordinator)"));
+}
+
 TEST(PodWatchTest, APodIsGivenUpOnlyIfItIsStuckForAMinuteWithoutABreak) {
   const auto with = [](const std::string& status) {
     KubectlList list;
@@ -138,6 +162,8 @@ TEST(PodNotesTest, WhatLacksAPodSaysWhyByItsOwnNewestEvent) {
       {"involvedObject":{"uid":"set-2"},"reason":"Unhealthy","message":"x"})");
   EXPECT_EQ(TextOf(NotesOfEvents(ListOf(kSetWithOnePod), events)),
             "StatefulSet demo-nn-worker: cannot make a pod, exceeded quota: cpu\n");
+  EXPECT_THAT(NotesOfEvents(ListOf(kSetWithOnePod), events)[0].cure,
+              HasSubstr("a quota, delete other runs, or ask for less (kubernetes.nn_worker)"));
   const std::string job = R"({"kind":"Job","metadata":{"name":"demo","uid":"set-2"}})";
   EXPECT_EQ(TextOf(NotesOfEvents(ListOf(job), events)),
             "Job demo: cannot make a pod, exceeded quota: cpu\n");

@@ -68,6 +68,11 @@ std::string LastWordsOf(const KubectlObject& pod) {
   return "";
 }
 
+std::string LastWordsOfStory(const KubectlList& objects) {
+  const KubectlObject* const story = NewestPod(objects, "story");
+  return story == nullptr ? "" : LastWordsOf(*story);
+}
+
 absl::StatusOr<KubectlList> PartsOf(absl::string_view run, Kubectl* kubectl) {
   KubectlList parts;
   RETURN_IF_ERROR(

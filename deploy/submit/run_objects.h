@@ -45,6 +45,8 @@ bool IsBeingDeleted(const KubectlObject& object);
 bool HasEnded(const KubectlObject& job);
 // The termination message of a container of the pod that has ended; empty if there is none.
 std::string LastWordsOf(const KubectlObject& pod);
+// LastWordsOf the newest pod of Job RUN among the objects of a run; empty if there is no such pod.
+std::string LastWordsOfStory(const KubectlList& objects);
 
 // The Jobs, StatefulSets and pods of the run. Errors as Kubectl::Ask.
 absl::StatusOr<KubectlList> PartsOf(absl::string_view run, Kubectl* kubectl);

@@ -8,7 +8,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_config.h"
 #include "common/config/kubernetes_names.h"
@@ -31,20 +30,6 @@ bool HasAccess(const KubectlObject& claim, absl::string_view mode) {
   return std::find(modes.begin(), modes.end(), mode) != modes.end();
 }
 
-// "statefulsets.apps/demo-nn-worker"
-std::string ResourceOf(const Manifest& manifest) {
-  constexpr std::pair<absl::string_view, absl::string_view> kResources[] = {
-      {"Job", "jobs.batch"},
-      {"Service", "services"},
-      {"ConfigMap", "configmaps"},
-      {"StatefulSet", "statefulsets.apps"}};
-  for (const auto& [kind, resource] : kResources) {
-    if (manifest.kind == kind) return absl::StrCat(resource, "/", manifest.name);
-  }
-  CHECK(false) << manifest.kind;
-  return "";
-}
-
 std::string NameOf(const KubectlObject& object) {
   return absl::StrCat(object.kind(), " ", object.metadata().name());
 }
@@ -65,6 +50,12 @@ bool AllRun(const KubectlList& parts) {
     return each.kind() != "Pod" || IsRunning(each) || each.status().phase() == "Succeeded" ||
            each.status().phase() == "Failed";
   });
+}
+
+// Why the run with these parts has failed, according to the last message of its story.
+std::string WhyFailed(const KubectlList& parts, const std::string& run) {
+  const std::string why = LastWordsOfStory(parts);
+  return why.empty() ? absl::StrCat("Job ", run, " gives no reason") : why;
 }
 
 }  // namespace
@@ -318,7 +309,10 @@ absl::StatusOr<std::string> Submission::Make(const Manifest& manifest) {
   ASSIGN_OR_RETURN(const std::string text, PatchedText(manifest, run_.template_patch, kubectl_));
   KubectlObject made;
   const absl::Status created = kubectl_->Ask({"create", "--filename=-"}, &made, text);
-  if (created.ok()) return made.metadata().uid();
+  if (created.ok()) {
+    space_ = made.metadata().namespace_();
+    return made.metadata().uid();
+  }
   const absl::Status status(created.code(),
                             absl::StrCat("cannot make ", manifest.kind, " ", manifest.name, " in ",
                                          SpaceText(run_.space), ": ", created.message()));
@@ -347,7 +341,10 @@ absl::Status Submission::Create() {
   ASSIGN_OR_RETURN(KubectlList objects, Objects());
   if (run_.submission > 1) RETURN_IF_ERROR(AwaitEarlier(&objects));
   const KubectlObject* const members = FindObject(objects, "Job", NameOfMembersJob(run_.name));
-  if (members != nullptr) run_.owner_uid = members->metadata().uid();
+  if (members != nullptr) {
+    run_.owner_uid = members->metadata().uid();
+    space_ = members->metadata().namespace_();
+  }
   RETURN_IF_ERROR(CheckFree(objects));
   absl::Status created;
   if (members == nullptr) {
@@ -361,14 +358,18 @@ absl::Status Submission::Create() {
   if (created.ok()) created = CreateAll(objects);
   if (created.ok() || absl::IsAlreadyExists(created)) return created;
   const absl::Status removed = Remove();
-  if (removed.ok()) return created;
-  return absl::Status(created.code(), absl::StrCat(created.message(), "; ", removed.message()));
+  return absl::Status(
+      created.code(),
+      absl::StrCat(created.message(), "; ",
+                   removed.ok() ? "what was made of the run is removed: correct the cause, and "
+                                  "give the command again"
+                                : removed.message()));
 }
 
 absl::Status Submission::Tell(const std::vector<PodNote>& notes) {
   for (const PodNote& note : notes) {
     const std::string line = LineOf(note);
-    if (note.is_final) return absl::FailedPreconditionError(line);
+    if (note.is_final) return absl::FailedPreconditionError(WithCures({note}));
     if (std::find(told_.begin(), told_.end(), line) != told_.end()) continue;
     told_.push_back(line);
     say_(line);
@@ -376,18 +377,25 @@ absl::Status Submission::Tell(const std::vector<PodNote>& notes) {
   return absl::OkStatus();
 }
 
-absl::Status Submission::Await(const std::function<bool(const KubectlList& parts)>& is_over) {
-  const auto limit_ms = static_cast<int64_t>(run_.job.kubernetes().start_seconds() * 1000);
+int64_t Submission::StartMs() const {
+  return static_cast<int64_t>(run_.job.kubernetes().start_seconds() * 1000);
+}
+
+absl::Status Submission::Await(int64_t limit_ms,
+                               const std::function<bool(const KubectlList& parts)>& is_over) {
   const int64_t until_ms = MonotonicMs() + limit_ms;
   while (true) {
     // If the cluster does not answer, ask again later.
     const absl::StatusOr<KubectlList> parts = PartsOf(run_.name, kubectl_);
     if (parts.ok()) {
-      RETURN_IF_ERROR(Tell(watch_.Notes(*parts, MonotonicMs())));
-      RETURN_IF_ERROR(Tell(NotesOfMissing(*parts, kubectl_)));
-      if (FindObject(*parts, "Job", run_.name) == nullptr) {
+      std::vector<PodNote> notes = watch_.Notes(*parts, MonotonicMs());
+      for (PodNote& note : NotesOfMissing(*parts, kubectl_)) notes.push_back(std::move(note));
+      RETURN_IF_ERROR(Tell(notes));
+      const KubectlObject* const story = FindObject(*parts, "Job", run_.name);
+      if (story == nullptr) {
         return absl::NotFoundError(absl::StrCat("the run ", run_.name, " was deleted"));
       }
+      if (!HasEnded(*story)) notes_ = std::move(notes);
       if (is_over(*parts)) return absl::OkStatus();
     }
     if (MonotonicMs() >= until_ms) {
@@ -401,24 +409,22 @@ absl::Status Submission::Await(const std::function<bool(const KubectlList& parts
 absl::Status Submission::AwaitCoordinator() {
   absl::Status failed;
   const std::string pod = NameOfRole(run_.name, COORDINATOR) + "-0";
-  const absl::Status status = Await([&](const KubectlList& parts) {
+  const absl::Status status = Await(StartMs(), [&](const KubectlList& parts) {
     const KubectlObject* const coordinator = FindObject(parts, "Pod", pod);
     if (coordinator != nullptr && !IsBeingDeleted(*coordinator) && IsTrue(*coordinator, "Ready")) {
       return true;
     }
     if (!IsTrue(*FindObject(parts, "Job", run_.name), "Failed")) return false;
-    const KubectlObject* const story = NewestPod(parts, "story");
-    const std::string why = story == nullptr ? "" : LastWordsOf(*story);
     failed = absl::FailedPreconditionError(
-        absl::StrCat("the coordinator does not begin: ",
-                     why.empty() ? absl::StrCat("Job ", run_.name, " gives no reason") : why));
+        absl::StrCat("the coordinator does not begin: ", WhyFailed(parts, run_.name)));
     return true;
   });
   if (!absl::IsDeadlineExceeded(status)) return status.ok() ? failed : status;
   // The end of the coordinator's log may say why.
   const absl::StatusOr<std::string> log =
       kubectl_->Run({"logs", pod, "--container=satrap", "--tail=3"});
-  std::vector<std::string> why = told_;
+  std::vector<std::string> why;
+  if (!notes_.empty()) why.push_back(WithCures(notes_));
   if (log.ok() && !log->empty()) why.push_back(absl::StrCat("its log ends with ", OneLine(*log)));
   return absl::DeadlineExceededError(absl::StrCat(
       "the coordinator does not serve after ", status.message(), " (kubernetes.start_seconds): ",
@@ -426,10 +432,21 @@ absl::Status Submission::AwaitCoordinator() {
 }
 
 absl::Status Submission::AwaitPods() {
-  const absl::Status status = Await([&](const KubectlList& parts) {
-    return AllRun(parts) || HasEnded(*FindObject(parts, "Job", run_.name));
+  absl::Status failed;
+  // The run ends by itself after StartMs, and its Job a little later.
+  const int64_t limit_ms = StartMs() + StartMs() / 10;
+  const absl::Status status = Await(limit_ms, [&](const KubectlList& parts) {
+    const KubectlObject& job = *FindObject(parts, "Job", run_.name);
+    if (!HasEnded(job)) return AllRun(parts);
+    // The run's story tells all other causes of an end.
+    if (IsTrue(job, "Failed") && !notes_.empty()) {
+      failed = absl::FailedPreconditionError(absl::StrCat(
+          "the run has failed: ", WhyFailed(parts, run_.name), "; ", WithCures(notes_)));
+    }
+    return true;
   });
-  return absl::IsDeadlineExceeded(status) ? absl::OkStatus() : status;
+  if (absl::IsDeadlineExceeded(status)) return absl::OkStatus();
+  return status.ok() ? failed : status;
 }
 
 absl::Status Submission::Remove() {

@@ -73,8 +73,9 @@ class Submission {
   absl::Status AwaitCoordinator();
 
   // Waits until all pods run or the run has ended, and meanwhile says what Kubernetes waits for.
-  // Also OK after kubernetes.start_seconds, because then the run ends by itself. Other errors are
-  // those of AwaitCoordinator. REQUIRES: AwaitCoordinator was OK
+  // Also OK somewhat after kubernetes.start_seconds, because then the run ends by itself.
+  // FAILED_PRECONDITION: a pod can never work, or the run has failed before all its pods ran. Other
+  // errors are those of AwaitCoordinator. REQUIRES: AwaitCoordinator was OK
   absl::Status AwaitPods();
 
   // Begins to remove the run that this command has submitted, or what the command has made of it.
@@ -84,6 +85,8 @@ class Submission {
 
   // As it was created.
   const RunInCluster& run() const { return run_; }
+  // The namespace of the objects, as the cluster names it; empty before Create.
+  const std::string& space() const { return space_; }
 
  private:
   // The objects in the cluster that have the names of this submission's objects.
@@ -105,16 +108,22 @@ class Submission {
   // its uid.
   absl::StatusOr<std::string> Make(const Manifest& manifest);
   absl::Status CreateAll(const KubectlList& objects);
+  // Says the notes that are new. FAILED_PRECONDITION: one of the notes is final.
   absl::Status Tell(const std::vector<PodNote>& notes);
-  // Waits until `is_over` is true of the run's parts, but at most kubernetes.start_seconds.
-  absl::Status Await(const std::function<bool(const KubectlList& parts)>& is_over);
+  // Waits until `is_over` is true of the run's parts, but at most `limit_ms`.
+  absl::Status Await(int64_t limit_ms,
+                     const std::function<bool(const KubectlList& parts)>& is_over);
+  // kubernetes.start_seconds, in milliseconds.
+  int64_t StartMs() const;
 
   RunInCluster run_;
   Kubectl* const kubectl_;
   const Say say_;
   const Wait wait_;
   PodWatch watch_;
+  std::string space_;
   std::vector<std::string> told_;  // lines of notes
+  std::vector<PodNote> notes_;     // when the run was last seen before its end
 };
 
 }  // namespace satrap

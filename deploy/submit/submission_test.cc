@@ -65,7 +65,7 @@ TEST(PatchOfTemplateTest, APartOfAPodBecomesPartOfATemplate) {
 TEST_F(SubmissionTest, TheOwnerIsMadeFirstAndTheJobOfTheRunLast) {
   On(kGetObjects, kNothing);
   On(kGetPods, kNothing);
-  On("*create*", R"({"kind":"X","metadata":{"uid":"01234567-8"}})");
+  On("*create*", R"({"kind":"X","metadata":{"uid":"01234567-8","namespace":"ml"}})");
   Submission submission = Submit(RunWith());
   ASSERT_EQ(submission.Create(), absl::OkStatus());
   EXPECT_THAT(Created(),
@@ -74,6 +74,7 @@ TEST_F(SubmissionTest, TheOwnerIsMadeFirstAndTheJobOfTheRunLast) {
                           "StatefulSet demo-embedding-worker", "StatefulSet demo-data-loader",
                           "StatefulSet demo-nn-worker", "Job demo"));
   EXPECT_EQ(submission.run().owner_uid, "01234567-8");
+  EXPECT_EQ(submission.space(), "ml");
   EXPECT_THAT(Calls(), Each(Not(HasSubstr("apply"))));
   EXPECT_THAT(Calls(), Each(StartsWith("--namespace=ml ")));
   EXPECT_THAT(Input(3), HasSubstr("uid: \"01234567-8\""));
@@ -171,7 +172,8 @@ TEST_F(SubmissionTest, WhatWasMadeIsRemovedIfTheRestCannotBeMade) {
   EXPECT_EQ(submission.Create(),
             absl::FailedPreconditionError(
                 "cannot make Service demo-coordinator in namespace ml: kubectl create has failed: "
-                "Error from server (Forbidden): exceeded quota"));
+                "Error from server (Forbidden): exceeded quota; what was made of the run is "
+                "removed: correct the cause, and give the command again"));
   EXPECT_THAT(Calls().back(), HasSubstr("delete jobs.batch/demo-members --ignore-not-found "
                                         "--cascade=foreground --wait=false"));
 }

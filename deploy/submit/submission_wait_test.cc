@@ -57,7 +57,9 @@ TEST_F(SubmissionWaitTest, APodThatCanNeverWorkEndsTheWait) {
            Pod("demo-nn-worker-0",
                R"({"containerStatuses":[{"state":{"waiting":{"reason":"InvalidImageName"}}}]})")}));
   EXPECT_EQ(Submit(RunWith()).AwaitCoordinator(),
-            absl::FailedPreconditionError("demo-nn-worker-0: InvalidImageName"));
+            absl::FailedPreconditionError(
+                "demo-nn-worker-0: InvalidImageName; correct the image (--image), or give the "
+                "nodes a login for its registry (imagePullSecrets in kubernetes.pod_patch)"));
 }
 
 TEST_F(SubmissionWaitTest, APullThatFailsOnceEndsNothing) {
@@ -81,7 +83,8 @@ TEST_F(SubmissionWaitTest, AQuotaThatIsFullIsToldByTheEventsOfWhatLacksAPod) {
   EXPECT_EQ(Submit(RunWith("start_seconds: 1")).AwaitCoordinator(),
             absl::DeadlineExceededError(
                 "the coordinator does not serve after 1 s (kubernetes.start_seconds): StatefulSet "
-                "demo-coordinator: cannot make a pod, exceeded quota"));
+                "demo-coordinator: cannot make a pod, exceeded quota; have the cause changed, such "
+                "as a quota, delete other runs, or ask for less (kubernetes.coordinator)"));
 }
 
 TEST_F(SubmissionWaitTest, ACoordinatorThatSaysNothingElseHasItsLogQuoted) {
@@ -139,6 +142,31 @@ TEST_F(SubmissionWaitTest, WaitsUntilAllPodsRunOrTheRunHasEnded) {
   // If the run does not have all its pods in time, it ends by itself.
   On(kGetParts, List({kStory, StoryPod(), set}));
   EXPECT_EQ(Submit(RunWith("start_seconds: 1")).AwaitPods(), absl::OkStatus());
+}
+
+TEST_F(SubmissionWaitTest, ARunThatFailsForWantOfPodsSaysWhatTheyHaveWaitedFor) {
+  const std::string waiting = Pod("demo-nn-worker-0", kPending, LabelsOf("nn-worker"));
+  const std::string failed =
+      R"({"kind":"Job","metadata":{"name":"demo"},"status":{"conditions":[{"type":"Failed","status":"True"}]}})";
+  const std::string last_words = Pod(
+      "demo-x",
+      R"({"phase":"Failed","containerStatuses":[{"state":{"terminated":{"message":"nn_worker 0 has not come"}}}]})",
+      LabelsOf("story"));
+  On(kGetParts, {List({kStory, StoryPod(), waiting}), 0, "", true});
+  On(kGetParts, {List({failed, last_words}), 0, "", true});
+  EXPECT_EQ(Submit(RunWith()).AwaitPods(),
+            absl::FailedPreconditionError(
+                "the run has failed: nn_worker 0 has not come; demo-nn-worker-0: Pending, no node; "
+                "give the cluster nodes with what the pod requests, check that its claims can be "
+                "bound, or ask for less (kubernetes.nn_worker)"));
+  // What the run waited for earlier does not matter.
+  On(kGetParts, {List({kStory, StoryPod(), waiting}), 0, "", true});
+  On(kGetParts,
+     {List({kStory, StoryPod(),
+            Pod("demo-nn-worker-0", R"({"phase":"Pending"})", LabelsOf("nn-worker"))}),
+      0, "", true});
+  On(kGetParts, List({failed, last_words}));
+  EXPECT_EQ(Submit(RunWith()).AwaitPods(), absl::OkStatus()) << "its story says why";
 }
 
 TEST_F(SubmissionWaitTest, ASignalEndsTheWait) {

@@ -47,8 +47,7 @@ absl::string_view PathOf(absl::string_view assignment) {
 
 // Whether the run has finished, according to the last message of its story.
 bool HasFinished(const KubectlList& objects) {
-  const KubectlObject* const story = NewestPod(objects, "story");
-  return story != nullptr && LastWordsOf(*story) == RunState_Name(FINISHED);
+  return LastWordsOfStory(objects) == RunState_Name(FINISHED);
 }
 
 // The run that the ConfigMap of one of its submissions describes.

@@ -1,22 +1,15 @@
 #include "nn_worker/checkpoint/saved_model.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/checkpoint/cut_pin.h"
 #include "common/checkpoint/manifest.h"
-#include "common/checkpoint/run_log.h"
+#include "common/checkpoint/model_folder.h"
 #include "common/checkpoint/start_cut.h"
-#include "common/file/file_error.h"
 #include "common/numeric/crc32c.h"
 #include "nn_worker/graph/saved/dense_checkpoint.h"
 
 namespace satrap {
-
-namespace fs = std::filesystem;
-
 namespace {
 
 // The checksum shows that the file is what was written. Decoding shows that it is a dense network:
@@ -63,25 +56,6 @@ absl::StatusOr<StartModel> ReadModelOf(const std::string& init_from, FileSystem*
 }
 
 }  // namespace
-
-absl::StatusOr<std::string> FindSavedModel(const std::string& path) {
-  const fs::path checkpoints = CheckpointsDir(path);
-  for (const fs::path& directory : {fs::path(path), checkpoints / "best", checkpoints / "latest",
-                                    fs::path(path) / "best", fs::path(path) / "latest"}) {
-    const absl::Status status = ReadManifest(directory.string()).status();
-    if (absl::IsNotFound(status)) continue;
-    RETURN_IF_ERROR(status);
-    std::error_code error;
-    const fs::path canonical = fs::canonical(directory, error);
-    if (error) return FileError("read", directory.string(), error.value());
-    return canonical.string();
-  }
-  RETURN_IF_ERROR(RemovedCutError(path));
-  return absl::NotFoundError(absl::StrCat(
-      "no saved model in ", path,
-      ": it is neither a cut (it has no manifest) nor a run (it has neither checkpoints/best nor "
-      "checkpoints/latest)"));
-}
 
 absl::StatusOr<std::string> ReadDense(const std::string& directory, FileSystem* file_system) {
   ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(directory, file_system));

@@ -1,4 +1,4 @@
-// Reads cuts as models: finds a cut, and reads its dense network. docs/formats.md, "Cut".
+// Reads the dense network of a cut that is used as a model. docs/formats.md, "Cut".
 //
 // Thread-safe: the functions depend only on their arguments and on the disk.
 
@@ -21,13 +21,6 @@ namespace satrap {
 // The file of the dense network in the folder of a cut.
 inline constexpr char kDenseFile[] = "dense.bin";
 
-// The folder of the cut at `path`. This is `path` itself, unless `path` is the folder of a run or
-// the `checkpoints` folder in it. In that case the result is the run's best cut or, if the run has
-// no best cut, its newest one. Links are resolved, so the result always names the same cut.
-// NOT_FOUND if there is no cut, with a message that names the places or says that the cut was
-// removed. Other errors are those of ReadManifest.
-absl::StatusOr<std::string> FindSavedModel(const std::string& path);
-
 // The dense network (nn_worker/graph/saved/dense_checkpoint.h) of the cut in `directory`. Errors
 // are those of ReadManifest; DATA_LOSS, naming the file, if it is missing or damaged.
 absl::StatusOr<std::string> ReadDense(const std::string& directory,
@@ -48,12 +41,12 @@ struct StartModel {
 };
 
 // Reads the start model from the cut in `cut_folder`. If that is empty, reads it from the model at
-// `init_from` (FindSavedModel) and pins that model; if both are empty, so is the result. If a model
-// vanishes while it is read, because its run is still training and locks have no effect on its file
-// system, `init_from` is searched again (kReadsOfVanishingCuts). Errors are those of FindSavedModel
-// and ReadDense; errors about the cut also say what to do about them
-// (common/checkpoint/start_cut.h). DATA_LOSS or FAILED_PRECONDITION, naming the file, if it holds
-// no dense network that this program can read.
+// `init_from` (FindSavedModel in common/checkpoint/model_folder.h) and pins that model; if both are
+// empty, so is the result. If a model vanishes while it is read, because its run is still training
+// and locks have no effect on its file system, `init_from` is searched again
+// (kReadsOfVanishingCuts). Errors are those of FindSavedModel and ReadDense; errors about the cut
+// also say what to do about them (common/checkpoint/start_cut.h). DATA_LOSS or FAILED_PRECONDITION,
+// naming the file, if it holds no dense network that this program can read.
 absl::StatusOr<StartModel> ReadStartModel(const std::string& cut_folder,
                                           const std::string& init_from,
                                           FileSystem* file_system = DiskFileSystem());

@@ -47,43 +47,6 @@ class SavedModelTest : public testing::Test {
   const std::string run_;
 };
 
-TEST_F(SavedModelTest, ACutIsFoundByItsFolderAndByThatOfItsRun) {
-  const std::string one = WriteCut("cut_0001_000001");
-  const std::string two = WriteCut("cut_0001_000002");
-  EXPECT_EQ(*FindSavedModel(one), one);
-  Link("latest", "cut_0001_000002");
-  EXPECT_EQ(*FindSavedModel(run_), two);
-  EXPECT_EQ(*FindSavedModel(run_ + "/checkpoints"), two);
-  Link("best", "cut_0001_000001");
-  EXPECT_EQ(*FindSavedModel(run_), one);
-  EXPECT_EQ(*FindSavedModel(run_ + "/checkpoints"), one);
-  EXPECT_EQ(*FindSavedModel(run_ + "/checkpoints/latest"), two);
-}
-
-TEST_F(SavedModelTest, WhereNoneIsTheErrorSaysWhatWasLookedFor) {
-  WriteCut("cut_0001_000001");  // no link names it
-  const absl::Status status = FindSavedModel(run_).status();
-  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  for (const char* part : {run_.c_str(), "manifest", "checkpoints/best", "checkpoints/latest"}) {
-    EXPECT_NE(status.message().find(part), absl::string_view::npos) << status;
-  }
-}
-
-TEST_F(SavedModelTest, AFolderWithoutAManifestIsNoCut) {
-  fs::create_directories(run_ + "/checkpoints/cut_0001_000009");
-  Link("best", "cut_0001_000009");
-  EXPECT_EQ(FindSavedModel(run_).status().code(), absl::StatusCode::kNotFound);
-}
-
-TEST_F(SavedModelTest, ADamagedBestCutIsNotPassedOver) {
-  WriteCut("cut_0001_000001");
-  WriteCut("cut_0001_000002");
-  Link("best", "cut_0001_000001");
-  Link("latest", "cut_0001_000002");
-  std::ofstream(run_ + "/checkpoints/best/manifest") << "version: 3\n";
-  EXPECT_EQ(FindSavedModel(run_).status().code(), absl::StatusCode::kDataLoss);
-}
-
 TEST_F(SavedModelTest, ADenseNetworkThatIsMissingOrDamagedIsDataLoss) {
   const std::string cut = WriteCut("cut_0001_000001");
   EXPECT_EQ(*ReadDense(cut), "abc");

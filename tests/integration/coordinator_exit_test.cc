@@ -69,8 +69,7 @@ class CoordinatorExitTest : public RunFixture {
 
   // Writes a resolved job whose run is in Path("run"). Returns the file's path.
   std::string WriteSmallJob() { return WriteJobWithRunIn(Path("run")); }
-  std::string WriteJobWithRunIn(const std::string& run_dir) {
-    JobConfig job = SmallJob();
+  std::string WriteJobWithRunIn(const std::string& run_dir, JobConfig job = SmallJob()) {
     job.set_run_dir(run_dir);
     ResolveJob(&job);
     return WriteFile("job.textproto", ResolvedJobText(job));
@@ -240,6 +239,32 @@ TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
     EXPECT_THAT(watch.New()->text(), HasSubstr("no_such_cut"));
   }
   EndBySignal(coordinator_, SIGTERM, 1);
+}
+
+// Only pods see the volumes, so the command that submitted the job could not look for its files.
+TEST_F(CoordinatorExitTest, ItRefusesAJobWhoseFilesAreMissingAndBeginsItWhenTheyAreThere) {
+  const std::string config = WriteJobWithRunIn(Path("run"), JobWithData(absl::StrCat(R"(
+      csv {
+        columns { name: 'y' kind: LABEL }
+        columns { name: 'C1' kind: ID }
+        columns { name: 'C2' kind: ID }
+        columns { name: 'I1' kind: NUMERIC }
+      }
+      train_files: ')", Path("clicks_*.csv"), R"('
+      features { name: 'C1' table: 'ids' }
+      features { name: 'C2' table: 'ids' }
+      numerics { name: 'I1' })")));
+  const RefusalWatch watch(Path("run"), 1);
+  coordinator_ = StartCoordinator(config, {"--submission=1"});
+  ASSERT_TRUE(WaitUntil([&] { return watch.New().has_value(); }, 30))
+      << ReadFile(coordinator_.err_path);
+  EXPECT_THAT(watch.New()->text(),
+              HasSubstr("data.train_files: no file matches " + Path("clicks_*.csv")));
+  EXPECT_FALSE(std::filesystem::exists(Path("run/log/00000001"))) << "it claims nothing";
+  EndBySignal(coordinator_, SIGTERM, 1);
+  WriteFile("clicks_1.csv", "1,a,b,0.5\n");
+  EXPECT_EQ(StartSubmission(config, 1).generation(), 1u);
+  EndBySignal(coordinator_, SIGKILL, -1);
 }
 
 // A storage system may return wrong bytes, for good or for a moment.

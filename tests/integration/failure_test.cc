@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -406,6 +407,38 @@ TEST_F(FailureTest, ARunFolderThatCannotBeMadeIsNamed) {
   const CommandEnd end = Satrap({"train", job, "--run_dir", Path("occupied/run")});
   EXPECT_EQ(end.exit_code, 1);
   EXPECT_THAT(end.err, HasSubstr("occupied/run"));
+}
+
+// What goes wrong in the cluster is tested in deploy/submit/command/submit_failure_test.cc.
+TEST_F(FailureTest, WhatASubmitCannotBeginWithIsRefusedInOneLine) {
+  const std::string section =
+      "kubernetes { image: 'satrap:1' volumes { claim: 'runs' mount_path: '/runs' } "
+      "embedding_ps { memory: '2Gi' } }";
+  const std::string job = WriteJob(1000, section);
+  const auto submit = [&](const std::vector<std::string>& args) {
+    // With this PATH the command finds only a kubectl in the test's folder.
+    std::vector<std::string> all = {"env", "PATH=" + dir_, ProgramPath("deploy/satrap_cli"),
+                                    "--install_dir=.", "submit"};
+    all.insert(all.end(), args.begin(), args.end());
+    const CommandEnd end = WaitFor(StartProgram(all), kSecondsToEnd);
+    EXPECT_EQ(end.exit_code, 1) << end.err;
+    EXPECT_EQ(std::count(end.err.begin(), end.err.end(), '\n'), 2)
+        << "the other one says how much memory cuts may need: " << end.err;
+    return end.err;
+  };
+  EXPECT_THAT(submit({job}), HasSubstr("satrap: there is no kubectl on the PATH: install it"));
+  WriteFile("kubectl", "#!/bin/bash\necho 'The connection was refused' >&2\nexit 1\n");
+  fs::permissions(Path("kubectl"), fs::perms::owner_all);
+  EXPECT_THAT(submit({job}), AllOf(HasSubstr("The connection was refused"),
+                                   HasSubstr("the cluster of your context does not answer")));
+  const CommandEnd name =
+      WaitFor(StartSatrap({"submit", job, "--name", std::string(60, 'a')}), kSecondsToEnd);
+  EXPECT_EQ(name.exit_code, 1);
+  EXPECT_THAT(name.err, AllOf(HasSubstr("must have at most 35"), HasSubstr("by --name")));
+  const CommandEnd wrong =
+      WaitFor(StartSatrap({"submit", job, "--set", "kubernetes.imag=x"}), kSecondsToEnd);
+  EXPECT_EQ(wrong.exit_code, 1);
+  EXPECT_THAT(wrong.err, HasSubstr("kubernetes.imag"));
 }
 
 // Coordinators that are started without a launcher, from a resolved job.

@@ -355,6 +355,9 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& asked,
     RETURN_IF_ERROR(AppendEnd(request, FAILED, failure, &claimed.log));
     return WithoutClaim(request, std::move(claimed.log));
   }
+  if (request.check_files && asked.submission > SubmissionOf(claimed.log.entries())) {
+    RETURN_IF_ERROR(request.check_files(claimed.job));
+  }
   entry.set_unix_ms(static_cast<uint64_t>(request.unix_ms));
   RETURN_IF_ERROR(claimed.log.Append(entry));
   RETURN_IF_ERROR(CompactIfDue(request, &claimed));

@@ -70,6 +70,9 @@ struct ClaimRequest {
   // Called before anything is written, unless the run has ended. Its errors are returned
   // unchanged, except FAILED_PRECONDITION in pods if the submission has begun. May be null.
   std::function<absl::Status()> check_storage;
+  // Called before anything is written, with the job of the next generation, if this claim begins a
+  // submission of pods. Its errors are returned unchanged. May be null.
+  std::function<absl::Status(const JobConfig& job)> check_files;
   // The log is compacted once it has this many entries since the last compaction.
   size_t compact_after = kCompactAfter;
 };
@@ -126,7 +129,7 @@ absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* 
 //                         log names
 //   INTERNAL              in pods: the submission has begun, but its storage now fails a check that
 //                         it passed before; the error is marked (common/base/shortage.h)
-//   errors of check_storage
+//   errors of check_storage and check_files
 //   errors of FileSystem  (the generation may have been claimed nevertheless; then it is over)
 absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& request,
                                                   FileSystem* file_system);

@@ -1,6 +1,7 @@
 // What a coordinator claims by its submission, and after ends and moves.
 
 #include <string>
+#include <vector>
 
 #include "common/role/ending.h"
 #include "deploy/coordinator/claim/testing/generation_claim_fixture.h"
@@ -9,6 +10,7 @@
 namespace satrap {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class SubmissionClaimTest : public GenerationClaimTest {};
@@ -51,6 +53,33 @@ TEST_F(SubmissionClaimTest, AStorageThatDoesNotWorkHereIsNoEndOfASubmissionThatH
   EXPECT_EQ(Claim().status(), broken) << "a resume has not begun";
   request_.submission = 0;
   EXPECT_EQ(Claim("x").status(), broken) << "somebody sits before a launcher";
+}
+
+TEST_F(SubmissionClaimTest, TheFilesOfAJobAreCheckedWhenASubmissionOfPodsBegins) {
+  const absl::Status missing = absl::NotFoundError("no clicks");
+  std::vector<int> checked;  // the embedding PSs of the jobs
+  request_.check_files = [&](const JobConfig& job) {
+    checked.push_back(job.embedding_ps().replicas());
+    return missing;
+  };
+  request_.submission = 1;
+  EXPECT_EQ(Claim().status(), missing);
+  EXPECT_TRUE(Log().entries().empty());
+  request_.check_files = nullptr;
+  ASSERT_TRUE(Claim().ok());
+  request_.check_files = [&](const JobConfig& job) {
+    checked.push_back(job.embedding_ps().replicas());
+    return missing;
+  };
+  EXPECT_TRUE(Claim("x").ok()) << "the submission has begun";
+  request_.submission = 2;
+  request_.job.mutable_embedding_ps()->set_replicas(3);
+  const size_t entries = Log().number();
+  EXPECT_EQ(Claim().status(), missing) << "a resume may have other files";
+  EXPECT_EQ(Log().number(), entries);
+  EXPECT_THAT(checked, ElementsAre(2, 3));
+  request_.submission = 0;
+  EXPECT_TRUE(Claim("x").ok()) << "the command line has checked a launcher's";
 }
 
 TEST_F(SubmissionClaimTest, ALaunchersResumeIsTheNextSubmission) {

@@ -21,4 +21,9 @@ absl::optional<SubmissionEnd> EndOfSubmission(const std::string& run_dir, uint64
   return SubmissionEnd{*end};
 }
 
+bool HasBegun(const std::string& run_dir, uint64_t submission) {
+  const absl::StatusOr<RunLog> log = RunLog::Open(run_dir, DiskFileSystem());
+  return log.ok() && SubmissionOf(log->entries()) >= submission;
+}
+
 }  // namespace satrap

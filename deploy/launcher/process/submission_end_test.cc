@@ -51,5 +51,15 @@ TEST_F(SubmissionEndTest, ARunThatHasFinishedIsTheEndOfEachSubmission) {
   EXPECT_EQ(end->end->result().steps(), 7u);
 }
 
+TEST_F(SubmissionEndTest, ASubmissionHasBegunWhenTheLogHasItsGeneration) {
+  EXPECT_FALSE(HasBegun(dir_, 1));
+  Append("generation { generation: 1 submission: 1 }");
+  EXPECT_TRUE(HasBegun(dir_, 1));
+  EXPECT_FALSE(HasBegun(dir_, 2));
+  Append("generation { generation: 2 submission: 2 }");
+  EXPECT_TRUE(HasBegun(dir_, 1));
+  EXPECT_TRUE(HasBegun(dir_, 2));
+}
+
 }  // namespace
 }  // namespace satrap

@@ -28,6 +28,7 @@ for rule in "$dir"/rules/*; do
   [[ ! -e "$rule/once" ]] || rm -r "$rule"
   exit "$code"
 done
+[[ ! -x "$dir/cluster" ]] || exec "$dir/cluster" "$dir/inputs/$number" "$@"
 echo "no answer for: $call" >&2
 exit 64
 )sh";
@@ -36,6 +37,11 @@ void Write(const std::string& path, const std::string& content) {
   std::ofstream file(path, std::ios::binary);
   file << content;
   CHECK(file.good()) << path;
+}
+
+void WriteProgram(const std::string& path, const std::string& script) {
+  Write(path, script);
+  fs::permissions(path, fs::perms::owner_all);
 }
 
 std::string Read(const std::string& path) {
@@ -49,8 +55,7 @@ void FakeKubectlTest::SetUp() {
   dir_ = ::testing::TempDir() + "fake_kubectl.XXXXXX";
   ASSERT_NE(mkdtemp(dir_.data()), nullptr);
   for (const char* name : {"/calls", "/inputs", "/rules"}) fs::create_directory(dir_ + name);
-  Write(program(), kScript);
-  fs::permissions(program(), fs::perms::owner_all);
+  WriteProgram(program(), kScript);
 }
 
 void FakeKubectlTest::TearDown() { fs::remove_all(dir_); }
@@ -63,6 +68,10 @@ void FakeKubectlTest::On(const std::string& pattern, const Answer& answer) {
   Write(rule + "/err", answer.err);
   Write(rule + "/code", absl::StrCat(answer.code));
   if (answer.once) Write(rule + "/once", "");
+}
+
+void FakeKubectlTest::AnswerOthersBy(const std::string& script) {
+  WriteProgram(dir_ + "/cluster", script);
 }
 
 std::vector<std::string> FakeKubectlTest::Calls() const {

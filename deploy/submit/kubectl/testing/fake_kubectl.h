@@ -27,11 +27,14 @@ class FakeKubectlTest : public ::testing::Test {
   // The program's path.
   std::string program() const { return dir_ + "/kubectl"; }
   // Calls whose arguments, joined by blanks, match the glob `pattern` get the answer, unless an
-  // earlier pattern matches. A call without an answer fails.
+  // earlier pattern matches. A call without an answer fails, unless AnswerOthersBy was called.
   void On(const std::string& pattern, const Answer& answer);
   void On(const std::string& pattern, const std::string& out) {
     On(pattern, Answer{out, 0, "", false});
   }
+  // Calls that match no pattern are answered by the program `script`, which is in dir_. Its first
+  // argument is the path of a file with what the call got as its stdin; the others are the call's.
+  void AnswerOthersBy(const std::string& script);
 
   // The arguments of each call, joined by blanks, and what call number `call` got as its stdin.
   std::vector<std::string> Calls() const;

@@ -1,0 +1,121 @@
+#include "deploy/submit/command/submit_run.h"
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "deploy/submit/command/testing/fake_cluster.h"
+#include "deploy/submit/command/run_place.h"
+#include "deploy/submit/testing/submission_fixture.h"
+#include "gmock/gmock.h"
+
+namespace satrap {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::SizeIs;
+
+constexpr char kRunning[] = R"({"phase":"Running"})";
+constexpr char kReady[] = R"({"phase":"Running","conditions":[{"type":"Ready","status":"True"}]})";
+constexpr char kPending[] =
+    R"({"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","message":"no card"}]})";
+
+class SubmitRunTest : public FakeClusterTest {
+ protected:
+  std::string Coordinator() { return Pod("coordinator", "demo-coordinator-0", kReady); }
+  // The pods of all roles and of the two Jobs. `of_worker` is the status of the NN worker's pod.
+  std::vector<std::string> AllPods(const std::string& of_worker) {
+    return {Coordinator(),
+            Pod("embedding-ps", "demo-embedding-ps-0", kRunning),
+            Pod("embedding-worker", "demo-embedding-worker-0", kRunning),
+            Pod("data-loader", "demo-data-loader-0", kRunning),
+            Pod("nn-worker", "demo-nn-worker-0", of_worker),
+            Pod("members", "demo-members-x", kRunning),
+            Pod("story", "demo-x", kRunning)};
+  }
+  std::string Noted() { return *NamespaceOf("demo", "", dir_ + "/runs"); }
+};
+
+TEST_F(SubmitRunTest, ACommandThatDetachesEndsWhenTheCoordinatorServesAndNotesTheNamespace) {
+  SetPods({Coordinator()});
+  const auto code = Submit(RunWith(), /*detach=*/true);
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 0);
+  EXPECT_THAT(Objects(), SizeIs(9));
+  EXPECT_EQ(Noted(), "ml");
+  EXPECT_THAT(said_, Contains("run demo is submitted; its folder is /runs/demo-uid-of-J"));
+  EXPECT_THAT(said_.back(), HasSubstr("use `satrap logs demo --namespace ml --follow`"));
+}
+
+TEST_F(SubmitRunTest, WithoutThatTheStoryIsShownAndItsEndIsTheCommands) {
+  SetPods(AllPods(kRunning));
+  On("*logs*", "2026-01-01T00:00:01Z step 1\n");
+  int waits = 0;
+  on_wait_ = [&] {
+    if (++waits > 1) return;
+    SetStatus("Job", "demo", R"({"conditions":[{"type":"Complete","status":"True"}]})");
+    SetPods({Pod("story", "demo-x", R"({"phase":"Succeeded"})")});
+  };
+  const auto code = Submit(RunWith());
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 0);
+  EXPECT_EQ(shown_, "step 1\n");
+  EXPECT_THAT(Objects(), Contains("Job demo"));
+}
+
+TEST_F(SubmitRunTest, ARunThatFailsAfterItsPodsHaveRunExits1AndStaysInTheList) {
+  SetPods(AllPods(kRunning));
+  On("*logs*", "2026-01-01T00:00:01Z the job failed: why\n");
+  on_wait_ = [&] {
+    SetPods({});
+    FailRun("why");
+  };
+  const auto code = Submit(RunWith());
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 1);
+  EXPECT_THAT(Objects(), Contains("Job demo"));
+  EXPECT_EQ(Noted(), "ml");
+}
+
+TEST_F(SubmitRunTest, CtrlCEndsTheCommandAndNotTheRun) {
+  SetPods(AllPods(kPending));
+  signal_ = SIGINT;
+  const auto code = Submit(RunWith());
+  ASSERT_TRUE(code.ok()) << code.status();
+  EXPECT_EQ(*code, 128 + SIGINT);
+  EXPECT_THAT(Objects(), SizeIs(9));
+  EXPECT_THAT(said_.back(), HasSubstr("the run continues"));
+}
+
+TEST_F(SubmitRunTest, WhatIsNotHeardOfAnyMoreIsLeftAlone) {
+  On("*get jobs.batch,statefulsets.apps,pods*", {"", 1, "the network is away\n", false});
+  EXPECT_TRUE(absl::IsUnavailable(Submit(RunWith("start_seconds: 1")).status()));
+  EXPECT_THAT(Objects(), SizeIs(9));
+  EXPECT_THAT(said_.back(), HasSubstr("the run continues"));
+}
+
+// The log holds the number of a resume that has begun. If all traces of it in the cluster were
+// removed, the next resume would get the same number, and would be told the end of this one.
+TEST_F(SubmitRunTest, AResumeThatHasBegunIsNotRemovedWhenItsPodsDoNotCome) {
+  RunInCluster run = RunWith();
+  run.submission = 2;
+  run.run_dir = "/runs/demo-first";
+  SetPods(AllPods(kPending));
+  on_wait_ = [&] {
+    SetPods({});
+    FailRun("nn_worker 0 has not come");
+  };
+  const absl::Status status = Submit(run).status();
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("the run has failed: nn_worker 0 has not come; demo-nn-worker-0: Pending, "
+                        "no card; "));
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("; when the run has ended, `satrap resume demo --namespace ml` begins "
+                        "another attempt"));
+  EXPECT_THAT(Objects(), Contains("Job demo"));
+  EXPECT_THAT(Objects(), Contains("ConfigMap demo-job-2"));
+}
+
+}  // namespace
+}  // namespace satrap
