@@ -5,6 +5,7 @@
 #include <string>
 
 #include "common/checkpoint/manifest.h"
+#include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -14,12 +15,7 @@ namespace fs = std::filesystem;
 
 class ModelFolderTest : public testing::Test {
  protected:
-  ModelFolderTest()
-      : run_(testing::TempDir() + "/model_folder_" +
-             testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::remove_all(run_);
-    fs::create_directories(run_ + "/checkpoints");
-  }
+  ModelFolderTest() { fs::create_directories(run_ + "/checkpoints"); }
 
   std::string WriteCut(const std::string& name) {
     const std::string folder = run_ + "/checkpoints/" + name;
@@ -33,7 +29,8 @@ class ModelFolderTest : public testing::Test {
     fs::create_directory_symlink(cut, run_ + "/checkpoints/" + name);
   }
 
-  const std::string run_;
+  const TempDir temp_;
+  const std::string run_ = temp_.path();
 };
 
 TEST_F(ModelFolderTest, ACutIsFoundByItsFolderAndByThatOfItsRun) {

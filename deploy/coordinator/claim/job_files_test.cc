@@ -2,13 +2,13 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "common/checkpoint/manifest.h"
 #include "common/config/text_format.h"
+#include "common/testing/temp_dir.h"
 #include "gmock/gmock.h"
 
 namespace satrap {
@@ -22,16 +22,14 @@ using ::testing::Not;
 class JobFilesTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    dir_ = ::testing::TempDir() + "job_files_test.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
     std::ofstream(dir_ + "/a.csv") << "1,x\n";
     job_.set_data_root(dir_);
     job_.mutable_data()->mutable_csv();
     job_.mutable_data()->add_train_files("a.csv");
   }
-  void TearDown() override { fs::remove_all(dir_); }
 
-  std::string dir_;
+  const TempDir temp_;
+  const std::string dir_ = temp_.path();
   JobConfig job_;
 };
 

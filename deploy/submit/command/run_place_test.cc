@@ -1,10 +1,10 @@
 #include "deploy/submit/command/run_place.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -14,13 +14,6 @@ namespace fs = std::filesystem;
 
 class RunPlaceTest : public ::testing::Test {
  protected:
-  void SetUp() override {
-    dir_ = ::testing::TempDir() + "run_place_test.XXXXXX";
-    ASSERT_NE(mkdtemp(dir_.data()), nullptr);
-    runs_ = dir_ + "/runs";
-  }
-  void TearDown() override { fs::remove_all(dir_); }
-
   void Note(const std::string& run, const std::string& space) {
     EXPECT_EQ(NoteNamespace(runs_, run, space), absl::OkStatus());
   }
@@ -33,8 +26,8 @@ class RunPlaceTest : public ::testing::Test {
     std::ofstream(runs_ + "/" + run + "/job.textproto") << "name: 'x'\n";
   }
 
-  std::string dir_;
-  std::string runs_;
+  const TempDir temp_;
+  const std::string runs_ = temp_.At("runs");
 };
 
 TEST_F(RunPlaceTest, ARunIsWhereSubmitHasNotedItUntilThatIsTakenBack) {
