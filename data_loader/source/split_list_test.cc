@@ -155,10 +155,10 @@ TEST(SplitListTest, TheProblemsOfAllStreamsThatAJobReadsAreToldEachOnce) {
   job.mutable_data()->add_train_files("b.txt");
   job.mutable_data()->add_test_files("c.txt");
   job.mutable_data()->mutable_seeded_split()->set_valid_fraction(0.5);  // reads the train files
-  EXPECT_EQ(CheckFilesOfJob(job),
-            absl::NotFoundError("data.train_files: no file matches " + dir.path() +
-                                "/b.txt\ndata.test_files: no file matches " + dir.path() +
-                                "/c.txt"));
+  EXPECT_EQ(
+      CheckFilesOfJob(job),
+      absl::NotFoundError("data.train_files: no file matches " + dir.path() +
+                          "/b.txt\ndata.test_files: no file matches " + dir.path() + "/c.txt"));
   job.set_action(JobConfig::EVALUATE);
   EXPECT_EQ(CheckFilesOfJob(job),
             absl::NotFoundError("data.test_files: no file matches " + dir.path() + "/c.txt"));

@@ -166,9 +166,9 @@ absl::Status ShowKeptLog(const std::string& run, const LogChoice& choice, Kubect
 // Shows a log from the folder of a run, which is on this machine or in the pod of this process.
 absl::Status ShowLogOfFolder(const std::string& run_dir, const LogChoice& choice) {
   if (!choice.role.has_value()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the logs of a run on this machine are files in ", run_dir,
-        "/logs: `logs` needs a role and an index, such as embedding_ps 0"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("the logs of a run on this machine are files in ", run_dir,
+                     "/logs: `logs` needs a role and an index, such as embedding_ps 0"));
   }
   const std::string path =
       absl::StrCat(run_dir, "/logs/", RoleName(*choice.role), "_", choice.index, ".log");
@@ -239,8 +239,9 @@ absl::Status Delete(const CommandCall& call) {
   ASSIGN_OR_RETURN(const std::string space, NamespaceOf(run, flags.cluster.space, kRunsDir));
   if (space.empty() && FindRun(run, kRunsDir).ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat(run, " is a run on this machine, which is nothing but a folder: `delete` "
-                          "removes runs from a cluster, and leaves their folders"));
+        absl::StrCat(run,
+                     " is a run on this machine, which is nothing but a folder: `delete` "
+                     "removes runs from a cluster, and leaves their folders"));
   }
   RETURN_IF_ERROR(CheckRunName(run));
   Kubectl kubectl(space);

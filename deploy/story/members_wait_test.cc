@@ -20,8 +20,8 @@ class MembersWaitTest : public FakeRunTest {
  protected:
   void SetUp() override {
     FakeRunTest::SetUp();
-    coordinator_ = absl::StrCat(
-        "unix:", std::filesystem::read_symlink(dir_ + "/sockets").string(), "/coordinator_0");
+    coordinator_ = absl::StrCat("unix:", std::filesystem::read_symlink(dir_ + "/sockets").string(),
+                                "/coordinator_0");
   }
   int Await(uint64_t submission, const std::function<int(int64_t timeout_ms)>& wait) {
     return AwaitSubmissionEnd(dir_, submission, coordinator_, wait);

@@ -141,9 +141,10 @@ std::vector<PodNote> NotesOf(const KubectlObject& pod, const std::string& pull_e
       PodNote note;
       note.object = name;
       note.text = Joined(pod.status().phase(), condition.message());
-      note.cure = absl::StrCat("give the cluster nodes with what the pod requests, check that its "
-                               "claims can be bound, or ask for less (",
-                               FieldOf(pod), ")");
+      note.cure = absl::StrCat(
+          "give the cluster nodes with what the pod requests, check that its "
+          "claims can be bound, or ask for less (",
+          FieldOf(pod), ")");
       notes.push_back(std::move(note));
     }
   }
@@ -183,9 +184,10 @@ std::vector<PodNote> NotesOfEvents(const KubectlList& parts, const KubectlList& 
       PodNote note;
       note.object = absl::StrCat(owner.kind(), " ", owner.metadata().name());
       note.text = Joined("cannot make a pod", event->message());
-      note.cure = absl::StrCat("have the cause changed, such as a quota, delete other runs, or ask "
-                               "for less (",
-                               FieldOf(owner), ")");
+      note.cure = absl::StrCat(
+          "have the cause changed, such as a quota, delete other runs, or ask "
+          "for less (",
+          FieldOf(owner), ")");
       notes.push_back(std::move(note));
       break;
     }

@@ -99,9 +99,10 @@ TEST(PodNotesTest, EachKindOfTroubleHasItsCureWhichIsToldOnce) {
   const std::string of_image = notes[0].cure;
   EXPECT_THAT(of_image, HasSubstr("--image"));
   notes.push_back(waiting("ImagePullBackOff")[0]);
-  EXPECT_EQ(WithCures(notes), "demo-nn-worker-1: ErrImagePull, why; demo-nn-worker-1: "
-                              "ImagePullBackOff, why; " +
-                                  of_image);
+  EXPECT_EQ(WithCures(notes),
+            "demo-nn-worker-1: ErrImagePull, why; demo-nn-worker-1: "
+            "ImagePullBackOff, why; " +
+                of_image);
   EXPECT_EQ(WithCures({}), "");
   EXPECT_THAT(waiting("CreateContainerConfigError")[0].cure, HasSubstr("Secret"));
   EXPECT_THAT(waiting("CreateContainerError")[0].cure, HasSubstr("pod_patch"));

@@ -161,10 +161,9 @@ TEST_F(SubmissionWaitTest, ARunThatFailsForWantOfPodsSaysWhatTheyHaveWaitedFor) 
                 "bound, or ask for less (kubernetes.nn_worker)"));
   // What the run waited for earlier does not matter.
   On(kGetParts, {List({kStory, StoryPod(), waiting}), 0, "", true});
-  On(kGetParts,
-     {List({kStory, StoryPod(),
-            Pod("demo-nn-worker-0", R"({"phase":"Pending"})", LabelsOf("nn-worker"))}),
-      0, "", true});
+  On(kGetParts, {List({kStory, StoryPod(),
+                       Pod("demo-nn-worker-0", R"({"phase":"Pending"})", LabelsOf("nn-worker"))}),
+                 0, "", true});
   On(kGetParts, List({failed, last_words}));
   EXPECT_EQ(Submit(RunWith()).AwaitPods(), absl::OkStatus()) << "its story says why";
 }

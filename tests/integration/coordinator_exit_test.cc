@@ -243,14 +243,16 @@ TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
 
 // Only pods see the volumes, so the command that submitted the job could not look for its files.
 TEST_F(CoordinatorExitTest, ItRefusesAJobWhoseFilesAreMissingAndBeginsItWhenTheyAreThere) {
-  const std::string config = WriteJobWithRunIn(Path("run"), JobWithData(absl::StrCat(R"(
+  const std::string config =
+      WriteJobWithRunIn(Path("run"), JobWithData(absl::StrCat(R"(
       csv {
         columns { name: 'y' kind: LABEL }
         columns { name: 'C1' kind: ID }
         columns { name: 'C2' kind: ID }
         columns { name: 'I1' kind: NUMERIC }
       }
-      train_files: ')", Path("clicks_*.csv"), R"('
+      train_files: ')",
+                                                              Path("clicks_*.csv"), R"('
       features { name: 'C1' table: 'ids' }
       features { name: 'C2' table: 'ids' }
       numerics { name: 'I1' })")));

@@ -29,9 +29,9 @@ void Note(const Submission& submission, const SubmitOptions& options) {
   const absl::Status noted =
       NoteNamespace(options.runs_dir, submission.run().name, submission.space());
   if (noted.ok()) return;
-  options.watch.say(absl::StrCat("warning: the namespace ", submission.space(),
-                                 " of the run is not noted, so commands for it need --namespace: ",
-                                 noted.message()));
+  options.watch.say(absl::StrCat(
+      "warning: the namespace ", submission.space(),
+      " of the run is not noted, so commands for it need --namespace: ", noted.message()));
 }
 
 // Waits until the coordinator serves and, if `all_pods`, until all pods run. Sets `has_begun` when

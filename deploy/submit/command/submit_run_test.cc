@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "deploy/submit/command/testing/fake_cluster.h"
 #include "deploy/submit/command/run_place.h"
+#include "deploy/submit/command/testing/fake_cluster.h"
 #include "deploy/submit/testing/submission_fixture.h"
 #include "gmock/gmock.h"
 

@@ -13,8 +13,8 @@
 
 #include "absl/status/statusor.h"
 #include "deploy/submit/command/submit_run.h"
-#include "deploy/submit/kubectl/testing/fake_kubectl.h"
 #include "deploy/submit/kubectl/kubectl.h"
+#include "deploy/submit/kubectl/testing/fake_kubectl.h"
 #include "deploy/submit/manifests.h"
 
 namespace satrap {
