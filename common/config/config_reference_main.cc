@@ -235,8 +235,8 @@ int Run(const std::string& path) {
       "\"may change\" says whether `satrap resume --set` may change the value in a run that has "
       "begun. \"unless\nreproducible\" means that a reproducible run keeps the value, because it "
       "determines the bits of the results.\n\"unless SYNC\" means that a run in mode SYNC keeps "
-      "the value. \"no\" for a message means that the message must be\nneither added nor removed; the "
-      "message's own table says which of its fields may change.\n");
+      "the value. \"no\" for a message means that the message must be\nneither added nor "
+      "removed; the message's own table says which of its fields may change.\n");
   Changes changes;
   FindChanges(job, AtResume::MUST_STAY, &changes);
   absl::flat_hash_set<std::string> printed;
