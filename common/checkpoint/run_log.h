@@ -107,8 +107,8 @@ class RunLog {
   // began for another reason: a user's start or resume, a change of the run's size, ranks that left
   // because they had been asked to, or a job that was dropped.
   int restarts_without_cut() const;
-  // Whether the newest entry is the last cut of its generation: a cut with which the ranks left
-  // because they had been asked to leave.
+  // Whether the newest entry is a generation's last cut, that is, the cut after which the ranks
+  // left because they had been asked to leave.
   bool has_left() const;
   // The cut from which a generation would begin if it were claimed now: the last one committed
   // since the last GENERATION entry, or else the one from which that generation began. So a run

@@ -47,7 +47,7 @@ TEST(ChunkTest, AChunkThatDoesNotFitIsRefused) {
   EXPECT_EQ(joiner.Add(Buffer()).code(), absl::StatusCode::kInvalidArgument);
   ASSERT_TRUE(joiner.Add(Bytes(5)).ok());
   EXPECT_EQ(joiner.Add(Bytes(3)).message(),
-            "expected a chunk of 1 to 2 bytes, the rest of the message, got 3 bytes");
+            "expected a chunk of 1 to 2 bytes (2 bytes of the message are left), got 3 bytes");
   EXPECT_EQ(joiner.next_bytes(), 5u);
 }
 

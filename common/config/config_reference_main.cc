@@ -207,8 +207,9 @@ int Run(const std::string& path) {
   if (job == nullptr) return 1;
   std::printf(
       "# Configuration reference\n\n"
-      "You need this page to look up a field of a job file: its type, default, range and meaning, "
-      "and whether a run\nthat has begun may change it. `./satrap validate JOB` checks a file.\n\n"
+      "Use this page to look up a field of a job file: its type, default, range and meaning, and "
+      "whether it may change\nin a run that has begun. `./satrap validate JOB` checks a job "
+      "file.\n\n"
       "Generated from the comments of `proto/job.proto` and what it imports; do not edit. Make it "
       "again with\n"
       "`bazel build //common/config:config_reference_md && cp bazel-bin/common/config/config.md "
@@ -231,11 +232,11 @@ int Run(const std::string& path) {
       "      }\n"
       "      segments { name: \"linear\" dim: 1 }\n"
       "    }\n\n"
-      "\"may change\" says whether `satrap resume --set` takes another value for a run that has "
-      "begun. \"unless\nreproducible\": a reproducible run keeps the value, because it determines "
-      "the bits of the results. \"unless SYNC\":\na run in mode SYNC keeps it. \"no\" at a "
-      "message: the message must be neither added nor removed; its own table\nanswers for its "
-      "fields.\n");
+      "\"may change\" says whether `satrap resume --set` may change the value in a run that has "
+      "begun. \"unless\nreproducible\" means that a reproducible run keeps the value, because it "
+      "determines the bits of the results.\n\"unless SYNC\" means that a run in mode SYNC keeps "
+      "the value. \"no\" for a message means that the message must be\nneither added nor "
+      "removed; the message's own table says which of its fields may change.\n");
   Changes changes;
   FindChanges(job, AtResume::MUST_STAY, &changes);
   absl::flat_hash_set<std::string> printed;

@@ -242,7 +242,8 @@ void ValidateTasks(const JobConfig& job, Problems* problems) {
       if (read.count(label) == 0) {
         problems->Add("model.tasks",
                       absl::StrCat("no task reads the LABEL column '", label,
-                                   "'; make its kind IGNORE, or give a task that label or mask"));
+                                   "'; set its kind to IGNORE, or make it the label or the mask ",
+                                   "of a task"));
       }
     }
   }

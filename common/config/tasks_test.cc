@@ -57,8 +57,8 @@ TEST(TasksTest, ALabelMayBeReadAsAMaskOnly) {
 
 TEST(TasksTest, EachLabelHasAReader) {
   EXPECT_EQ(ProblemsOf(TwoTasks("columns { name: 'like' kind: LABEL }")),
-            "model.tasks: no task reads the LABEL column 'like'; make its kind IGNORE, or give a "
-            "task that label or mask");
+            "model.tasks: no task reads the LABEL column 'like'; set its kind to IGNORE, or make "
+            "it the label or the mask of a task");
 }
 
 TEST(TasksTest, NamesAndOutputsAreOfOneTask) {

@@ -38,7 +38,8 @@ TEST_F(ProcessLimitsTest, TheSoftLimitOfDescriptorsIsRaised) {
   EXPECT_GT(raised.rlim_cur, 32u);
 }
 
-// Call this in a separate process, which it ends, because a hard limit cannot be raised again.
+// Call this in a separate process, because a hard limit cannot be raised again. It ends the
+// process.
 void ExpectShort(rlim_t hard) {
   const rlimit few = {hard, hard};
   if (setrlimit(RLIMIT_NOFILE, &few) != 0) _exit(2);

@@ -38,7 +38,7 @@ class ManualExecutor final : public Executor {
   }
 
   // Runs the task that has been ready longest; false if there is none. A timer's task counts only
-  // once RunReady or AdvanceBy has found the timer due.
+  // after RunReady or AdvanceBy has found that the timer is due.
   bool RunOne() {
     if (ready_.empty()) return false;
     Task task = std::move(ready_.front());

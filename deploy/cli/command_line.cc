@@ -50,11 +50,11 @@ process of its own. --init_from starts from the model of an earlier run.)"},
     {"evaluate", 1, 1, "RUN", TableOf<RunFlags>,
      R"(Scores the model of a run on its test data; --set data.test_files=... takes other data.)"},
     {"predict", 2, kMostFiles + 1, "RUN FILE...", TableOf<PredictFlags>,
-     R"(Scores files, which have the format of the run's data, with the model of the run: a line for
-each record, its probability or nan if it is bad, to the standard output or to --output_file.
+     R"(Scores files in the format of the run's data with the run's model. Writes one line per record
+to the standard output or to --output_file: the record's probability, or nan if the record is bad.
 The lines of several files follow one another in the order in which the files are named.
-With --output the line has the values of these layers instead, separated by tabs: vectors for
-`retrieve`. Only what they need is computed.)"},
+With --output LAYERS each line has the values of those layers instead, separated by tabs;
+`retrieve` takes such lines as vectors. Only what those layers need is computed.)"},
     {"retrieve", 2, 2, "USER_VECTORS ITEM_VECTORS --users FILE --items FILE --relevant FILE",
      TableOf<RetrieveFlags>,
      R"(Ranks all items for each user by the dot product of their vectors and compares the best with
@@ -80,8 +80,8 @@ what may change between generations: numbers of processes, epochs, learning rate
 checkpoint list RUN     lists the saved cuts of a run, and what is wrong with each that is damaged
                         or missing
 checkpoint inspect CUT  shows what a cut holds; CUT is its folder, RUN/checkpoints/NAME
-checkpoint verify CUT   reads every file of a cut, checks its size and checksum, and that it is
-                        the cut that the run's log names
+checkpoint verify CUT   checks the size and checksum of every file of a cut, and that the run's log
+                        names this cut
 
 With --namespace the RUN of the first two is a run in the cluster that is in progress.
 With one argument it is always a RUN: a run of the name `list` is ./list.)"},

@@ -2,8 +2,8 @@
 // last step that changed something of the row, and how many steps the row has taken. No f32
 // arithmetic is done with them, so they work beyond 2^24.
 //
-// The float of a last step is 0 until there is a first one. Then step s becomes the float at
-// position s modulo kRowStepPeriod, counted from 0, in this order: first the whole numbers 1 to
+// The float for the last step is 0 until the row has had a step. From then on, step s is stored as
+// element s mod kRowStepPeriod (the first element is 0) of this sequence: the whole numbers 1 to
 // 2^24, then the floats above them, then the negative floats that are not subnormal.
 //
 // In hybrid mode the parts of a step arrive one by one, and a part may arrive after parts of later

@@ -40,7 +40,8 @@ namespace satrap {
 
 class Ledger {
  public:
-  // consumed_split.h explains places in a block, offsets, and a partition's last message.
+  // consumed_split.h explains these types: places in a block, offsets, and the last message of a
+  // partition.
   using Range = ConsumedSplit::Range;
   using OpenBlock = ConsumedSplit::Offsets;
   using LastMessage = ConsumedSplit::LastMessage;

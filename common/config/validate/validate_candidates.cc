@@ -80,9 +80,10 @@ void ValidateFeature(const JobConfig& job, Problems* problems) {
   const bool one_id = ReadsOneId(feature, job.data()) && feature.missing() == FeatureConfig::AS_ID;
   if (!one_id || feature.pooling() != FeatureConfig::SUM ||
       feature.transfer() == FeatureConfig::POOLED) {
-    problems->Add(path, absl::StrCat("needs exactly one id in every sample; feature '",
-                                     feature.name(), "' must have an ID column, missing: AS_ID, ",
-                                     "pooling: SUM and transfer: AUTO or ROWS"));
+    problems->Add(path, absl::StrCat("every sample must have exactly one id: feature '",
+                                     feature.name(), "' must read an ID column, with ",
+                                     "`missing: AS_ID`, `pooling: SUM`, and `transfer: AUTO` or ",
+                                     "`transfer: ROWS`"));
   }
 }
 

@@ -64,8 +64,9 @@ TEST(ValidateCandidatesTest, TheFeatureHasOneIdInEverySample) {
   EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'thing' count: 10")),
             "model.candidates.feature: must be a feature of data.features, got 'thing'");
   const auto refused = [](const std::string& feature) {
-    return "model.candidates.feature: needs exactly one id in every sample; feature '" + feature +
-           "' must have an ID column, missing: AS_ID, pooling: SUM and transfer: AUTO or ROWS";
+    return "model.candidates.feature: every sample must have exactly one id: feature '" + feature +
+           "' must read an ID column, with `missing: AS_ID`, `pooling: SUM`, and `transfer: AUTO` "
+           "or `transfer: ROWS`";
   };
   EXPECT_EQ(ProblemsOf(CandidateJob("feature: 'tags' count: 10")), refused("tags"));
   JobConfig job = CandidateJob();

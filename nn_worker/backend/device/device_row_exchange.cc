@@ -129,7 +129,7 @@ ScatterFeature ScatterFeatureOf(const FeatureExchange& feature, int64_t first_id
   return entry;
 }
 
-// Whether every id has the coefficient 1 and the sample of its own number.
+// Whether every id has coefficient 1, and id i belongs to sample i.
 bool HasOneIdASample(const FeatureExchange& feature) {
   return feature.offsets.empty() && feature.weights.empty() &&
          (feature.pooling != RowPooling::kNone || feature.max_length > 0);

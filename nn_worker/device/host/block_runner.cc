@@ -329,7 +329,8 @@ void FailAlignment(const void* p, int64_t bytes, Site where) {
 }
 
 void FailDelta(int delta, Site where) {
-  Fail(*current_thread, where, "ShuffleDown has a delta from 0 to 31", absl::StrCat("got ", delta));
+  Fail(*current_thread, where, "the delta of ShuffleDown is from 0 to 31",
+       absl::StrCat("got ", delta));
 }
 
 }  // namespace satrap::host

@@ -350,7 +350,8 @@ TEST(PlantedFaultDeathTest, AMaskNamesALaneThatIsNotThere) {
   EXPECT_DEATH(RunKernel<FullMaskKernel>({1}, {48}, 32),
                "waits for lane 16 of its warp, which the block does not have: it has 48 threads");
   EXPECT_DEATH(RunKernel<NegativeDeltaKernel>({1}, {32}, 32),
-               "ShuffleDown has a delta from 0 to 31 at .*_test.cc.*NegativeDeltaKernel.*got -1");
+               "the delta of ShuffleDown is from 0 to 31 at .*_test.cc.*NegativeDeltaKernel.*got "
+               "-1");
   EXPECT_DEATH(RunKernel<NotNamedKernel>({1}, {32}, 32),
                "a mask names the lane that passes it at .*mask 0xfffffffe in lane 0");
 }

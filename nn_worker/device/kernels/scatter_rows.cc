@@ -329,7 +329,7 @@ SATRAP_KERNEL void SumKernel(SumArgs args, Matrix<float> gradients, bool aligned
   }
 }
 
-// Adds up to 256 sums of pieces, which are `each` pieces apart.
+// Adds at most 256 partial sums. Neighbouring ones are `each` pieces apart.
 SATRAP_DEVICE Group SumOfPieces(const float* pieces, int64_t stride, const ScatterGroup& group,
                                 uint32_t begin, int64_t first, int64_t end, int64_t each) {
   constexpr int kAtOnce = 16;

@@ -94,8 +94,8 @@ class OutputModel {
             : absl::StrCat(" is computed from layer \"", layer, "\", which");
     return absl::InvalidArgumentError(
         absl::StrCat("predict_outputs: \"", output, "\"", through,
-                     " compares with candidates, which exist only in training: name "
-                     "the vectors that are compared"));
+                     " compares with candidates, which exist only in training; "
+                     "instead, name the vectors that it compares"));
   }
 
   absl::Status Unknown(const std::string& output) const {
