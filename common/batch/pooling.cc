@@ -153,7 +153,8 @@ void PoolForward(FeatureConfig::Pooling pooling, const RowIndices& indices, cons
     }
     const float scale = ScaleOf(pooling, indices, ids);
     if (scale == 1) continue;
-    // A divisor of 0 gives zeros, as a sample without ids does, even if the sum is infinite.
+    // If the divisor is 0, the result is 0, as for a sample without ids, even if the sum is
+    // infinite.
     for (size_t c = 0; c < width; ++c) out[c] = scale == 0 ? 0 : out[c] * scale;
   }
 }

@@ -11,7 +11,7 @@
 // been asked for. If a chunk is lost after that, the attempt is repeated: the answer window then
 // gives the answer that it kept, or runs a Lookup again, and that answer is a new transfer.
 //
-// Bounds: the process's incomplete requests and incomplete answers together take at most what
+// Limits: the process's incomplete requests and incomplete answers together take at most what
 // `memory` has, and answers to be fetched take at most `answer_bytes`; chunk_memory.h says who gets
 // room first. A call (call_name.h) has at most one transfer in each direction, that of its newest
 // attempt. When a newer attempt begins, the chunks of the earlier one are dropped; if more of them

@@ -43,9 +43,9 @@ class Echo final : public Handler {
   std::string answer;  // empty: the answer is the request
 };
 
-// Memory on the heap. Each time that some is allocated or freed, `look` runs on another thread.
-// `waits` counts how often `look` had not returned after 5 s: it was then waiting for a lock of the
-// thread that allocated or freed.
+// Allocates on the heap. Whenever memory is allocated or freed, `look` runs on another thread.
+// `waits` counts the runs of `look` that had not returned after 5 s: they were waiting for a lock
+// of the thread that allocated or freed.
 class LookingAllocator final : public BufferAllocator {
  public:
   uint8_t* Allocate(size_t size_bytes) override {

@@ -80,11 +80,11 @@ class CutEngine {
   // previous cut, and `dense` is the dense network (Network::Save). `marked` runs when all PSs have
   // marked their rows, unless the cut ends before that. `ended` runs once, when the cut has ended.
   // After an error the engine ends every further cut with that error. Errors: DATA_LOSS if a record
-  // was trained twice; FAILED_PRECONDITION if too many cuts in a row were abandoned, or the run's
-  // last cut was; UNAVAILABLE, saying what is missing, if the cut has not ended within its limit;
-  // the errors of calls to the PSs and of CommitCut, except that FAILED_PRECONDITION of CommitCut
-  // becomes ABORTED, because it says that this generation is over. REQUIRES: no Update is under way
-  // until `marked` has run
+  // was trained twice; FAILED_PRECONDITION if too many cuts in a row were abandoned, or if the
+  // run's last cut was abandoned; UNAVAILABLE, saying what is missing, if the cut has not ended
+  // within its limit; the errors of calls to the PSs and of CommitCut, except that
+  // FAILED_PRECONDITION of CommitCut becomes ABORTED, because this code says that the generation is
+  // over. REQUIRES: no Update is under way until `marked` has run
   void Begin(CutPlan plan, std::vector<LedgerState> released, std::string dense, Marked marked,
              Ended ended);
 

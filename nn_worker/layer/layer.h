@@ -57,8 +57,8 @@ struct ParameterSpec {
   // such a copy in a network that computes in 16 bits, rounded after each step. Otherwise its
   // products read the parameter itself.
   bool in_products = false;
-  // Whether it is a bias of such products: the layer gets a 16-bit copy on a backend that adds
-  // biases in the type of results (LinearOperations::takes_rounded_biases).
+  // Whether this parameter is a bias of such products. If so, the layer gets a 16-bit copy on a
+  // backend that adds biases in the type of results (LinearOperations::takes_rounded_biases).
   bool added_to_products = false;
 };
 

@@ -4,7 +4,7 @@
 //
 // Constant memory: samples are counted in at most kChunks pieces, and when there are that many,
 // neighbours are merged in pairs. So the tail has at least a tenth of all samples, and at most 1/64
-// of all samples more.
+// of all samples more than a tenth.
 //
 // Thread-compatible.
 

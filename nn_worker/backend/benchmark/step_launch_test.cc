@@ -1,6 +1,6 @@
-// Counts what a training step enqueues beside its graph. Between two operations a card idles for
-// one to two microseconds, and for more around a copy from the host, which shows in steps of small
-// batches.
+// Counts what a training step enqueues in addition to its graph. Between two operations a card
+// idles for one to two microseconds, and for longer before and after a copy from the host. In steps
+// of small batches this matters.
 
 #include <memory>
 

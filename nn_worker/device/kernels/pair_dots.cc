@@ -191,7 +191,7 @@ struct SlopesOfTerm {
   float *ab, *ba;
   int of_sample;  // values from a sample's matrix to the next one's
 
-  // Moves `samples` samples on, or back if negative.
+  // Moves on by `samples` samples, or back if `samples` is negative.
   SATRAP_DEVICE void Skip(int samples) {
     dy += samples * dy_stride;
     ab += samples * of_sample;
@@ -441,7 +441,7 @@ int DotTileSamples(int vectors, ElementType type, int64_t dim, int64_t terms) {
   return SamplesIn(BytesOfDots(vectors, type, dim, terms));
 }
 
-// The number of samples with which a sample occupies the fewest lanes.
+// The number of samples per block for which the number of occupied lanes per sample is smallest.
 int DotGradSamples(int vectors, ElementType type, int64_t dim) {
   const int most = SamplesIn(BytesOfDotGrad(vectors, type, dim));
   const int64_t parts = PartsOfDotGrad(vectors, type, dim);
