@@ -223,7 +223,7 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     ChunkNote note;
     if (!IsNote(*answer) || !note.ParseFromString(answer->header)) {
       return attempt->done(absl::InternalError(
-          absl::StrCat("answer to ", attempt->method.path, ": a chunk of it is malformed")));
+          absl::StrCat("answer to ", attempt->method.path, ": one of its chunks is malformed")));
     }
     OnNote(attempt, note, answer->payload);
   }

@@ -135,7 +135,7 @@ void ReliableCall::DiscountStandstill(int64_t due_us) {
 absl::Status ReliableCall::SilenceError(const absl::Status& last) const {
   return absl::Status(last.code(),
                       absl::StrCat(method_.path, ": no answer for ", timeouts_.silence_timeout_ms,
-                                   " ms; last: ", last.message()));
+                                   " ms; the last error: ", last.message()));
 }
 
 // Posts a task for the repeat, so that a channel that answers at once does not deepen the stack.

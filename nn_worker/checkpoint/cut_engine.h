@@ -8,8 +8,8 @@
 //       manifest
 //
 // A cut ends in one of three ways:
-//   committed   the coordinator has it in its log, and the next generation begins from it or a
-//               later one;
+//   committed   the coordinator's log has the cut, and the next generation begins from this cut or
+//               a later one;
 //   abandoned   something, such as the entry of the run's log, could not be written, or the
 //               coordinator could not read the cut. Every PS is told to abandon the cut, and then
 //               the folder is removed. The run continues without the cut. But it is an error if

@@ -69,7 +69,7 @@ absl::Status NetworkGraph::Bind(const NetworkValues& values, const Tensor& gradi
   }
   for (const TaskOutput& task : losses_->tasks()) {
     if (task.loss == TaskConfig::BPR) {
-      not_captured_ = "each part has its own number of pairs for the loss BPR";
+      not_captured_ = "the number of pairs of the loss BPR differs from part to part";
     }
   }
   MakePassParts();

@@ -37,8 +37,8 @@ TrainingSteps::TrainingSteps(const RankOptions& options, Executor* executor, con
       epoch_(options.position.epoch()) {}
 
 // In ordered mode the number of the next step travels with the request, and the embedding PSs use
-// it to check what the Lookup sees. With one permit no step can be counted between the request and
-// the step that trains its part, so this is the number of that step.
+// it to check what the Lookup sees. With one permit, no step can be counted between the request and
+// the step that trains its part, so the number in the request is the number of that step.
 void TrainingSteps::BeginEpoch(uint32_t epoch) {
   epoch_ = epoch;
   epoch_ended_ = false;

@@ -3,9 +3,9 @@
 // gradients take the same way back.
 //
 // This class decodes values from the wire, unless the backend gathers them as they are, and encodes
-// gradients, on the host, in blocks of fixed size; GatherRows and ScatterGradients of the backend
-// do the rest. These operations read the
-// payload of the part itself if the backend can read the host's memory, and otherwise a copy of it.
+// gradients. It does so on the host, in blocks of fixed size. GatherRows and ScatterGradients of
+// the backend do the rest. These operations read the payload of the part itself if the backend can
+// read the host's memory, and otherwise a copy of it.
 //
 // A part is prepared in a buffer: it is decoded or copied in, and if it will be trained, its ids
 // are inverted for a backend that scatters by row. There are two buffers, so that one part can be

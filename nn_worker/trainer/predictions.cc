@@ -118,8 +118,8 @@ absl::Status PredictionWriter::Add(const PartDescription& part,
   for (const ProvenanceRange& range : part.provenance()) {
     if (range.has_block_end()) {
       return absl::InvalidArgumentError(
-          "predictions are written in the order of files, and the test stream is a topic: give "
-          "data.test_files, or evaluate");
+          "predictions are written in the order of the records in files, but the test stream is a "
+          "topic: set data.test_files, or run `evaluate` instead");
     }
     positions += range.to() - std::min(range.from(), range.to());
   }

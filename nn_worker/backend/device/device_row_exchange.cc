@@ -109,7 +109,8 @@ void FindSources(const FeatureExchange& feature, const std::vector<int64_t>& bou
       const int64_t offset = bounds[span] - segment.column;
       if (offset < 0 || offset >= segment.width) continue;
       ScatterSource& source = sources[span];
-      CHECK(source.gradient == nullptr) << "two segments of a feature have column " << bounds[span];
+      CHECK(source.gradient == nullptr)
+          << "two segments of a feature contain column " << bounds[span];
       source.gradient =
           static_cast<const char*>(gradient.data) + offset * ElementBytes(gradient.type);
       source.stride = static_cast<int32_t>(gradient.stride);

@@ -28,7 +28,8 @@ class FakeAllreduce {
     absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done;
   };
 
-  // Each rank hears of a step's result `delay_us` after the last one has joined. Nothing is owned.
+  // Each rank gets the result of a step `delay_us` after the last rank has joined it. Nothing is
+  // owned.
   FakeAllreduce(int num_ranks, ManualExecutor* executor, int64_t delay_us, const FakeOrders* orders,
                 FakeRecord* record);
 
