@@ -105,7 +105,7 @@ absl::StatusOr<std::vector<NamedArray>> DecodeArrays(absl::string_view bytes) {
     arrays.push_back(std::move(array));
   }
   if (!reader.ok() || reader.left() != 0) {
-    return Damaged("the arrays do not have the size of the file");
+    return Damaged("the sizes of the arrays do not match the size of the file");
   }
   return arrays;
 }

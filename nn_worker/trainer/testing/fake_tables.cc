@@ -96,8 +96,7 @@ void DescribePart(const std::vector<FakeSample>& samples, uint64_t first_sample,
 // The positions of a table's rows in a part, by key.
 using Positions = std::map<uint64_t, uint32_t>;
 
-// Adds `candidates` to a part. Also adds the rows of candidates that the part's rows of the table
-// do not have yet.
+// Adds `candidates` to a part, and adds rows for those candidates that have none in the part yet.
 void AddCandidates(const PartLayout& layout, const std::vector<uint64_t>& candidates,
                    const std::vector<FakeSample>& samples, Positions* positions,
                    std::vector<uint64_t>* keys, CandidateRows* rows, Sections* sections) {
