@@ -135,8 +135,8 @@ class Backend : public DeviceMemory,
   virtual absl::Status ReserveScatter(int64_t /*num_ids*/, int64_t /*row_values*/) {
     return absl::OkStatus();
   }
-  // Whether ScatterGradients reads `inverse`. On a device it does, because it sums up each row
-  // separately, in the order of the inverse. If false, the caller need not make an inverse.
+  // Whether ScatterGradients reads `inverse`. On a device it does, because a device sums up each
+  // row separately, in the order of the inverse. If false, the caller need not make an inverse.
   virtual bool ScattersByRow() const = 0;
   // Whether GatherRows takes rows of F16 and BF16. If false, the caller decodes them to F32.
   virtual bool GathersHalves() const { return false; }

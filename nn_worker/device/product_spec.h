@@ -45,9 +45,9 @@ struct ProductSpec {
   ProductPrecision precision = ProductPrecision::kF32;
   bool f32_output = true;  // otherwise c has the type of the factors
   ProductEpilogue epilogue = ProductEpilogue::kNone;
-  // If positive, the product is a weight gradient in pieces of this many samples, of which the last
-  // piece may have fewer. c is then (pieces, rows, cols) without gaps between pieces: the products
-  // of the pieces, in the order of the samples. Their sum is the gradient.
+  // If positive, the product is a weight gradient in pieces of this many samples; the last piece
+  // may have fewer. c is then (pieces, rows, cols) without gaps between pieces: the products of the
+  // pieces, in the order of the samples. Their sum is the gradient.
   int64_t piece = 0;
 
   // The size of the dimension that counts samples.

@@ -67,7 +67,7 @@ void TrainingSteps::Resume() {
 }
 
 // Runs after everything that can free a permit or bring a part. Requests go out first, so that the
-// next parts are fetched while this one is trained.
+// next parts are fetched while the current part is trained.
 void TrainingSteps::OnPipelineChanged() {
   if (peers_.failure->failed() || !training_) return;
   pipeline_->RequestParts();
@@ -241,7 +241,7 @@ void TrainingSteps::FailIfTooManyAreSkipped() {
 
 // Pushes the gradients of the part, or releases the part if the step did not count. A step that is
 // not finite is pushed too, without gradients: the embedding PSs count its number. The permit
-// returns when the embedding worker has answered, which it does after every PS has applied the
+// returns when the embedding worker has answered the push, that is, after every PS has applied the
 // Update.
 void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
   const int worker = joined_->worker;

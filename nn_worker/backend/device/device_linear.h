@@ -1,5 +1,5 @@
 // The linear layers of a DeviceBackend. A plan of a vendor's library computes a product, if the
-// layer was prepared and the library has a plan; otherwise our own kernel does
+// layer was prepared and the library has a plan. Otherwise our own kernel computes the product
 // (nn_worker/products/products.h). Kernels before or after the product do what the plan does not
 // include: bias and activation, the activation's gradient, the bias gradient.
 //

@@ -37,9 +37,9 @@ SATRAP_KERNEL void BatchedProductKernel(BatchedProductArgs args) {
 }
 
 // Matrices in shared memory, as f32. If the values of a row are neighbours in device memory, they
-// are neighbours here, too; otherwise the values of a column are. Each `line` of neighbours is
-// followed by zeros up to a multiple of 4 values. The distance between lines is an odd multiple of
-// 4 values, so that the groups of 8 lines are in different banks.
+// are neighbours here, too; otherwise the values of a column are neighbours here. Each `line` of
+// neighbours is followed by zeros up to a multiple of 4 values. The distance between lines is an
+// odd multiple of 4 values, so that the groups of 8 lines are in different banks.
 struct SharedMatrices {
   int64_t lines, length;  // of a matrix: (rows, inner), or (inner, rows)
   int64_t stride;         // from one line to the next

@@ -272,7 +272,7 @@ SATRAP_DEVICE void PutChunk(T* p, const float* values, int64_t left, bool add) {
   after.Store(p);
 }
 
-// One chunk of the gradients of each of 4 vectors, the first of which is vector number `first`.
+// One chunk of the gradient of each of 4 vectors. The first of these is vector number `first`.
 template <typename T>
 using TileSums = float[kDotTile][Chunk<T>::kVectorLanes];
 
