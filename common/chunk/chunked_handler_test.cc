@@ -68,7 +68,7 @@ class LookingAllocator final : public BufferAllocator {
     if (look == nullptr) return;
     ++looks;
     looking_.push_back(std::async(std::launch::async, look));
-    // Only a `look` that waits for a lock of this thread takes this long.
+    // Only a run of `look` that waits for a lock of this thread takes this long.
     if (looking_.back().wait_for(std::chrono::seconds(5)) != std::future_status::ready) ++waits;
   }
 

@@ -97,8 +97,8 @@ class CutEngine {
   struct Cut;
   CutEngine(const Options& options, Ledger ledger);
 
-  // Runs `work` on the disk executor and `then` with its result on the executor, if the cut is
-  // still the current one.
+  // Runs `work` on the disk executor. Afterwards, if the cut is still the current one, calls `then`
+  // with the result on the executor.
   void OnDisk(std::function<absl::Status()> work, void (CutEngine::*then)(absl::Status));
   // A callback for any thread: runs `then` on the executor if the cut is still the current one.
   template <typename T>

@@ -35,7 +35,7 @@ void PartPipeline::OnAnswer(uint64_t number, PartInput input) {
     entry->state = State::kReceived;
     entry->input = std::move(input);
   } else {
-    // No Lookup was made for this request, so its permit may return out of order.
+    // No Lookup was made for this request, so the request's permit can return out of order.
     entries_.erase(entry);
   }
   on_change_();

@@ -138,9 +138,10 @@ class EmbeddingExchange {
   FeatureExchange IdsOf(size_t feature, const Buffer& buffer, const Rows& rows) const;
   void Scatter(const Buffer& buffer, size_t index, absl::Span<float> sums);
   absl::Status AwaitSums();
-  // Divides `sums` by the gradient scale, encodes them to `to` and sets the section's scale. Sums
-  // in f32 are at `to` already and are only checked. Sets `*finite` to false as ReadGradients does,
-  // and `*large` to true if a sum is beyond kLargeGradient or not finite.
+  // Divides `sums` by the gradient scale, encodes them into the memory at `to`, and sets the
+  // section's scale. Sums in f32 are in that memory already and are only checked. Sets `*finite` to
+  // false as ReadGradients does, and `*large` to true if a sum is beyond kLargeGradient or not
+  // finite.
   rpc::WireLosses Encode(WireDtype dtype, absl::Span<float> sums, Section* section, uint8_t* to,
                          bool* finite, bool* large);
 

@@ -71,7 +71,8 @@ struct Right {
 void PackRows(const Tensor& matrix, int64_t first_row, const Right& right, int64_t step,
               float* sums);
 
-// Packs 16 columns, from column `at` on, of the right factor that is the transposed `matrix`.
+// Packs 16 columns of the right factor, beginning with column `at`. The factor is the transposed
+// `matrix`.
 void PackTransposed(const Tensor& matrix, const Right& right, int64_t at);
 
 // Packs step `step` of a left factor, which is the transpose of columns [begin, begin + cols) of

@@ -217,7 +217,7 @@ constexpr int64_t kLeastForTiles = 8;
 bool AlongA(const BatchedProductArgs& args) { return args.a.col_stride == 1; }
 bool AlongB(const BatchedProductArgs& args) { return args.b.row_stride == 1; }
 
-// The shared memory of a unit: its factors and, later in the same place, Y.
+// The shared memory of a unit. It holds the unit's factors first, and Y later.
 int64_t FloatsOf(const BatchedProductArgs& args, const ProductTiles& tiles) {
   const int64_t of_factors = tiles.a.floats + tiles.b.floats, of_y = args.rows * args.cols;
   return of_factors > of_y ? of_factors : of_y;

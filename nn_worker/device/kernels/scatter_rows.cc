@@ -289,7 +289,7 @@ SATRAP_DEVICE IdRange RangeOf(const SumArgs& args, int64_t num_rows, int64_t row
 }
 
 // While a row is summed, the thread loads the first ids of its next row, and the range of ids of
-// the row after that. So a row takes the time of one access to memory rather than of three.
+// the row after that. So a row takes the time of one access to memory instead of three.
 template <typename Gradients>
 SATRAP_DEVICE void SumRows(const SumArgs& args, Matrix<float> gradients, bool aligned,
                            const Part& part, int64_t piece_blocks) {

@@ -16,8 +16,8 @@
 
 namespace satrap {
 
-// Sets `within` of the tensors of `graph` and puts the graph's nodes into an order that allows
-// this. REQUIRES: the nodes are in topological order, shapes and dtypes are set
+// Sets GraphTensor::within of the tensors of `graph` and puts the graph's nodes into an order that
+// allows this. REQUIRES: the nodes are in topological order, shapes and dtypes are set
 void LayInputsWithinConcats(Graph* graph);
 
 // An order of the nodes 0 to reads.size() - 1 in which node i comes after all of reads[i]. If

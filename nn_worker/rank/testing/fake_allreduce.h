@@ -35,7 +35,7 @@ class FakeAllreduce {
 
   void JoinStep(int rank, Joiner joiner);
   // Rank `rank` enters its next barrier, of kind `what`. When the last rank has entered that
-  // barrier, runs the `done` of all of them and then the last rank's `last`.
+  // barrier, runs `done` of all ranks, and then `last` of the rank that came last.
   void Barrier(
       int rank, const std::string& what, absl::AnyInvocable<void()> done,
       absl::AnyInvocable<void()> last = [] {});
