@@ -74,8 +74,8 @@ class Layer {
   virtual ~Layer() = default;
 
   virtual int num_outputs() const { return 1; }
-  // True if the input belongs to the part, as candidates do, not to its samples. Its shape is then
-  // [most rows, dim], and its tensor has (rows of the part, dim).
+  // True if the input belongs to the part instead of its samples, as candidates do. Its shape is
+  // then [most rows, dim], and its tensor has (rows of the part, dim).
   virtual bool reads_part(int /*input*/) const { return false; }
   // The shapes of the num_outputs() outputs. INVALID_ARGUMENT, naming the input that does not fit;
   // the caller adds the layer's name to the message.

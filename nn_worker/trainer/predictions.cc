@@ -195,7 +195,7 @@ absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int
   std::string lines;
   const std::string bad_line =
       absl::StrCat(absl::StrJoin(std::vector<absl::string_view>(num_tasks, "nan"), "\t"), "\n");
-  // Both lists are in the order of positions, which is that of the records in the file.
+  // Both lists are in the order of positions, which is the order of the records in the file.
   auto next_bad = bad.begin();
   for (const Prediction& prediction : predictions) {
     for (; next_bad != bad.end() && *next_bad <= PositionOf(prediction); ++next_bad) {

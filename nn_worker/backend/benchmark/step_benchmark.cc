@@ -139,7 +139,7 @@ ModelConfig ModelNamed(const std::string& name) {
   return model;
 }
 
-// Times steps: runs them, and waits for the last of them by an event.
+// Times steps: runs them, and waits for the last step by an event.
 class Stopwatch {
  public:
   static absl::StatusOr<Stopwatch> Create(ModelStep* step, Backend* backend) {

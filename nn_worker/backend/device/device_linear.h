@@ -17,8 +17,8 @@
 // backward pass also computes those two gradients for the layer before.
 //
 // Plans multiply and write padding (tensor.h) in every dimension where all tensors have it. Our own
-// kernels leave it out. In both cases the padding of a gradient is 0, unless a value next to it is
-// not finite.
+// kernels leave padding out. In both cases the padding of a gradient is 0, unless a value next to
+// it is not finite.
 //
 // Thread-compatible.
 

@@ -63,7 +63,7 @@ struct TilePlaces {
   static constexpr uint32_t kNone = 0xffff;  // more bytes than fit into shared memory
   uint32_t words[kTileProducts / 2];
 
-  // `terms` points to the term of the first product; those of the other products follow at
+  // `terms` points to the term of the first product; the terms of the other products follow at
   // distances of `num_tiles`.
   static SATRAP_DEVICE TilePlaces Load(const int32_t* terms, int num_tiles) {
     TilePlaces places;
