@@ -41,7 +41,7 @@ class PlannedLinear;
 
 class DeviceLinear {
  public:
-  // `transfers` must outlive this object. Destroy it only when no operation is enqueued.
+  // `transfers` must outlive this object. Destroy this object only when no operation is enqueued.
   DeviceLinear(std::unique_ptr<Products> products, DeviceTransfers* transfers)
       : products_(std::move(products)), transfers_(*transfers) {}
 
