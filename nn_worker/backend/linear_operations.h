@@ -53,8 +53,8 @@ class LinearOperations {
   // type.
   virtual bool takes_rounded_biases() const { return false; }
 
-  // y = activation(x w + bias).   x: (n, in) w: (in, out) bias: (1, out) or empty y: (n, out) If
-  // `in` is 0, y = activation(bias).
+  // y = activation(x w + bias).      x: (n, in)  w: (in, out)  bias: (1, out) or empty  y: (n, out)
+  // If `in` is 0, y = activation(bias).
   virtual void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) = 0;
   // dz = dy f'(x w + bias), where f' is computed from y; dx = dz w^T, dw = x^T dz, db = the sums of
   // dz's columns.

@@ -10,8 +10,8 @@
 // are run, one after the other. Both models have 26 features of dim 16 and 13 numerics:
 //
 //   deepfm   as in the zoo, with MLP 400-400-400; a row has 17 values, one of them a linear weight
-//   dlrm     as in the zoo, with bottom MLP 512-256-64-16, but the top MLP 1024-1024-512-256; a row
-//            has 16 values
+//   dlrm     as in the zoo, with bottom MLP 512-256-64-16, except for its top MLP,
+//            1024-1024-512-256; a row has 16 values
 //
 // Prints one JSON line for each configuration. `samples_per_second` is the median over windows of
 // about kWindowSeconds, each of which ends when the device has finished its steps;

@@ -29,7 +29,7 @@ constexpr int64_t kTileBytes = kTileRows * kTileRowBytes;
 // The number of products that one instruction adds to a sum.
 constexpr int64_t kStep = 32;
 // A block of sums, two tiles by two, is computed at a time: it needs only two tiles of each factor
-// for four instructions. This is its number of rows and of columns.
+// for four instructions. kBlock is the block's number of rows and of columns.
 constexpr int64_t kBlock = 2 * kTileRows;
 
 inline int64_t Ceil(int64_t count, int64_t by) { return (count + by - 1) / by; }

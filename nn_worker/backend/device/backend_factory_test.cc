@@ -98,8 +98,8 @@ TEST(BackendFactoryTest, TheJobsLimitIsKept) {
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_TRUE(made->backend->Allocate(4096 - kScratchBytes).ok());
   EXPECT_EQ(made->backend->Allocate(1).status().code(), absl::StatusCode::kResourceExhausted);
-  // Too little memory for the scratch memory must be reported here, because an operation cannot
-  // report an error.
+  // If there is too little memory for the scratch memory, this must be reported here, because an
+  // operation cannot report an error.
   const auto none = Make(OnDevice(NnWorkerConfig::HOST, 64), Scratch(), &pool);
   EXPECT_EQ(none.status().code(), absl::StatusCode::kResourceExhausted);
 }
