@@ -1,6 +1,6 @@
 // The flag that an NN worker has in addition to the flags of every role (common/role/role_flags.h):
 //
-//   nn_worker_cuda --card=1 ...     the card of this machine that it trains on; default: 0
+//   nn_worker_cuda --card=1 ...     the card of this machine to train on; default: 0
 //
 // Thread-safe: the functions depend only on their arguments.
 

@@ -225,8 +225,8 @@ void DescribeJobTo(RoleRuntime& runtime, bool leads, Progress* progress) {
   });
 }
 
-// Adds trouble with the metrics file to the progress that is sent to the launcher. A message is
-// used because the log usually lies on the same disk that hangs.
+// Adds trouble with the metrics file to the progress that is sent to the launcher. It is sent and
+// not only logged, because the log usually lies on the same disk that hangs.
 void AddFileTrouble(const LineWriter::Trouble& trouble, TrainProgress* progress) {
   if (trouble.hangs_seconds > 0) progress->set_metrics_file_hangs_seconds(trouble.hangs_seconds);
   if (trouble.dropped > 0) progress->set_metrics_lines_dropped(trouble.dropped);

@@ -1,8 +1,8 @@
 // The memory of a process: how much it uses, and settings of malloc for a role's process.
 //
 // Roles allocate and free messages of a few MiB all the time. By default malloc returns such blocks
-// to the kernel and gets them back as zeroed pages. That costs more than filling the blocks: in a
-// call with an answer of 1 MiB, a quarter of the processor time of both ends
+// to the kernel and gets them back as zeroed pages. That costs more than filling the blocks: for a
+// call with an answer of 1 MiB it takes a quarter of the processor time of both ends
 // (tests/benchmark/rpc_benchmark.cc).
 
 #ifndef SATRAP_COMMON_BASE_PROCESS_MEMORY_H_

@@ -1,5 +1,5 @@
 // The resource of the machine (memory, processes and so on) that a process lacked when something
-// failed. A restart cannot help, unless another process of the machine, such as a dying one of the
+// failed. A restart helps only if another process of the machine, such as a dying process of the
 // same run, still held the resource. So such a failure is treated differently from others
 // (common/role/cause_table.h).
 //
@@ -28,8 +28,8 @@ enum class Shortage {
 // gives kProcesses. REQUIRES: if `error` is EAGAIN, it comes from starting a process or a thread
 Shortage ShortageOfErrno(int error);
 
-// `status` with a mark that ShortageOf finds, whatever its message says. A status that is made anew
-// from the code and the message loses the mark. REQUIRES: !status.ok()
+// Returns `status` with a mark that ShortageOf finds, whatever the message is. A status that is
+// built again from code and message has no mark. REQUIRES: !status.ok()
 absl::Status MarkShortage(absl::Status status, Shortage shortage);
 // kNone for a status without a mark.
 Shortage ShortageOf(const absl::Status& status);

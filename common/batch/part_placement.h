@@ -12,8 +12,8 @@
 namespace satrap {
 
 // The parts of one batch, which are trained in the same step, go to consecutive workers: each gets
-// an equal number, give or take one. The first worker is a hash of the batch, so that batches of
-// fewer parts than workers do not always begin at the same worker.
+// an equal number, give or take one. A hash of the batch chooses the first worker, so that batches
+// with fewer parts than there are workers do not always begin at the same worker.
 //
 // REQUIRES: num_workers > 0
 inline int WorkerOfPart(uint32_t lane, uint64_t seq, uint32_t part, int num_workers) {

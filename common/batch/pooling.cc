@@ -95,16 +95,17 @@ absl::Status CheckOffsets(absl::Span<const uint32_t> offsets, size_t samples, si
   if (offsets.empty()) {
     if (num_ids == samples) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat(field, ": ", num_ids, " ids for ", samples, " samples, and no offsets"));
+        absl::StrCat(field, ": without offsets each sample must have exactly one id, got ", num_ids,
+                     " ids for ", samples, " samples"));
   }
   if (offsets.size() != samples + 1) {
     return absl::InvalidArgumentError(
         absl::StrCat(field, ": ", offsets.size(), " offsets for ", samples, " samples"));
   }
   if (offsets.front() != 0 || offsets.back() != num_ids) {
-    return absl::InvalidArgumentError(absl::StrCat(field, ": offsets go from ", offsets.front(),
-                                                   " to ", offsets.back(), " over ", num_ids,
-                                                   " ids"));
+    return absl::InvalidArgumentError(absl::StrCat(field, ": offsets must go from 0 to ", num_ids,
+                                                   ", the number of ids, but go from ",
+                                                   offsets.front(), " to ", offsets.back()));
   }
   for (size_t s = 0; s < samples; ++s) {
     if (offsets[s] > offsets[s + 1]) {
@@ -153,7 +154,8 @@ void PoolForward(FeatureConfig::Pooling pooling, const RowIndices& indices, cons
     }
     const float scale = ScaleOf(pooling, indices, ids);
     if (scale == 1) continue;
-    // A divisor of 0 gives zeros, as a sample without ids does, even if the sum is infinite.
+    // If the divisor is 0, the result is 0, as for a sample without ids, even if the sum is
+    // infinite.
     for (size_t c = 0; c < width; ++c) out[c] = scale == 0 ? 0 : out[c] * scale;
   }
 }

@@ -28,9 +28,10 @@
 
 namespace satrap {
 
-// The ids of one feature of a part, each as the number of its row. Refers to the caller's memory.
-// To select samples [b, e) if there are offsets, take offsets [b, e] and keep all rows and weights;
-// the first offset may then be above 0. Without offsets, take rows and weights [b, e).
+// The ids of one feature of a part. Each id is given as the number of its row. Refers to the
+// caller's memory. To select samples [b, e) if there are offsets, take offsets [b, e] and keep all
+// rows and weights; the first offset may then be above 0. Without offsets, take rows and weights
+// [b, e).
 struct RowIndices {
   size_t samples = 0;
   absl::Span<const uint32_t> rows;     // [num_ids]
@@ -43,9 +44,9 @@ struct RowIndices {
 absl::Status CheckOffsets(absl::Span<const uint32_t> offsets, size_t samples, size_t num_ids,
                           absl::string_view field);
 
-// INVALID_ARGUMENT, naming `field`, unless the offsets are right, there is a weight for each id or
-// none at all, and each row is less than `num_rows`. Indices that pass are safe for all functions
-// below.
+// INVALID_ARGUMENT, naming `field`, unless CheckOffsets accepts the offsets, there is a weight for
+// each id or none at all, and each row is less than `num_rows`. Indices that pass are safe for all
+// functions below.
 absl::Status CheckRowIndices(const RowIndices& indices, size_t num_rows, absl::string_view field);
 
 // The columns of a row matrix [num_rows, row_values] that one segment takes.

@@ -1,6 +1,6 @@
 // The code that both ends of a chunked message share (docs/consistency.md, "Large messages"): the
-// message's limits, and how it is cut and joined. chunked_channel.h sends large requests,
-// chunked_handler.h large answers.
+// message's limits, and how it is cut and joined. chunked_channel.h sends large requests, and
+// chunked_handler.h sends large answers.
 
 #ifndef SATRAP_COMMON_CHUNK_CHUNK_H_
 #define SATRAP_COMMON_CHUNK_CHUNK_H_

@@ -1,12 +1,13 @@
 // Limits the bytes that incomplete messages take together. A message gets room for all of its bytes
 // or for none. A message without room is not begun, and its call is repeated until there is room.
 //
-// Turns. The first call that was refused is the first to get room. Until it does, other calls get
-// room only from what would still be free if the first call had its bytes. So a large message
+// Turns. The first call that was refused is the first to get room. Until then, other calls get room
+// only from the bytes that would still be free if the first call had its room. So a large message
 // cannot starve while small ones come and go. Each message that has room is completed or given up
-// without needing more, so the first call's turn always comes. A call that has not asked again for
-// `patience_us` loses its turn, and so does one whose message could never fit. At most kMostWaiting
-// calls wait in turn; further calls have no turn, and get room only if there is some when they ask.
+// without needing more, so the first call's turn always comes. A call that does not ask again
+// within `patience_us` loses its turn, and so does a call whose message could never fit. At most
+// kMostWaiting calls wait in turn; further calls have no turn, and get room only if there is room
+// when they ask.
 //
 // Thread-safe.
 

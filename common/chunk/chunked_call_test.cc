@@ -16,7 +16,7 @@ constexpr Method kMethods[] = {kChange};
 constexpr size_t kCalls = 40;
 constexpr int64_t kFrameBytes = 300 + kChunkOverheadBytes;
 
-// With some of these sizes a message fits in one frame; with others it needs several chunks.
+// Messages of some of these sizes fit in one frame; others need several chunks.
 size_t SizeOf(uint64_t number) { return number * number * 131 % 2500; }
 
 // Different bytes for each number.

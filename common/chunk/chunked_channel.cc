@@ -126,7 +126,7 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     // here.
     if (!IsLost(lost) || !attempt.sign_us.has_value() || AnswerHadBegun(lost)) return lost;
     const int64_t ago_us = options.clock->NowUs() - *attempt.sign_us;
-    // Other chunks have arrived, so this one perhaps needed more time.
+    // Other chunks have arrived, so perhaps this chunk only needed more time.
     if (absl::IsDeadlineExceeded(lost)) lost = MarkAnswerBegun(std::move(lost));
     return MarkSignOfLife(std::move(lost), ago_us);
   }
@@ -223,7 +223,7 @@ struct ChunkedChannel::Rep : std::enable_shared_from_this<ChunkedChannel::Rep> {
     ChunkNote note;
     if (!IsNote(*answer) || !note.ParseFromString(answer->header)) {
       return attempt->done(absl::InternalError(
-          absl::StrCat("answer to ", attempt->method.path, ": a chunk of it is malformed")));
+          absl::StrCat("answer to ", attempt->method.path, ": one of its chunks is malformed")));
     }
     OnNote(attempt, note, answer->payload);
   }

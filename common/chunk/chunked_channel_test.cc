@@ -204,7 +204,7 @@ TEST_F(ChunkedChannelTest, ATransferThatThePeerHasGivenUpIsRepeated) {
 
 TEST_F(ChunkedChannelTest, AChunkThatArrivedIsASignOfLifeFromThenOn) {
   for (const bool timeout : {false, true}) {
-    // From call 3 on, chunks of the request are lost; from call 6 on, chunks of the answer.
+    // Call 3 sends a chunk of the request; call 6 asks for a chunk of the answer.
     for (const size_t first_lost : {3, 6}) {
       wire_->sent.clear();
       wire_->lose = [&](size_t call) {

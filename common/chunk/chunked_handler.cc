@@ -32,7 +32,7 @@ struct ChunkedHandler::Rep : std::enable_shared_from_this<ChunkedHandler::Rep> {
     const uint64_t payload_bytes;
     const absl::optional<CallName> call;
     Mutex mutex;
-    // Held here until the first chunk is added; then the joiner is made and takes it over.
+    // Held here until the first chunk is added; then the joiner is made and takes over the share.
     ChunkMemory::Share share GUARDED_BY(mutex);
     std::unique_ptr<ChunkJoiner> joiner GUARDED_BY(mutex);
     bool ended GUARDED_BY(mutex) = false;  // complete or refused

@@ -11,12 +11,12 @@
 // been asked for. If a chunk is lost after that, the attempt is repeated: the answer window then
 // gives the answer that it kept, or runs a Lookup again, and that answer is a new transfer.
 //
-// Bounds: the process's incomplete requests and incomplete answers together take at most what
+// Limits: the process's incomplete requests and incomplete answers together take at most what
 // `memory` has, and answers to be fetched take at most `answer_bytes`; chunk_memory.h says who gets
 // room first. A call (call_name.h) has at most one transfer in each direction, that of its newest
 // attempt. When a newer attempt begins, the chunks of the earlier one are dropped; if more of them
-// come while the newer one lasts, they are refused. A transfer of which no chunk has been sent or
-// asked for within `deadline_us` is dropped, too.
+// come while the newer one lasts, they are refused. A transfer is also dropped if no chunk of it
+// has been sent or asked for within `deadline_us`.
 //
 // Checks: the first chunk of a request begins with the call's header, so the envelope in it is
 // checked before anything is kept. The other chunks name only their transfer. The numbers of a

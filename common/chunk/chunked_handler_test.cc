@@ -43,9 +43,9 @@ class Echo final : public Handler {
   std::string answer;  // empty: the answer is the request
 };
 
-// Memory on the heap. Each time that some is allocated or freed, `look` runs on another thread.
-// `waits` counts how often `look` had not returned after 5 s: it was then waiting for a lock of the
-// thread that allocated or freed.
+// Allocates on the heap. Whenever memory is allocated or freed, `look` runs on another thread.
+// `waits` counts the runs of `look` that had not returned after 5 s: they were waiting for a lock
+// of the thread that allocated or freed.
 class LookingAllocator final : public BufferAllocator {
  public:
   uint8_t* Allocate(size_t size_bytes) override {
@@ -68,7 +68,7 @@ class LookingAllocator final : public BufferAllocator {
     if (look == nullptr) return;
     ++looks;
     looking_.push_back(std::async(std::launch::async, look));
-    // Only a `look` that waits for a lock of this thread takes this long.
+    // Only a run of `look` that waits for a lock of this thread takes this long.
     if (looking_.back().wait_for(std::chrono::seconds(5)) != std::future_status::ready) ++waits;
   }
 

@@ -36,7 +36,7 @@ void F32FromBf16(absl::Span<const uint16_t> from, absl::Span<float> to);
 // at the input.
 size_t SaturateF16(absl::Span<uint16_t> values);
 
-// The largest absolute value among the finite ones; 0 if none is finite.
+// The largest absolute value of the finite values; 0 if no value is finite.
 float LargestFiniteMagnitude(absl::Span<const float> values);
 
 // `to` is `from` converted to F16. Counts the values that are not 0 in `from` but 0 in `to`,

@@ -1,16 +1,16 @@
 // The steps of optimizers for one value: the gradient `g` changes the value `w` and its state. The
 // tables' optimizers, the CPU's dense optimizer and the kernels of devices include these formulas.
-// Each of these users has its own loop, and so determines how a product that is added to something
-// is rounded (vectorize.h).
+// Each of these users has its own loop, and thereby decides how a product is rounded before it is
+// added to something (vectorize.h).
 //
 // RMSProp and FTRL are not here, because one of the three users computes them in another order. For
-// example, RMSProp passes over its values several times to be vectorised.
+// example, it passes over the values of RMSProp several times, so that the loops can be vectorised.
 //
-// The functions are always inlined, because a call would not be vectorised, and would round by the
-// options of this file, not by those of its caller. They are constexpr so that kernels may call
-// them. They are templates because clang rejects a constexpr function that takes a square root
-// which it cannot compute at compile time. This header includes nothing, because kernels include
-// it.
+// The functions are always inlined, because a function that is called would not be vectorised, and
+// would round by the options of this file instead of those of its caller. They are constexpr so
+// that kernels may call them. They are templates because clang rejects a constexpr function that
+// takes a square root which it cannot compute at compile time. This header includes nothing,
+// because kernels include it.
 
 #ifndef SATRAP_COMMON_NUMERIC_OPTIMIZER_FORMULAS_H_
 #define SATRAP_COMMON_NUMERIC_OPTIMIZER_FORMULAS_H_

@@ -19,10 +19,10 @@
 //   window->Finish(number, answer);
 //
 // Answers are kept from the sender's oldest open call to its newest one, so a sender limits that
-// distance. A window of kUntilDelivered keeps an answer only until an attempt takes it, and runs a
-// later repeat again. It is for calls that change nothing and have large answers: in a window of
-// kUntilClosed one open call would keep the answers of all later calls in memory. Errors are kept
-// and given like other answers.
+// distance. With kUntilDelivered, a window keeps an answer only until an attempt takes it, and runs
+// a later repeat again. This is for calls that change nothing and have large answers: with
+// kUntilClosed, one open call would keep the answers of all later calls in memory. Errors are kept
+// and returned like other answers.
 //
 // Thread-safe. Responders are called outside the lock, by the thread that calls Admit or Finish, or
 // on the executor when an attempt has waited hold_us.

@@ -1,6 +1,7 @@
 // CallNumbers is for the calls that one sender makes by one method on one stream. It assigns
 // numbers to them, from 1, and knows which calls are open. Every attempt carries its call's number
-// and oldest_open(), which tells the receiver which answers it need not keep (answer_window.h).
+// and oldest_open(), from which the receiver knows the answers that it need not keep
+// (answer_window.h).
 //
 // Thread-safe.
 

@@ -13,8 +13,8 @@ absl::optional<PendingAnswer> CallReceiver::Admit(const Envelope& envelope, cons
   // Checked before a window is made, so that unknown senders cannot fill the memory with windows.
   if (status.ok() && id.sender() >= options_.num_senders) {
     status = absl::InvalidArgumentError(
-        absl::StrCat("call.sender: ", id.sender(), ", but ", options_.name, " has ",
-                     options_.num_senders, options_.num_senders == 1 ? " sender" : " senders"));
+        absl::StrCat("call.sender: ", id.sender(), " is not below ", options_.num_senders,
+                     ", the number of senders of ", options_.name));
   }
   if (!status.ok()) {
     respond(std::move(status));

@@ -77,7 +77,7 @@ class CallReceiver {
   }
 
  private:
-  // Responds, now or later, unless the call has to run: then it returns the call's PendingAnswer.
+  // Returns the call's PendingAnswer if the call has to run. Otherwise responds, now or later.
   absl::optional<PendingAnswer> Admit(const Envelope& envelope, const CallId& id, int stream,
                                       Callback respond);
 

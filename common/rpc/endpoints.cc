@@ -56,9 +56,9 @@ absl::Status RemoveStaleSocket(const std::string& path) {
   return absl::OkStatus();
 }
 
-// gRPC shuts its library down when the last user has released it. That may take ten seconds, during
-// which it waits for one of its own threads. So each channel and server takes a reference to the
-// library and never releases it.
+// gRPC shuts its library down when the last user has released it. It may wait ten seconds for one
+// of its own threads. So each channel and server takes a reference to the library and never
+// releases it.
 void KeepLibraryUp() { grpc_init(); }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct Route {
 };
 using Routes = absl::flat_hash_map<std::string, Route>;
 
-// One call. gRPC's API for calls of unknown methods is a stream in both directions, of which one
+// One call. gRPC's API for calls of unknown methods is a stream in both directions. Here one
 // message is read and one is written. The object deletes itself in OnDone, which gRPC calls after
 // Finish and all reactions.
 class UnaryReactor final : public grpc::ServerGenericBidiReactor {

@@ -1,6 +1,6 @@
 // The server of real processes: passes gRPC calls to Handlers, by their method.
 //
-// Handlers are called on gRPC's threads, of which there are few, so they pass their work to an
+// Handlers are called on gRPC's threads. There are few of these, so handlers pass their work to an
 // executor and do not block. If a handler destroys its callback without calling it, the call is
 // answered UNAVAILABLE.
 //

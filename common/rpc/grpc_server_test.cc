@@ -26,7 +26,7 @@ TEST_P(GrpcServerTest, ADroppedCallbackIsAnsweredUnavailable) {
 TEST_P(GrpcServerTest, AMalformedRequestIsRefused) {
   const auto server = StartOrDie(Address(), &handler_);
   const auto channel = ChannelTo(server->address());
-  // Calls the same path as a plain method, so that the bytes below are sent unchanged as the frame.
+  // A plain method with the path of kEcho, so that the bytes below are sent unchanged as the frame.
   const Method raw{kEcho.path, false};
   EXPECT_EQ(CallAndWait(channel.get(), raw, {"\x1a\x01x", {}}).status().code(),
             absl::StatusCode::kInvalidArgument);

@@ -1,5 +1,5 @@
-// Tells whether the error of a call leaves open if the peer has received the call, so that the
-// caller may repeat it. Every layer that repeats calls decides by this function.
+// Tells whether the error of a call leaves open whether the peer has received the call. If so, the
+// caller may repeat the call. Every layer that repeats calls decides by this function.
 //
 // Thread-safe: a function of its argument.
 

@@ -54,7 +54,7 @@ struct NumberedClient::State : std::enable_shared_from_this<NumberedClient::Stat
   State(const Options& options, Executor* executor, std::vector<Peer> peers)
       : options(options), executor(executor), peers(std::move(peers)) {}
 
-  // `number`, assigned by `numbers`, is closed when the call ends. A forwarded call has none.
+  // `number` comes from `numbers` and is closed when the call ends. A forwarded call has no number.
   void Start(size_t peer, const CallId& id, absl::optional<uint64_t> number, Message request,
              Callback done) {
     CHECK(peer < peers.size()) << peer << " of " << peers.size();

@@ -16,8 +16,8 @@ constexpr int64_t kLongestPauseUs = 1000 * 1000;
 // On a busy machine a timer is late by milliseconds. If it is late by more than this, the process
 // was suspended.
 constexpr int64_t kUsualLatenessUs = 1000 * 1000;
-// The limit for the timeout of one attempt, even if transfers are slow; its payload's TransferMs is
-// added to it. gRPC's keepalive detects a dead connection.
+// The limit for the timeout of one attempt, even if transfers are slow. The TransferMs of the
+// attempt's payload is added to this limit. gRPC's keepalive detects a dead connection.
 constexpr int64_t kLongestAttemptMs = 600 * 1000;
 
 }  // namespace
@@ -135,7 +135,7 @@ void ReliableCall::DiscountStandstill(int64_t due_us) {
 absl::Status ReliableCall::SilenceError(const absl::Status& last) const {
   return absl::Status(last.code(),
                       absl::StrCat(method_.path, ": no answer for ", timeouts_.silence_timeout_ms,
-                                   " ms; last: ", last.message()));
+                                   " ms; the last error: ", last.message()));
 }
 
 // Posts a task for the repeat, so that a channel that answers at once does not deepen the stack.

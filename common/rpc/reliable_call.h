@@ -6,7 +6,7 @@
 //   - an answer {outcome: RESEND}: the next attempt follows, at once, with the payload;
 //   - UNAVAILABLE or DEADLINE_EXCEEDED: the next attempt follows, after a short pause, until the
 //     peer has given no sign of life for silence_timeout_ms; then that error is the result;
-//   - any other answer, also {outcome: OLD}, and any other error: it is the result.
+//   - any other answer, including {outcome: OLD}, and any other error are the result.
 //
 // The payload. A receiver that has answered WAIT has the payload, so from the first WAIT on only
 // the header is sent, however long the call takes. Before the first WAIT the payload goes with
@@ -91,9 +91,9 @@ class ReliableCall : public std::enable_shared_from_this<ReliableCall> {
   bool attempt_has_payload_ GUARDED_BY(mutex_) = false;
   int64_t attempt_ GUARDED_BY(mutex_) = 0;         // the number of the current or next attempt
   int64_t attempt_timeout_ms_ GUARDED_BY(mutex_);  // without the payload's TransferMs
-  // When the pause before this attempt should end or, once the attempt has begun, when it has taken
-  // RpcTimeouts::attempt_timeout_ms. Time that is more than kUsualLatenessUs after that does not
-  // count as the peer's silence.
+  // The time at which the pause before this attempt should end or, once the attempt has begun, the
+  // time at which it will have taken RpcTimeouts::attempt_timeout_ms. Time from kUsualLatenessUs
+  // after this point on does not count as the peer's silence.
   int64_t due_us_ GUARDED_BY(mutex_);
   int64_t last_sign_us_ GUARDED_BY(mutex_);
   int64_t pause_us_ GUARDED_BY(mutex_);

@@ -1,8 +1,8 @@
 // A mark on the error of a failed attempt. It tells a ReliableCall that the peer was alive during
 // the attempt. Channels whose attempts consist of several exchanges set it
 // (common/chunk/chunked_channel.h). The mark of MarkAnswerBegun (rpc.h) says in addition that the
-// attempt needs more time. If an error has both marks, this one says when the peer gave its last
-// sign.
+// attempt needs more time. If an error has both marks, the mark of this file says when the peer
+// gave its last sign.
 //
 // Thread-safe: the functions depend only on their arguments.
 

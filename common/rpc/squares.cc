@@ -24,7 +24,7 @@ absl::Status AddSquares(const Message& answer, ExactSum* total) {
   UpdateAnswerHeader header;
   if (!header.ParseFromString(answer.header) || !header.has_squares() ||
       answer.payload.size() % sizeof(double) != 0) {
-    return absl::InvalidArgumentError("squares: the answer to an Update has none");
+    return absl::InvalidArgumentError("squares: missing in the answer to an Update");
   }
   total->Add(header.squares());
   for (const double term : answer.payload.View<double>(0, answer.payload.size() / sizeof(double))) {

@@ -184,7 +184,7 @@ TEST(PrepareJobTest, SaysWhatTheDeviceMustHold) {
   EXPECT_THAT(need, HasSubstr(" bytes of device memory (network "));
   const auto refused =
       PrepareJob(path, {"nn_worker.device=HOST", "nn_worker.device_memory_bytes=1"}, ".");
-  EXPECT_THAT(refused.status().message(), HasSubstr("nn_worker.device_memory_bytes is 1, and"));
+  EXPECT_THAT(refused.status().message(), HasSubstr("nn_worker.device_memory_bytes is 1, but"));
   fs::remove(path);
 }
 

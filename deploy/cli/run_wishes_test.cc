@@ -316,7 +316,7 @@ TEST_F(RunWishesTest, ASizeThatNeedsMoreDeviceMemoryThanTheLimitIsNotWished) {
   EXPECT_THAT(refused.message(),
               AllOf(HasSubstr(absl::StrCat("run ", dir_,
                                            " cannot be scaled: nn_worker.device_memory_bytes is ",
-                                           need, ", and each NN worker needs ")),
+                                           need, ", but each NN worker needs ")),
                     HasSubstr("raise it, or use a smaller global_batch_size")));
   EXPECT_THAT(Wishes(), SizeIs(0));
 }

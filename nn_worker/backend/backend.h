@@ -121,11 +121,12 @@ class Backend : public DeviceMemory,
   // The gradient of GatherRows for the rows of one table: gradients[r, :] = the sum of the
   // gradients of all ids j with ids[j] == r, feature by feature and in the order of j; zero in
   // columns and rows that no feature reads. With 16-bit values the CPU adds up one block of samples
-  // after another, each in this order. A device adds up the ids of a row with more than 256 of them
-  // in pieces (nn_worker/device/kernels/scatter_rows.h). Except on devices, the last feature may be
-  // the part's candidates, which have their own number of samples. gradients: (num_rows,
-  // row_values) without gaps. A feature with one row per sample must be the only one in `features`,
-  // and its gradients are (samples, row_values). `inverse` is the inverse of the ids of `features`.
+  // after another, each in this order. If a row has more than 256 ids, a device adds up their
+  // gradients in pieces (nn_worker/device/kernels/scatter_rows.h). Except on devices, the last
+  // feature may be the part's candidates, which have their own number of samples. gradients:
+  // (num_rows, row_values) without gaps. A feature with one row per sample must be the only one in
+  // `features`, and its gradients are (samples, row_values). `inverse` is the inverse of the ids of
+  // `features`.
   virtual void ScatterGradients(absl::Span<const FeatureExchange> features,
                                 const RowInverse& inverse, Tensor gradients) = 0;
   // Allocates the memory that ScatterGradients needs for features with `num_ids` ids in total and
@@ -134,8 +135,8 @@ class Backend : public DeviceMemory,
   virtual absl::Status ReserveScatter(int64_t /*num_ids*/, int64_t /*row_values*/) {
     return absl::OkStatus();
   }
-  // Whether ScatterGradients reads `inverse`. On a device it does, because it sums up each row
-  // separately, in the order of the inverse. If false, the caller need not make an inverse.
+  // Whether ScatterGradients reads `inverse`. On a device it does, because a device sums up each
+  // row separately, in the order of the inverse. If false, the caller need not make an inverse.
   virtual bool ScattersByRow() const = 0;
   // Whether GatherRows takes rows of F16 and BF16. If false, the caller decodes them to F32.
   virtual bool GathersHalves() const { return false; }

@@ -7,11 +7,11 @@
 // wait for it.
 //
 // CopyIn and CopyOut run in the queue of the operations. Host memory given to CopyIn may be reused
-// when CopyIn returns; host memory given to CopyOut is filled once an event that was recorded after
-// the call has happened, or after the next Sync(). StartCopyIn and StartCopyOut have their own
-// queues and work only with pinned memory. Until an event recorded there after the call has
-// happened, or until the next Sync(), the caller must not change the memory given to StartCopyIn,
-// though it may read it, and must not touch the memory given to StartCopyOut.
+// when CopyIn returns; host memory given to CopyOut is filled when an event recorded after the call
+// happens, or when the next Sync() returns. StartCopyIn and StartCopyOut have their own queues and
+// work only with pinned memory. Callers record an event there after the call. Until it happens, or
+// until the next Sync(), the caller may read but not change the memory given to StartCopyIn, and
+// must not touch the memory given to StartCopyOut.
 //
 // Views. A backend that computes in host memory lets the host and its operations share memory,
 // which saves copies. Views are optional: a caller that gets null must copy instead. HostView and
@@ -45,7 +45,8 @@ enum class DeviceQueue {
   kCopiesOut    // StartCopyOut
 };
 
-// Marks a point in a queue. Belongs to the backend that made it, and must be destroyed before it.
+// Marks a point in a queue. Belongs to the backend that made it, and must be destroyed before that
+// backend.
 class BackendEvent {
  public:
   virtual ~BackendEvent() = default;

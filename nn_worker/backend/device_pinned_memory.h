@@ -1,8 +1,8 @@
 // The pinned memory of a DeviceBackend: memory for Buffers, and blocks that exist until this object
 // is destroyed.
 //
-// Allocating and freeing pinned memory is slow, and may make the device wait for all of its work.
-// So the memory of a destroyed Buffer is kept for the next Buffer of about the same size.
+// Allocating and freeing pinned memory is slow, and can block until the device has done all its
+// work. So the memory of a destroyed Buffer is kept for the next Buffer of about the same size.
 //
 // Thread-safe. Buffers may outlive the backend: they keep this object, and so the device, alive.
 

@@ -23,7 +23,8 @@ struct PairTerm {
 };
 
 // The small matrices of each sample, stored by rows: matrix m of sample i begins at value m * step
-// of row i of `tensor`, and its rows are `stride` values apart. With one matrix `step` is not used.
+// of row i of `tensor`, and its rows are `stride` values apart. If there is only one matrix, `step`
+// is not used.
 struct SampleMatrices {
   Tensor tensor;
   int64_t rows = 0, cols = 0;

@@ -17,7 +17,8 @@
 
 namespace satrap {
 
-// A layer that a backend has prepared. Belongs to that backend, and must be destroyed before it.
+// A layer that a backend has prepared. Belongs to that backend, and must be destroyed before that
+// backend.
 class PreparedLinear {
  public:
   explicit PreparedLinear(Activation activation) : activation_(activation) {}
@@ -48,19 +49,20 @@ class LinearOperations {
   virtual ~LinearOperations() = default;
 
   // Whether a bias may have the type of y if y has 16 bits; otherwise it must be F32. Within a
-  // product of 16 bits, a library adds only a bias of that type, so a network should use it.
+  // product of 16 bits, a library adds only a bias of that type, so networks should prefer that
+  // type.
   virtual bool takes_rounded_biases() const { return false; }
 
   // y = activation(x w + bias).      x: (n, in)  w: (in, out)  bias: (1, out) or empty  y: (n, out)
-  // in may be 0: y = activation(bias).
+  // If `in` is 0, y = activation(bias).
   virtual void Linear(Tensor x, Tensor w, Tensor bias, Activation activation, Tensor y) = 0;
   // dz = dy f'(x w + bias), where f' is computed from y; dx = dz w^T, dw = x^T dz, db = the sums of
   // dz's columns.
   virtual void LinearGrad(const LinearGradArgs& args) = 0;
 
   // The number of columns that a tensor of `width` values should have, padding included (tensor.h),
-  // so that the products of prepared layers that read or write it are fast. This is `width` itself
-  // for backends that make no use of padding.
+  // so that products of prepared layers read and write the tensor fast. This is `width` itself for
+  // backends that make no use of padding.
   virtual int64_t PaddedWidth(int64_t width) const { return width; }
 
   // RESOURCE_EXHAUSTED if there is not enough memory; INTERNAL if a library of the device fails.

@@ -15,8 +15,9 @@
 // Padding. A tensor may say that memory beyond its values belongs to it and holds zeros: zero_cols
 // values after each row, and zero_rows rows after the last one. Products of prepared linear layers
 // may read padding as factors, because libraries multiply widths that are multiples of 8 several
-// times as fast as others, and may write to it what they compute from other padding: zeros, or NaN
-// where the other factor is infinite or NaN. All other operations leave it alone.
+// times as fast as others. They may also write to padding what they compute from other padding:
+// zeros, or NaN where the other factor is infinite or NaN. All other operations leave padding
+// alone.
 
 #ifndef SATRAP_NN_WORKER_BACKEND_TENSOR_H_
 #define SATRAP_NN_WORKER_BACKEND_TENSOR_H_

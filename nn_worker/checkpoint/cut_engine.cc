@@ -75,9 +75,11 @@ struct CutEngine::Cut {
 };
 
 std::string CutEngine::Cut::Missing() const {
-  if (abandoned) return absl::StrCat("that it is written, after ", outcome.cause);
+  if (abandoned) {
+    return absl::StrCat("the removal of its folder, after this error: ", outcome.cause);
+  }
   if (!told_ps) return "its folder";
-  if (!all_marked) return "that all embedding PSs mark their rows";
+  if (!all_marked) return "the marks of all embedding PSs";
   if (commit_sent) return "the coordinator's commit";
   std::vector<std::string> files;
   for (const size_t ps : ps_missing)

@@ -8,8 +8,8 @@
 //       manifest
 //
 // A cut ends in one of three ways:
-//   committed   the coordinator has it in its log, and the next generation begins from it or a
-//               later one;
+//   committed   the coordinator's log has the cut, and the next generation begins from this cut or
+//               a later one;
 //   abandoned   something, such as the entry of the run's log, could not be written, or the
 //               coordinator could not read the cut. Every PS is told to abandon the cut, and then
 //               the folder is removed. The run continues without the cut. But it is an error if
@@ -80,11 +80,11 @@ class CutEngine {
   // previous cut, and `dense` is the dense network (Network::Save). `marked` runs when all PSs have
   // marked their rows, unless the cut ends before that. `ended` runs once, when the cut has ended.
   // After an error the engine ends every further cut with that error. Errors: DATA_LOSS if a record
-  // was trained twice; FAILED_PRECONDITION if too many cuts in a row were abandoned, or the run's
-  // last cut was; UNAVAILABLE, saying what is missing, if the cut has not ended within its limit;
-  // the errors of calls to the PSs and of CommitCut, except that FAILED_PRECONDITION of CommitCut
-  // becomes ABORTED, because it says that this generation is over. REQUIRES: no Update is under way
-  // until `marked` has run
+  // was trained twice; FAILED_PRECONDITION if too many cuts in a row were abandoned, or if the
+  // run's last cut was abandoned; UNAVAILABLE, saying what is missing, if the cut has not ended
+  // within its limit; the errors of calls to the PSs and of CommitCut, except that
+  // FAILED_PRECONDITION of CommitCut becomes ABORTED, because this code says that the generation is
+  // over. REQUIRES: no Update is under way until `marked` has run
   void Begin(CutPlan plan, std::vector<LedgerState> released, std::string dense, Marked marked,
              Ended ended);
 
@@ -97,8 +97,8 @@ class CutEngine {
   struct Cut;
   CutEngine(const Options& options, Ledger ledger);
 
-  // Runs `work` on the disk executor and `then` with its result on the executor, if the cut is
-  // still the current one.
+  // Runs `work` on the disk executor. Afterwards, if the cut is still the current one, calls `then`
+  // with the result on the executor.
   void OnDisk(std::function<absl::Status()> work, void (CutEngine::*then)(absl::Status));
   // A callback for any thread: runs `then` on the executor if the cut is still the current one.
   template <typename T>

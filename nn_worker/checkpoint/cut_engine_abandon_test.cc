@@ -231,7 +231,8 @@ TEST_F(CutEngineAbandonTest, ACutThatCannotBeAbandonedEndsTheGenerationAfterTheL
   ASSERT_TRUE(result->ended.has_value());
   EXPECT_EQ(result->ended->status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(absl::StrContains(result->ended->status().message(),
-                                "that it is written, after embedding_ps 0: disk full"))
+                                "the removal of its folder, after this error: embedding_ps 0: disk "
+                                "full"))
       << result->ended->status();
 }
 

@@ -286,8 +286,8 @@ class GlooCollective final : public Collective {
           [&](int from) {
             return Extent{from * own.bytes, own.bytes};
           }));
-      // With fewer values than ranks some piece is empty, but memcpy does not accept a null
-      // pointer.
+      // If there are fewer values than ranks, some piece is empty, but memcpy does not accept a
+      // null pointer.
       if (count > 0) std::memcpy(scratch_.data() + rank() * own.bytes, sums, own.bytes);
       std::fill_n(sums, count, T{0});
       for (int r = 0; r < size(); ++r) {

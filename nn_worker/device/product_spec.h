@@ -45,9 +45,9 @@ struct ProductSpec {
   ProductPrecision precision = ProductPrecision::kF32;
   bool f32_output = true;  // otherwise c has the type of the factors
   ProductEpilogue epilogue = ProductEpilogue::kNone;
-  // If positive, the product is a weight gradient in pieces of this many samples, of which the last
-  // piece may have fewer. c is then (pieces, rows, cols) without gaps between pieces: the products
-  // of the pieces, in the order of the samples. Their sum is the gradient.
+  // If positive, the product is a weight gradient in pieces of this many samples; the last piece
+  // may have fewer. c is then (pieces, rows, cols) without gaps between pieces: the products of the
+  // pieces, in the order of the samples. Their sum is the gradient.
   int64_t piece = 0;
 
   // The size of the dimension that counts samples.
@@ -76,9 +76,9 @@ int64_t WeightGradientPiece(const ProductSpec& spec);
 bool ForLibrary(const ProductSpec& spec);
 
 // The width that a matrix of `width` columns should have in memory, zeros included. Libraries read
-// rows in pieces of 16 bytes: 8 values of 16 bits. They are slow if a width is not a multiple of
-// that, even if the stride is one. Libraries do not compute products that are narrower than that,
-// so these keep their width.
+// rows in pieces of 16 bytes: 8 values of 16 bits. They are slow if a width is not a multiple of 8,
+// even if the stride is. Libraries do not compute products of widths below 8, so such widths stay
+// as they are.
 constexpr int64_t ProductWidth(int64_t width) { return width < 8 ? width : (width + 7) / 8 * 8; }
 
 // The same product for a library that reads matrices column by column. For such a library, a matrix

@@ -1,7 +1,7 @@
 // A Network is the dense part of a model, ready to train: a graph bound to memory, an optimizer and
 // the ranks' collective.
 //
-// One training step of a rank. Samples may be 0; every rank makes the same calls:
+// One training step of a rank. `samples` may be 0; every rank makes the same calls:
 //
 //     write the part's inputs to input_view(i)   this is the memory that the first layer reads
 //     Train(samples, pass, targets)              or Forward, Loss, Backward; gradients are sums

@@ -402,7 +402,7 @@ TEST(NetworkCaptureTest, ItSaysWhyThereAreNoGraphs) {
   Job pairs;
   pairs.model = kPairs;
   EXPECT_EQ(why(pairs, true, NewHostDeviceBackend({})),
-            "each part has its own number of pairs for the loss BPR");
+            "the number of pairs of the loss BPR differs from part to part");
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ absl::Status NetworkGraph::Bind(const NetworkValues& values, const Tensor& gradi
   }
   for (const TaskOutput& task : losses_->tasks()) {
     if (task.loss == TaskConfig::BPR) {
-      not_captured_ = "each part has its own number of pairs for the loss BPR";
+      not_captured_ = "the number of pairs of the loss BPR differs from part to part";
     }
   }
   MakePassParts();
@@ -106,9 +106,9 @@ absl::Status NetworkGraph::RunStages(size_t begin, size_t end) {
 
 // Backward runs the nodes from last to first: the first node to reach a tensor assigns its
 // gradient, later ones add. For an output, the loss writes the gradient first. The gradient of a
-// tensor within a concatenation lies in the concatenation's gradient. For such a tensor the
-// concatenation must be the first node to reach it, which concat_layout.h ensures, and it then has
-// nothing to do.
+// tensor within a concatenation lies in the concatenation's gradient. concat_layout.h ensures that
+// the concatenation is the first node to reach such a tensor. The concatenation then has nothing to
+// do.
 void NetworkGraph::BindNodes() {
   std::vector<bool> has_gradient(graph_.tensors.size(), false);
   for (const int output : graph_.outputs) has_gradient[output] = true;

@@ -38,7 +38,7 @@ struct ActivationMemory {
   // The whole blocks that the gradients of graph inputs lie in, to be scanned for values that are
   // not finite: a few wide scans instead of many narrow ones.
   std::vector<Tensor> input_gradient_blocks;
-  // Like input_gradient_blocks, but for inputs that belong to the part: (most rows, dim).
+  // Like input_gradient_blocks, but for inputs that belong to the part: (max rows of a part, dim).
   std::vector<Tensor> part_gradient_blocks;
 };
 // Allocates no gradients unless `trains`.

@@ -82,8 +82,8 @@ class PaddedNetwork {
     CHECK_OK(graph_->Bind(values_, training_->gradients(), training_->control()));
   }
 
-  // A step of `samples` samples, which applies if all gradients are finite. Returns whether they
-  // are. The first input of sample 1 is `first`.
+  // Makes a step of `samples` samples, which applies if all gradients are finite. Returns whether
+  // the gradients are finite. The first input of sample 1 is `first`.
   bool Train(int64_t step, int64_t samples, float first = 0.5f) {
     Fill(step, first);
     graph_->BeginPass(samples, PassContext::Training(step, 0));

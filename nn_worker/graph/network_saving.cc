@@ -37,8 +37,8 @@ absl::Status LoadParts(absl::string_view bytes, LoadScope scope, const SavedPart
       averages && (all || std::any_of(arrays.begin(), arrays.end(), IsAverage));
   std::vector<const NamedArray*> saved;
   for (const NamedArray& array : arrays) {
-    // If only the model is loaded, this ignores optimizer state, because it may belong to another
-    // optimizer, and averages that nothing here reads.
+    // If only the model is loaded, two kinds of arrays are ignored: optimizer state, which may
+    // belong to another optimizer, and averages that nothing here reads.
     if (!all && (IsOptimizerState(array) || (IsAverage(array) && !averages))) continue;
     saved.push_back(&array);
   }

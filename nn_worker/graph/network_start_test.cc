@@ -1,4 +1,5 @@
-// Tests the values that a Network takes from another run's model, and that its own cuts keep them.
+// Tests which values a Network takes from another run's model, and that the network's own cuts keep
+// these values.
 
 #include <cmath>
 #include <string>
@@ -71,7 +72,7 @@ TEST(NetworkStartTest, ARunThatTakesTheOptimizersStateGoesOnAsALongerOne) {
   longer.Step(5);
   second.Step(0);
   EXPECT_EQ(second.Weights(), longer.Weights());
-  // One is a third network, and the other continues from a cut of the second network.
+  // `third` is a new network, and `resumed` continues from a cut of the second network.
   AdamRank third, resumed;
   ASSERT_TRUE(third.network->StartFrom(second.network->Save(), WarmStartConfig(), 1).ok());
   ASSERT_TRUE(resumed.network->Load(second.network->Save(), Network::LoadScope::kAll).ok());

@@ -45,9 +45,9 @@ class NetworkTraining {
   void set_start(const DenseStart& start) { start_ = start; }
   void AppendState(std::vector<KeptArray>* kept) const;
 
-  // These do what the methods of Network do, but Step neither ends the step of the layers
-  // (NetworkGraph::EndStep, which for example updates running statistics) nor reads back the
-  // gradient scale (EndStep below). The caller calls both after Step.
+  // These do what the methods of Network with the same names do, but Step neither ends the step of
+  // the layers (NetworkGraph::EndStep, which for example updates running statistics) nor reads back
+  // the gradient scale (EndStep below). The caller calls both after Step.
   absl::Status StartReduce();
   absl::Status FinishReduce();
   double GradientSquares(const DenseStep& step, const StepTotals& totals);

@@ -16,7 +16,7 @@ bool AreScores(Tensors xs, const Tensor& y) {
          std::all_of(xs.begin(), xs.end(), [](const Tensor& x) { return x.dtype == DType::kF32; });
 }
 
-// Whether no gradient is written twice, as it is if an input is added to itself.
+// Whether no two inputs have the same gradient tensor. They do if an input is added to itself.
 bool AreDistinct(GradientTargets dxs) {
   for (size_t i = 0; i < dxs.size(); ++i) {
     for (size_t j = 0; dxs[i].wanted() && j < i; ++j) {

@@ -27,7 +27,8 @@ class AttentionLayer final : public BackendLayer {
     RETURN_IF_ERROR(RequireOneInput(inputs));
     if (inputs[0].size() != 2 || inputs[0][0] < 1 || inputs[0][1] < 1) {
       return absl::InvalidArgumentError(
-          absl::StrCat("takes vectors [k, d], as stack makes them, got ", ShapeText(inputs[0])));
+          absl::StrCat("takes vectors [k, d], such as the output of a stack, got ",
+                       ShapeText(inputs[0])));
     }
     count_ = inputs[0][0];
     dim_ = inputs[0][1];

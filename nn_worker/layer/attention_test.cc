@@ -58,7 +58,7 @@ TEST_P(AttentionLayerTest, RefusesWhatDoesNotFit) {
   EXPECT_EQ(RefusalOf("attention { units: 6 heads: 4 }", {{2, 4}}),
             "units must be a multiple of heads, got 6 units, 4 heads");
   EXPECT_EQ(RefusalOf("attention { units: 4 }", {{4}}),
-            "takes vectors [k, d], as stack makes them, got [4]");
+            "takes vectors [k, d], such as the output of a stack, got [4]");
   EXPECT_EQ(RefusalOf("attention { units: 4 layers: 2 }", {{2, 4}}),
             "is a composite: the graph expands it");
 }

@@ -74,8 +74,8 @@ class CinLayer final : public BackendLayer {
       step.dbias = binding.gradients[parameter++];
       ASSIGN_OR_RETURN(step.dbias_of_tile, AllocateTensor(backend_, DType::kF32, 1, heights_[k]));
     }
-    // The size of a tile depends only on the shapes. So do the order in which the gradients of the
-    // weights are summed, and thus their bits.
+    // The size of a tile depends only on the shapes. Therefore so does the order in which the
+    // gradients of the weights are summed, and so do the bits of these gradients.
     tile_ = std::max<int64_t>(1, kTileValues / (dim * widest));
     for (Tensor* pairs : {&pairs_, &dpairs_}) {
       ASSIGN_OR_RETURN(*pairs,

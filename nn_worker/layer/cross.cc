@@ -79,7 +79,8 @@ class CrossLayer final : public BackendLayer {
 
 absl::StatusOr<std::unique_ptr<Layer>> NewCrossLayer(const CrossConfig& config) {
   if (config.layers() != 1) {
-    return absl::InvalidArgumentError("is a composite unless layers is 1: the graph expands it");
+    return absl::InvalidArgumentError(
+        "is a composite unless its field `layers` is 1: the graph expands it");
   }
   return std::make_unique<CrossLayer>();
 }

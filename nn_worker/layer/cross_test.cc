@@ -34,7 +34,7 @@ TEST_P(CrossLayerTest, RefusesWhatDoesNotFit) {
             "takes inputs of one shape, but input 0 is [4] and input 1 is [5]");
   EXPECT_EQ(RefusalOf("cross {}", {{4}}), "takes two inputs, got 1");
   EXPECT_EQ(RefusalOf("cross { layers: 2 }", {{4}, {4}}),
-            "is a composite unless layers is 1: the graph expands it");
+            "is a composite unless its field `layers` is 1: the graph expands it");
 }
 
 }  // namespace

@@ -111,7 +111,8 @@ class CrossV2Layer final : public BackendLayer {
 
 absl::StatusOr<std::unique_ptr<Layer>> NewCrossV2Layer(const CrossV2Config& config) {
   if (config.layers() != 1) {
-    return absl::InvalidArgumentError("is a composite unless layers is 1: the graph expands it");
+    return absl::InvalidArgumentError(
+        "is a composite unless its field `layers` is 1: the graph expands it");
   }
   return std::make_unique<CrossV2Layer>(config.rank());
 }

@@ -21,7 +21,7 @@ struct FieldShape {
   int64_t dim = 0;
 };
 
-// INVALID_ARGUMENT unless there are at least `least` fields, all of one dim.
+// INVALID_ARGUMENT unless there are `least` or more fields, all of one dim.
 absl::StatusOr<FieldShape> FieldsOf(absl::Span<const SampleShape> inputs, int64_t least);
 
 // One view for each field, in the order of the inputs. REQUIRES: the shapes are those of `fields`

@@ -57,8 +57,8 @@ struct ParameterSpec {
   // such a copy in a network that computes in 16 bits, rounded after each step. Otherwise its
   // products read the parameter itself.
   bool in_products = false;
-  // Whether it is a bias of such products: the layer gets a 16-bit copy on a backend that adds
-  // biases in the type of results (LinearOperations::takes_rounded_biases).
+  // Whether this parameter is a bias of such products. If so, the layer gets a 16-bit copy on a
+  // backend that adds biases in the type of results (LinearOperations::takes_rounded_biases).
   bool added_to_products = false;
 };
 
@@ -74,8 +74,8 @@ class Layer {
   virtual ~Layer() = default;
 
   virtual int num_outputs() const { return 1; }
-  // True if the input belongs to the part, as candidates do, not to its samples. Its shape is then
-  // [most rows, dim], and its tensor has (rows of the part, dim).
+  // True if the input belongs to the part instead of its samples, as candidates do. Its shape is
+  // then [most rows, dim], and its tensor has (rows of the part, dim).
   virtual bool reads_part(int /*input*/) const { return false; }
   // The shapes of the num_outputs() outputs. INVALID_ARGUMENT, naming the input that does not fit;
   // the caller adds the layer's name to the message.

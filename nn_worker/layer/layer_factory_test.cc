@@ -15,7 +15,8 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-// The error for a layer with the value. `with`: assignments that the good values need.
+// The error for a layer in which `field` has `value`. `with`: other assignments, without which even
+// good values would be refused.
 std::string RefusalOf(const std::string& field, const std::string& value,
                       const std::vector<std::string>& with = {}) {
   LayerConfig config;

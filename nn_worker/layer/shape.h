@@ -16,8 +16,8 @@ std::string ShapeText(const SampleShape& shape);
 // Values of one sample.
 int64_t ShapeSize(const SampleShape& shape);
 
-// RequireOneInput returns INVALID_ARGUMENT unless there is exactly one input, RequireSomeInput
-// unless there is at least one.
+// RequireOneInput returns INVALID_ARGUMENT unless there is exactly one input. RequireSomeInput
+// returns it unless there is at least one input.
 absl::Status RequireOneInput(absl::Span<const SampleShape> inputs);
 absl::Status RequireSomeInput(absl::Span<const SampleShape> inputs);
 // INVALID_ARGUMENT unless every input is [dim].

@@ -6,8 +6,8 @@
 // ranks (up to the rounding of sums of weights; exactly if all weights are 1).
 //
 // Memory: 8 bytes for each sample of this rank while samples are added. Merge needs no more,
-// because the rank's range replaces its samples. Equal scores of one class are joined, so they need
-// less.
+// because the rank's range replaces its samples. Samples with the same score and class are joined,
+// so they need less memory.
 //
 // Thread-compatible.
 

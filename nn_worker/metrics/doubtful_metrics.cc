@@ -24,9 +24,9 @@ std::vector<std::string> WhatIsDoubtful(const MetricValues& values) {
   std::vector<std::string> doubts;
   // A value that is not defined is NaN, and comparisons with NaN are false.
   if (values.has_normalised_entropy() && values.normalised_entropy() > kMostEntropy) {
-    doubts.push_back(
-        absl::StrFormat("NE %.4g is above 1, worse than one probability for all records",
-                        values.normalised_entropy()));
+    doubts.push_back(absl::StrFormat(
+        "NE %.4g is above 1, which is worse than predicting the same probability for all records",
+        values.normalised_entropy()));
   }
   if (values.has_auc() && values.auc() < kLeastAuc) {
     doubts.push_back(absl::StrFormat("AUC %.4f is below .45, worse than chance", values.auc()));
@@ -92,7 +92,7 @@ std::string LikelyCause(const JobConfig& job, const MetricValues& values, bool c
   const std::vector<std::string> with_values = FeaturesWithValues(job.data());
   if (!with_values.empty() && values.normalised_entropy() > kHugeEntropy) {
     return absl::StrCat("large values that come with the ids of ", NamesOf(with_values),
-                        ": rows are multiplied by them unchanged; scale them in the data");
+                        ": rows are multiplied by these values; scale the values in the data");
   }
   if (calibration_is_off || values.normalised_entropy() > kMostEntropy) {
     return "the learning rates are too high, or the model was trained for too many epochs";

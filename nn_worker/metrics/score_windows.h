@@ -72,8 +72,8 @@ class ScoreWindows {
   // each window that ends.
   ScoreWindows(const EvaluationConfig& config, uint64_t samples, Sink sink);
 
-  // Adds this rank's part of a step that counted. After this step the run has made `steps` steps
-  // and the step has `samples` samples over all ranks.
+  // Adds this rank's part of a step that counted. `steps` is the number of steps that the run has
+  // made, including this one, and `samples` is the number of samples of this step over all ranks.
   void AddStep(uint64_t steps, uint64_t samples, const Part& part);
 
   // The calibration of all samples that were added, whatever their windows.

@@ -1,10 +1,10 @@
 // The calibration (predicted over actual positives) of the last tenth of all samples. The number of
 // samples need not be known in advance. The calibration of a cut on a test set swings with the last
-// steps, but this one is a mean over many steps.
+// steps, but the calibration of the tail is a mean over many steps.
 //
 // Constant memory: samples are counted in at most kChunks pieces, and when there are that many,
 // neighbours are merged in pairs. So the tail has at least a tenth of all samples, and at most 1/64
-// of all samples more.
+// of all samples more than a tenth.
 //
 // Thread-compatible.
 

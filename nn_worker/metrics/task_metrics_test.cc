@@ -87,7 +87,7 @@ std::vector<Sample> Samples(int count, int outputs, bool numeric) {
   return samples;
 }
 
-// Deals the samples, in pieces of seven, to all ranks but the last, or to the only rank.
+// Deals the samples, in pieces of seven, to all ranks except the last. A single rank gets all.
 std::vector<MetricValues> Merged(const std::vector<Sample>& samples, TaskConfig::Loss loss,
                                  bool groups, int ranks) {
   const auto collectives = NewLocalCollectives(ranks);

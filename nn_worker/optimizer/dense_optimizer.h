@@ -3,7 +3,7 @@
 //
 // It owns no memory: for each parameter, the network keeps one value of each state array. A step
 // depends only on its arguments. In particular, Adam's t is the number of the step, not a count of
-// calls, so it stays right after a skipped step and in a resumed job.
+// calls, so t is still correct after a skipped step and in a resumed job.
 
 #ifndef SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_H_
 #define SATRAP_NN_WORKER_OPTIMIZER_DENSE_OPTIMIZER_H_

@@ -67,7 +67,7 @@ void EmbeddingWorkerClient::NextBatch(const PartRequest& request, uint64_t step,
         if (ordered && input.header.result() != NextBatchAnswerHeader::PART) {
           on_failure_(absl::InternalError(
               absl::StrCat("NextBatch to embedding_worker ", worker,
-                           ": the answer lacks the part that was requested by name")));
+                           ": the answer lacks the requested part")));
           return;
         }
         input.payload = std::move(answer.payload);

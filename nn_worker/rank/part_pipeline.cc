@@ -20,7 +20,7 @@ void PartPipeline::RequestParts() {
     if (!permit.has_value()) return;
     const PartRequest request = *policy_->NextRequest();
     const uint64_t number = next_number_++;
-    // This part's Lookup may miss the push of each part that holds one of the other permits in use.
+    // This part's Lookup may miss the pushes of the parts that hold the other permits in use.
     entries_.push_back(Entry{number, request, *std::move(permit), permits_->in_use() - 1});
     request_(request, [this, number](PartInput input) { OnAnswer(number, std::move(input)); });
   }
@@ -35,7 +35,7 @@ void PartPipeline::OnAnswer(uint64_t number, PartInput input) {
     entry->state = State::kReceived;
     entry->input = std::move(input);
   } else {
-    // No Lookup was made for this request, so its permit may return out of order.
+    // No Lookup was made for this request, so the request's permit can return out of order.
     entries_.erase(entry);
   }
   on_change_();
@@ -47,7 +47,7 @@ absl::optional<PartPipeline::TakenPart> PartPipeline::Take() {
   });
   // An unanswered request holds back the parts after it. If a later part were trained first, the
   // Lookup of the earlier part could also miss the push of the later part, and so miss more pushes
-  // than the bound allows.
+  // than the limit allows.
   if (entry == entries_.end() || entry->state == State::kRequested) return absl::nullopt;
   entry->state = State::kTaken;
   return TakenPart{entry->number, entry->request.worker, entry->staleness, std::move(entry->input)};

@@ -53,7 +53,7 @@ class PartPipeline {
   PartPipeline(const PartPipeline&) = delete;
   PartPipeline& operator=(const PartPipeline&) = delete;
 
-  // Requests parts until no permit is free, unless no_more_requests().
+  // Requests parts until no permit is free. Does nothing if no_more_requests().
   void RequestParts();
   void StopRequests() { stopped_ = true; }
   void ResumeRequests() { stopped_ = false; }

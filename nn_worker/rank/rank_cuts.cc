@@ -52,7 +52,7 @@ void RankCuts::Take(bool best, bool last) {
 }
 
 // Together with the plan, this rank hands over the records that it has released, and forgets them.
-// It does so even if the cut will be abandoned, because rank 0 keeps them.
+// It does so even if the cut will be abandoned, because rank 0 keeps these records.
 void RankCuts::Begin() {
   CutPlan plan;
   plan.number = ++number_;

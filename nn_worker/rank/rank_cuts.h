@@ -51,8 +51,8 @@ class RankCuts {
   void OnWish(const CutWish& wish) { schedule_.OnWish(wish); }
   bool IsDue(uint64_t step, bool counts) const;
 
-  // Records that the ranges of a part are consumed, whether or not its step counted: no later
-  // generation may train them. DATA_LOSS if they were consumed already.
+  // Records that the ranges of a part are consumed, whether or not the part's step counted: no
+  // later generation may train these records. DATA_LOSS if they were consumed already.
   absl::Status AddReleased(uint32_t epoch, const Provenance& provenance);
 
   // OnDecided: call when an allreduce has reported to all ranks that a cut is due. OnAllIdle: call

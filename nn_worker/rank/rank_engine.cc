@@ -123,7 +123,7 @@ void RankEngine::OnIdle(const TrainingSteps::Idle& idle) {
   next_ = end ? Next::kFinish : idle.epoch_end ? Next::kNextEpoch : Next::kResume;
   const bool due = idle.evaluate || ((idle.epoch_end || end) && options_.evaluation.at_epoch_end());
   // If a stop is decided at the last step of an epoch, the end of the epoch follows at the same
-  // step, which is not validated twice.
+  // step, and that step is not validated twice.
   if (options_.has_valid && due && !record_.is_validated()) {
     BeginPass(VALID_STREAM, next_pass_++,
               [this](const MetricValues& values) { OnValidated(values); });

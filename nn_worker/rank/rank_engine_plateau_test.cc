@@ -98,7 +98,8 @@ TEST(RankEnginePlateauTest, ReductionsOfTheRatesGoOnFromACut) {
   first.PutEpoch(TEST_STREAM, 0, 1);
   ASSERT_TRUE(first.StartAndRun());
   EXPECT_EQ(first.pushes.back().step.learning_rate_factor(), .5);
-  // At the cut of step 5 one validation has brought no new best; one more lowers the rates.
+  // At the cut of step 5, one validation has brought no new best; a second one will lower the
+  // rates.
   const auto cut = std::find_if(first.cuts.begin(), first.cuts.end(),
                                 [](const FakeCut& cut) { return cut.plan.position.step() == 5; });
   ASSERT_NE(cut, first.cuts.end());

@@ -13,8 +13,8 @@
 namespace satrap {
 namespace {
 
-// The names "E.0.i.0" of the parts that are queued by `epochs` calls of PutEpoch, with `parts`
-// parts in each epoch.
+// The names "E.0.i.0" of the parts that PutEpoch queues if it is called for `epochs` epochs of
+// `parts` parts each.
 std::multiset<std::string> PartsOfEpochs(int epochs, int parts) {
   std::multiset<std::string> names;
   for (int e = 0; e < epochs; ++e) {

@@ -56,7 +56,7 @@ class RunRecord {
   // Adds the labels of the last step, which must be of epoch 0: `samples` samples with labels of
   // two classes, which add up to `positives`.
   void AddLabels(uint64_t samples, double positives) { labels_.AddStep(samples, positives); }
-  // Absent if the rate does not move, if it is not yet known whether it does, or if the records
+  // Absent if the rate does not move, if it is not yet known whether it moves, or if the records
   // cannot be sorted.
   absl::optional<MovingLabelRate> moving_label_rate() const;
 

@@ -28,9 +28,9 @@
 
 namespace satrap {
 
-// A gradient whose magnitude is above this (as it is sent, without the loss scale) is finite, but
-// so large that its square dominates an optimizer's state for good. Steps with such a gradient are
-// counted.
+// If the magnitude of a gradient (as it is sent, without the loss scale) is above this limit, the
+// gradient is finite, but so large that its square dominates an optimizer's state for good. Steps
+// with such a gradient are counted.
 inline constexpr float kLargeGradient = 1e15f;
 
 // What one rank contributes to a step in addition to its gradients, and the learning rates' factor,

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kCheckUs = 5'000'000;
 
 constexpr char kBetweenCalls[] =
-    "waits for a part of an embedding worker, or for its answer to a push";
+    "waits for a part from an embedding worker, or for the answer to a push";
 
 }  // namespace
 
@@ -38,8 +38,8 @@ struct StepWatch::State {
   }
   // Checks the clock. Returns whether there will be another check.
   bool Check() {
-    // tell_mutex lets Stop wait for a running `tell`. `mutex` is not held during the call, because
-    // `tell` may take long and a step must be able to end.
+    // tell_mutex lets Stop wait for a running call of `tell`. `mutex` is not held during that call,
+    // because the call may take long, and a step must be able to end meanwhile.
     MutexLock telling(&tell_mutex);
     std::string text;
     int64_t passed_us = 0;

@@ -107,7 +107,7 @@ TEST_F(StepWatchTest, BetweenStepsItWaitsForAnEmbeddingWorker) {
   activity_ = "adds up sums";  // the last that the step did
   Pass(60);
   EXPECT_THAT(told_,
-              ElementsAre(Pair("waits for a part of an embedding worker, or for its answer to "
+              ElementsAre(Pair("waits for a part from an embedding worker, or for the answer to "
                                "a push",
                                60)));
 }

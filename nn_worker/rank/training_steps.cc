@@ -37,8 +37,8 @@ TrainingSteps::TrainingSteps(const RankOptions& options, Executor* executor, con
       epoch_(options.position.epoch()) {}
 
 // In ordered mode the number of the next step travels with the request, and the embedding PSs use
-// it to check what the Lookup sees. With one permit no step can be counted between the request and
-// the step that trains its part, so this is the number of that step.
+// it to check what the Lookup sees. With one permit, no step can be counted between the request and
+// the step that trains its part, so the number in the request is the number of that step.
 void TrainingSteps::BeginEpoch(uint32_t epoch) {
   epoch_ = epoch;
   epoch_ended_ = false;
@@ -67,7 +67,7 @@ void TrainingSteps::Resume() {
 }
 
 // Runs after everything that can free a permit or bring a part. Requests go out first, so that the
-// next parts are fetched while this one is trained.
+// next parts are fetched while the current part is trained.
 void TrainingSteps::OnPipelineChanged() {
   if (peers_.failure->failed() || !training_) return;
   pipeline_->RequestParts();
@@ -241,7 +241,7 @@ void TrainingSteps::FailIfTooManyAreSkipped() {
 
 // Pushes the gradients of the part, or releases the part if the step did not count. A step that is
 // not finite is pushed too, without gradients: the embedding PSs count its number. The permit
-// returns when the embedding worker has answered, which it does after every PS has applied the
+// returns when the embedding worker has answered the push, that is, after every PS has applied the
 // Update.
 void TrainingSteps::EndJoinedPart(StepResult* result, uint64_t step) {
   const int worker = joined_->worker;

@@ -21,7 +21,7 @@ DeviceMetrics::DeviceMetrics(MetricsRegistry* registry, std::shared_ptr<const De
                                              "Bytes that were copied from the device to the host")),
       graph_launches_(
           registry->AddCounter("satrap_device_graph_launches_total",
-                               "Launches of captured graphs: one a training pass, or several")),
+                               "Launches of captured graphs; a training pass has one or several")),
       step_seconds_(registry->AddHistogram("satrap_device_step_seconds",
                                            "From handing a part's inputs to the device until its "
                                            "gradients are back",

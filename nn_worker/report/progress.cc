@@ -195,8 +195,8 @@ void Progress::SetExpectedSamples(uint64_t samples) {
 TrainProgress Progress::Snapshot() const {
   MutexLock lock(&mutex_);
   TrainProgress snapshot = progress_;
-  // Without data no step ends the window, and the rate of the last window would stay. So the rate
-  // is computed from the window that is still open.
+  // Without data no step ends the window, and the rate of the last window would be shown for ever.
+  // So the rate is computed from the window that is still open.
   const int64_t window_us = TrainedUs(clock_->NowUs());
   if (snapshot.phase() == "training" && window_us > kWindowsUntilQuiet * last_window_us_) {
     snapshot.set_samples_per_second(static_cast<double>(window_.samples) /

@@ -51,9 +51,9 @@ RankMetrics::RankMetrics(MetricsRegistry* registry, const Executor* clock, RankO
       loss_(registry->AddGauge("satrap_train_loss", "Mean loss of the last step")),
       loss_scale_(registry->AddGauge("satrap_loss_scale", "Loss scale of the next step; 0: none")),
       learning_rate_factor_(registry->AddGauge("satrap_learning_rate_factor",
-                                               "What reductions on a plateau have multiplied the "
-                                               "learning rates by, as of the last validation; 0: "
-                                               "there was none, or the job does not reduce")),
+                                               "Product of all reductions of the learning rates on "
+                                               "a plateau, as of the last validation; 0: no "
+                                               "validation yet, or no reduce_on_plateau")),
       valid_auc_(registry->AddGauge("satrap_valid_auc", "AUC of the last validation")),
       cuts_begun_(registry->AddCounter("satrap_cuts_begun_total", "Cuts that were begun")),
       cuts_committed_(
@@ -72,7 +72,7 @@ RankMetrics::RankMetrics(MetricsRegistry* registry, const Executor* clock, RankO
           "satrap_cut_writing_seconds", "From the mark of a cut to its end", WritingBounds())),
       ledger_pieces_(registry->AddGauge("satrap_ledger_pieces",
                                         "Stretches of trained records that come after an "
-                                        "untrained one of their split, at the last cut")),
+                                        "untrained record of their split, at the last cut")),
       cut_age_seconds_(registry->AddGauge(
           "satrap_cut_age_seconds", "Since the last cut was committed, or this process began")),
       last_cut_us_(clock->NowUs()) {}

@@ -1,9 +1,10 @@
 // Times the steps that count. Reports the first such step of this generation, and writes a line of
 // metrics.jsonl for each pause that a cut made (docs/formats.md). Every event is passed on.
 //
-// The gap of a pause is the time between the two counted steps around the cut; minus the time of a
-// usual step, it is the time in which training stood still for the cut. The time of a usual step is
-// the median over the last steps between which nothing but training happened.
+// The gap of a pause is the time from the last counted step before the cut to the first one after
+// it. The gap minus the time of a usual step is the time in which training stood still for the cut.
+// The time of a usual step is the median over the last steps between which nothing but training
+// happened.
 //
 // RankObserver states how its methods are called.
 

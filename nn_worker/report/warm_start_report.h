@@ -19,9 +19,9 @@ namespace satrap {
 // (common/checkpoint/checked_text.h).
 inline constexpr char kWarmStartFile[] = "/warm_start.textproto";
 
-// Logs what was taken, by table and feature and by parameter, and warns of each difference because
-// of which the same ids have other keys. Writes the result into the run's folder, where the report
-// finds it. Errors are those of DurableFile.
+// Logs what was taken, by table and feature and by parameter, and warns of each difference from the
+// model's job that gives the same ids different keys. Writes the result into the run's folder,
+// where the report finds it. Errors are those of DurableFile.
 absl::Status ReportWarmStart(const WarmStartResult& result, const std::string& run_dir,
                              const Logger& logger);
 

@@ -3,9 +3,9 @@
 // gradients take the same way back.
 //
 // This class decodes values from the wire, unless the backend gathers them as they are, and encodes
-// gradients, on the host, in blocks of fixed size; GatherRows and ScatterGradients of the backend
-// do the rest. These operations read the
-// payload of the part itself if the backend can read the host's memory, and otherwise a copy of it.
+// gradients. It does so on the host, in blocks of fixed size. GatherRows and ScatterGradients of
+// the backend do the rest. These operations read the payload of the part itself if the backend can
+// read the host's memory, and otherwise a copy of it.
 //
 // A part is prepared in a buffer: it is decoded or copied in, and if it will be trained, its ids
 // are inverted for a backend that scatters by row. There are two buffers, so that one part can be
@@ -138,9 +138,10 @@ class EmbeddingExchange {
   FeatureExchange IdsOf(size_t feature, const Buffer& buffer, const Rows& rows) const;
   void Scatter(const Buffer& buffer, size_t index, absl::Span<float> sums);
   absl::Status AwaitSums();
-  // Divides `sums` by the gradient scale, encodes them to `to` and sets the section's scale. Sums
-  // in f32 are at `to` already and are only checked. Sets `*finite` to false as ReadGradients does,
-  // and `*large` to true if a sum is beyond kLargeGradient or not finite.
+  // Divides `sums` by the gradient scale, encodes them into the memory at `to`, and sets the
+  // section's scale. Sums in f32 are in that memory already and are only checked. Sets `*finite` to
+  // false as ReadGradients does, and `*large` to true if a sum is beyond kLargeGradient or not
+  // finite.
   rpc::WireLosses Encode(WireDtype dtype, absl::Span<float> sums, Section* section, uint8_t* to,
                          bool* finite, bool* large);
 

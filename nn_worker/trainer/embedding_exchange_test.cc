@@ -22,7 +22,8 @@
 namespace satrap {
 namespace {
 
-// The features are a single-valued one, one pooled here, one pooled at the worker, and a sequence.
+// There are four features: one with a single value, one that is pooled here, one that is pooled at
+// the worker, and a sequence.
 constexpr char kJob[] = R"pb(
   data {
     numerics { name: "n" }

@@ -30,8 +30,8 @@ class GrowingMemory {
     if (data_ == nullptr || bytes > bytes_) {
       const int64_t larger = std::max(bytes, 2 * bytes_);
       const absl::Status taken = Take(device, larger);
-      // The larger size is optional: with it the memory need not grow again soon. So if there is no
-      // room for the larger size, try the size that is needed now.
+      // The larger size is optional: it only keeps the memory from growing again soon. So if there
+      // is no room for the larger size, try the size that is needed now.
       if (absl::IsResourceExhausted(taken) && larger > bytes) {
         RETURN_IF_ERROR(Take(device, bytes));
       } else {

@@ -246,7 +246,7 @@ absl::StatusOr<StepResult> NetworkTrainer::Rep::Reduce(uint64_t step, const Rank
 }
 
 absl::StatusOr<StepEnd> NetworkTrainer::Rep::EndStep(double squares) {
-  CHECK(waiting.has_value()) << "no step waits for its end";
+  CHECK(waiting.has_value()) << "EndStep was called, but no step waits for it";
   StepEnd end;
   end.clip_factor = ClipFactor(options.gradient_clip_norm, squares);
   RETURN_IF_ERROR(options.network->Step(waiting->step, waiting->totals, end.clip_factor));
@@ -335,7 +335,7 @@ absl::StatusOr<CutMarked> NetworkTrainer::Rep::BeginCut(CutPlan plan, CutEngine:
     RETURN_IF_ERROR(cut->AwaitMark());
   }
   ASSIGN_OR_RETURN(const std::string told, FromRank0(marked_bytes));
-  if (told.size() != 2) return absl::InternalError("rank 0 did not say what the cut is for");
+  if (told.size() != 2) return absl::InternalError("rank 0 sent a malformed cut plan");
   return CutMarked{told[0] == '1', told[1] == '1'};
 }
 
@@ -388,8 +388,8 @@ absl::Status NetworkTrainer::StartFromCut(const StartModel& model) {
   return rep_->LoadFromRank0(model.dense, Network::LoadScope::kAll);
 }
 
-// Buffers are used in turn. When the engine prepares a part, the step of the part that used this
-// buffer before has ended.
+// Buffers are used in turn. When the engine prepares a part, the step of the part that used the
+// same buffer before has ended.
 std::unique_ptr<PreparedPart> NetworkTrainer::Prepare(PartInput part) {
   static_assert(kPreparedParts == EmbeddingExchange::kBuffers);
   const int buffer = static_cast<int>(rep_->prepared++ % EmbeddingExchange::kBuffers);

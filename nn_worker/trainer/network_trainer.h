@@ -56,7 +56,7 @@ struct NetworkTrainerOptions {
   // There is no loss and no metric.
   bool writes_outputs = false;
   // Called on the step's thread with a time for each step that has a part: the seconds from handing
-  // its inputs to the backend until its gradients of embeddings are back. Null: not measured.
+  // its inputs to the backend until the gradients of its embeddings are back. Null: not measured.
   std::function<void(double seconds)> on_device_step;
   // The trainer sets this to a short text that tells people what the step's thread does next. The
   // text is never freed. May be null.

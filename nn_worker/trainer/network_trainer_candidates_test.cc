@@ -125,9 +125,9 @@ TEST(NetworkTrainerCandidatesTest, TheLossIsThatOfAScalarReference) {
   }
 }
 
-// A gradient is right if a small step along it changes the loss by the amount that it predicts. The
-// dense tests check the gradients of the layers and of the losses; this test checks how they reach
-// the rows.
+// A gradient is right if a small step along it changes the loss by the amount that the gradient
+// predicts. The dense tests check the gradients of the layers and of the losses; this test checks
+// how they reach the rows.
 TEST(NetworkTrainerCandidatesTest, GradientsReachTheRowsOfUsersItemsAndCandidates) {
   for (const Case& of : Cases()) {
     const JobConfig job = CandidatesJob(of.loss, of.candidates);

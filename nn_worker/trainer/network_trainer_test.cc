@@ -85,8 +85,8 @@ TEST(NetworkTrainerTest, AFullBatchIsDividedByItsWeightExactly) {
   EXPECT_EQ(result.normalizer, result.weight);
 }
 
-// If gradients were means over so few samples, they would be B / n times as large, and the square
-// of that would be added to Adagrad's accumulators.
+// If gradients were means over so few samples, they would be B / n times as large, and the squares
+// of these large gradients would be added to Adagrad's accumulators.
 TEST(NetworkTrainerTest, AStepOfOneSampleAddsOneOfBSquaredToTheAccumulators) {
   const std::vector<FakeSample> one = {FakeSample{{.5f, .25f}, {{1}, {2}, {3}, {4}, {5}}, 1, 2}};
   TrainerRanks as_a_batch(1, TrainerJob(), 1), as_a_tail(1, TrainerJob(), kTrainerBatch);

@@ -79,7 +79,7 @@ absl::Status ReadTables(const PartLayout& layout, const PartInput& input, PartVi
                                    absl::StrCat("tables[", table.name, "].values")));
   }
   if (sent != input.header.tables_size()) {
-    return absl::InvalidArgumentError("tables: there are more than the job has");
+    return absl::InvalidArgumentError("tables: the answer has more tables than the job");
   }
   return absl::OkStatus();
 }
@@ -121,7 +121,7 @@ absl::Status CheckFinite(absl::Span<const float> values, absl::string_view field
   return absl::OkStatus();
 }
 
-// Candidates come with every part that is trained, and with no other.
+// If the job has candidates, every part that is trained has them, and no other part has.
 absl::Status ReadCandidates(const PartLayout& layout, const PartInput& input, PartView* view) {
   const bool expected =
       layout.candidate_feature >= 0 && input.header.part().id().stream() == TRAIN_STREAM;

@@ -118,8 +118,8 @@ absl::Status PredictionWriter::Add(const PartDescription& part,
   for (const ProvenanceRange& range : part.provenance()) {
     if (range.has_block_end()) {
       return absl::InvalidArgumentError(
-          "predictions are written in the order of files, and the test stream is a topic: give "
-          "data.test_files, or evaluate");
+          "predictions are written in the order of the records in files, but the test stream is a "
+          "topic: set data.test_files, or run `evaluate` instead");
     }
     positions += range.to() - std::min(range.from(), range.to());
   }
@@ -195,7 +195,7 @@ absl::Status WritePredictionsText(const std::string& run_dir, int num_ranks, int
   std::string lines;
   const std::string bad_line =
       absl::StrCat(absl::StrJoin(std::vector<absl::string_view>(num_tasks, "nan"), "\t"), "\n");
-  // Both lists are in the order of positions, which is that of the records in the file.
+  // Both lists are in the order of positions, which is the order of the records in the file.
   auto next_bad = bad.begin();
   for (const Prediction& prediction : predictions) {
     for (; next_bad != bad.end() && *next_bad <= PositionOf(prediction); ++next_bad) {

@@ -1,5 +1,5 @@
-// The zoo: ready models by name, the .textproto files of this folder compiled into the program.
-// `zoo: "deepfm"` in a job means the layers of deepfm.textproto.
+// The zoo: ready-made models by name. They are the .textproto files of this folder, compiled into
+// the program. `zoo: "deepfm"` in a job means the layers of deepfm.textproto.
 
 #ifndef SATRAP_NN_WORKER_ZOO_ZOO_H_
 #define SATRAP_NN_WORKER_ZOO_ZOO_H_

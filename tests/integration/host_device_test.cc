@@ -89,7 +89,7 @@ TEST_F(HostDeviceTest, ACutOfEitherDeviceIsGoneOnFromOnTheOther) {
                                      "nn_worker.device_memory_bytes=1"});
     EXPECT_EQ(small.exit_code, 1);
     EXPECT_THAT(small.err,
-                HasSubstr("nn_worker.device_memory_bytes is 1, and each NN worker needs "));
+                HasSubstr("nn_worker.device_memory_bytes is 1, but each NN worker needs "));
     const std::string report = run + ".json";
     const CommandEnd resumed = Satrap({"resume", run, "--set", "nn_worker.device=" + then, "--set",
                                        absl::StrCat("max_steps=", step + 100), "--report", report});
@@ -116,7 +116,7 @@ TEST_F(HostDeviceTest, WhatTheDeviceMustHoldIsKnownBefore) {
               absl::StrCat("nn_worker.device_memory_bytes=", need - 1), "--run_dir", Path("run")});
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_THAT(refused.err, HasSubstr(absl::StrCat("nn_worker.device_memory_bytes is ", need - 1,
-                                                  ", and each NN worker needs ", need, " bytes")));
+                                                  ", but each NN worker needs ", need, " bytes")));
   EXPECT_FALSE(fs::exists(Path("run"))) << "nothing was started";
 
   // A device with the memory that `validate` reports is large enough.

@@ -1,7 +1,7 @@
 // The training step of a model's dense network by itself, for benchmarks of devices. The step reads
-// rows, and the row number of each id, from the memory of a backend. It leaves the gradients of
-// these rows there and makes a step of Adam. There are no messages and no other ranks, and the rows
-// do not change.
+// rows, and the row number of each id, from the memory of a backend. It writes the gradients of
+// these rows to that memory, too, and makes a step of Adam. There are no messages and no other
+// ranks, and the rows do not change.
 //
 // One step, all of it enqueued as operations of the backend:
 //

@@ -59,7 +59,8 @@ struct BenchmarkOperation {
   const char* why;  // which bytes it must move at least
   BenchmarkWork (*prepare)(Workbench* on);
   // The number of kernels that the operation starts on a device, however many inputs it has. A sum
-  // over samples takes two: one kernel sums up pieces of the samples, the other adds up these sums.
+  // over samples takes two kernels: one sums up pieces of the samples, and the other adds up these
+  // sums.
   int launches = 1;
 };
 

@@ -75,8 +75,8 @@ TEST_F(OperationLaunchTest, ALinearLayerIsOneLaunchAndItsGradientFour) {
     const Tensor x = New(kRows, 24, dtype), y = New(kRows, 24, dtype), dy = New(kRows, 24, dtype);
     const Tensor w = New(24, 24, dtype), dw = New(24, 24), db = New(1, 24);
     ExpectLaunches("Linear", 1, [&] { backend_->Linear(x, w, db, Activation::kRelu, y); });
-    // There are two launches for the gradient before the activation and that of the bias, and one
-    // for each product.
+    // Two launches compute the gradient before the activation and the bias gradient. Each of the
+    // two products is one more launch.
     ExpectLaunches("LinearGrad", 4, [&] {
       backend_->LinearGrad({x, w, Activation::kRelu, y, dy, {x, false}, dw, db});
     });

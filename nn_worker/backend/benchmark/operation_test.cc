@@ -44,8 +44,8 @@ TEST(BenchmarkOperationTest, BytesAreThoseOfTheTensors) {
   // Gradient, w, m and v are read; w, m, v and the copy are written.
   EXPECT_EQ(BytesOf("OptimizerStep", "Adam, n x 512, with a copy in 16 bits", DType::kBF16),
             8 * 512 * (4 * 4 + 3 * 4 + 2));
-  // These are the bytes of two rows of 17 values, of eight ids of 4 bytes, and of an output of 17
-  // values for each of the eight samples, for each of 26 features.
+  // For each of 26 features these are the bytes of two rows of 17 values, of eight ids of 4 bytes,
+  // and of 17 output values for each of the eight samples.
   EXPECT_EQ(BytesOf("GatherRows", "26 of 16, and 1 for the linear part", DType::kF32),
             26 * (2 * 17 * 4 + 8 * 4 + 8 * 17 * 4));
   // These are the bytes of four arrays: 17 gradients for each id; the place where the ids of each
@@ -106,9 +106,9 @@ TEST(BenchmarkOperationTest, WhatIsWrittenIsFiniteWhereItIsF32) {
 }
 
 // There are 26 x 8 ids. For each of them, GatherRows reads 4 bytes and three sectors for a row of
-// 68 bytes, and writes 36 bytes, because the linear part is F32. ScatterGradients reads 4 bytes and
-// a sector for each of two gradients per id, in addition to 53 starts, and writes 52 rows of 68
-// bytes.
+// 68 bytes, and writes 36 bytes, because the linear part is F32. For each id, ScatterGradients
+// reads 4 bytes, and one sector for each of the id's two gradients. It also reads 53 starts, and
+// writes 52 rows of 68 bytes.
 TEST(BenchmarkOperationTest, RowsOfSamplesMoveWholeSectors) {
   const std::string what = "26 of 16, and 1 for the linear part";
   EXPECT_EQ(Prepared("GatherRows", what, DType::kBF16).work().sector_bytes,

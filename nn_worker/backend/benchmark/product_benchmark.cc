@@ -5,7 +5,7 @@
 //
 //   product_benchmark [--batch N] [--sets N]
 //
-// With several sets of operands each run takes the next one, so that no cache holds what a run
+// With several sets of operands, each run takes the next set, so that no cache holds what a run
 // reads and writes. Prints one JSON line for each: the best of 7 runs, in GFLOP/s of wall time.
 // `bare` is the baseline for products in slices: oneDNN's own product of the whole F32 matrices, in
 // one call on one thread. The runs of a shape follow one another directly, so that other changes on

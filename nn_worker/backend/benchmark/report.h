@@ -16,7 +16,7 @@
 namespace satrap {
 
 // If the working set of an operation is at most this large, its repeated runs find it in a card's
-// cache (the 50 MB of an H100). The rate may then exceed the copy ceiling and says nothing about
+// cache (the 50 MB of an H100). The rate can then exceed the copy ceiling, and says nothing about
 // the memory.
 inline constexpr int64_t kL2Bytes = int64_t{50} << 20;
 

@@ -50,7 +50,8 @@ std::vector<uint32_t> IdsOf(int64_t count, int64_t first_row, bool common_row) {
   return ids;
 }
 
-// The values of all fields, `cols` for each, side by side. As in a network, single values are F32.
+// The values of all fields side by side, `cols` values for each field. As in a network, single
+// values are F32.
 std::vector<Tensor> FieldsOf(Workbench* on, int64_t fields, int64_t cols) {
   if (cols > 1) return on->Fields(fields, cols);
   const Tensor block = on->F32Values(fields);

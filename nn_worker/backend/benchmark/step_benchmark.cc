@@ -6,12 +6,12 @@
 //   step_benchmark [--model=deepfm|dlrm] [--batch=N] [--precision=F32|TF32|BF16|F16] [--seconds=3]
 //                  [--capture=true|false] [--profile] [--card=0]
 //
-// Without --model, --batch or --precision it runs all values that the device has, one after the
-// other. Both models have 26 features of dim 16 and 13 numerics:
+// If one of --model, --batch and --precision is not given, all its values that the device supports
+// are run, one after the other. Both models have 26 features of dim 16 and 13 numerics:
 //
 //   deepfm   as in the zoo, with MLP 400-400-400; a row has 17 values, one of them a linear weight
-//   dlrm     as in the zoo, with bottom MLP 512-256-64-16, but the top MLP 1024-1024-512-256; a row
-//            has 16 values
+//   dlrm     as in the zoo, with bottom MLP 512-256-64-16, except for its top MLP,
+//            1024-1024-512-256; a row has 16 values
 //
 // Prints one JSON line for each configuration. `samples_per_second` is the median over windows of
 // about kWindowSeconds, each of which ends when the device has finished its steps;
@@ -21,7 +21,8 @@
 // With --profile it prints instead how long each operation of a step takes on the card, without
 // graphs (Device::BeginTrace): first the sum for each kind of operation, then all of them in their
 // order. Each time is the median of kProfiledSteps steps, and includes the gap before the next
-// operation. What cuBLASLt makes is named "library"; kernels beside it say which layer it is of.
+// operation. The products of cuBLASLt are named "library"; the kernels before and after a product
+// show which layer it belongs to.
 
 #include <algorithm>
 #include <cmath>
@@ -63,8 +64,8 @@ constexpr double kWindowSeconds = 0.1;
 // The first step is enqueued directly, and the second one is captured.
 constexpr int kWarmUpSteps = 4;
 constexpr int kProfiledSteps = 9;
-// What keeps the card busy while a profiled step is enqueued, so that no time is that of the host:
-// some 3 ms on a fast card.
+// These fills keep the card busy while a profiled step is enqueued, some 3 ms on a fast card, so
+// that no measured time includes a wait for the host.
 constexpr int kDelays = 32;
 constexpr int64_t kDelayValues = int64_t{1} << 26;
 constexpr int kDlrmTop[] = {1024, 1024, 512, 256};
@@ -138,7 +139,7 @@ ModelConfig ModelNamed(const std::string& name) {
   return model;
 }
 
-// Times steps: runs them, and waits for the last of them by an event.
+// Times steps: runs them, and waits for the last step by an event.
 class Stopwatch {
  public:
   static absl::StatusOr<Stopwatch> Create(ModelStep* step, Backend* backend) {
@@ -257,7 +258,8 @@ absl::Status Measure(const Configuration& configuration, const Flags& flags) {
   return absl::OkStatus();
 }
 
-// The kernel and its template arguments, from what the compiler makes of it (KernelLaunch).
+// The kernel and its template arguments, taken from KernelLaunch::signature, which the compiler
+// makes.
 std::string ShortName(absl::string_view signature) {
   const size_t begin = signature.find("kKernel = ");
   if (begin == absl::string_view::npos) return std::string(signature);

@@ -1,6 +1,6 @@
-// Counts what a training step enqueues beside its graph. Between two operations a card idles for
-// one to two microseconds, and for more around a copy from the host, which shows in steps of small
-// batches.
+// Counts what a training step enqueues in addition to its graph. Between two operations a card
+// idles for one to two microseconds, and for longer before and after a copy from the host. In steps
+// of small batches this matters.
 
 #include <memory>
 
@@ -38,8 +38,8 @@ TEST(StepLaunchTest, ASettledStepEnqueuesAGraphAndFewOperationsBesideIt) {
     counts = {};
     CHECK_OK((*step)->Run());
     EXPECT_EQ(counts.graphs, 1) << model;
-    // The gather, the numbers of the pass, two for the scatter, the sums of the step, the decision,
-    // and the optimizer.
+    // One launch each for the gather, the numbers of the pass, the sums of the step, the decision
+    // and the optimizer, and two for the scatter.
     EXPECT_LE(counts.launches, 7) << model;
     EXPECT_EQ(counts.copies_in + counts.other_copies, 1) << "the labels alone, of " << model;
     EXPECT_LE(counts.events, 1) << "the end of the copy, of " << model;

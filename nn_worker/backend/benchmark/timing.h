@@ -1,6 +1,6 @@
 // Measures how long a device needs for an operation. The operation is enqueued many times back to
 // back, and the host waits only once, for an event at the end. So the host's time for a launch
-// shows only where it is longer than the operation's own time.
+// matters only if it is longer than the operation's own time.
 //
 // Thread-safe: the functions depend only on their arguments.
 

@@ -87,8 +87,8 @@ Target TargetOf(const Tensor& tensor, bool add) {
           /*bias=*/nullptr};
 }
 
-// sums[32][32] = `left` times 32 columns of the right factor, whose tiles begin at `right`; only 16
-// columns if `two` is false.
+// sums[32][32] = `left` times 32 columns of the right factor, whose tiles begin at `right`. If
+// `two` is false, only 16 columns are computed.
 SATRAP_AMX void MultiplyBlock(const Left& left, const char* right, int64_t column_bytes, bool two,
                               float* sums) {
   // The intrinsics that load tiles do not tell the compiler which memory they read.

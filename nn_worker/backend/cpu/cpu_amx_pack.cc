@@ -71,7 +71,8 @@ SATRAP_AMX inline void StoreTile(const __m512i words[kTileRows], char* tile) {
   for (int r = 0; r < kTileRows; ++r) _mm512_store_si512(tile + r * kTileRowBytes, words[r]);
 }
 
-// Fetches 16 columns, from column `at` on, of the kStep rows after those at `rows`.
+// Fetches the kStep rows that follow the kStep rows at `rows`: 16 columns, beginning with column
+// `at`.
 inline void PrefetchRows(const uint16_t* rows, int64_t stride, int64_t at) {
   for (int64_t r = kStep; r < 2 * kStep; ++r) __builtin_prefetch(rows + r * stride + at);
 }

@@ -29,7 +29,7 @@ constexpr int64_t kTileBytes = kTileRows * kTileRowBytes;
 // The number of products that one instruction adds to a sum.
 constexpr int64_t kStep = 32;
 // A block of sums, two tiles by two, is computed at a time: it needs only two tiles of each factor
-// for four instructions. This is its number of rows and of columns.
+// for four instructions. kBlock is the block's number of rows and of columns.
 constexpr int64_t kBlock = 2 * kTileRows;
 
 inline int64_t Ceil(int64_t count, int64_t by) { return (count + by - 1) / by; }
@@ -71,7 +71,8 @@ struct Right {
 void PackRows(const Tensor& matrix, int64_t first_row, const Right& right, int64_t step,
               float* sums);
 
-// Packs 16 columns, from column `at` on, of the right factor that is the transposed `matrix`.
+// Packs 16 columns of the right factor, beginning with column `at`. The factor is the transposed
+// `matrix`.
 void PackTransposed(const Tensor& matrix, const Right& right, int64_t at);
 
 // Packs step `step` of a left factor, which is the transpose of columns [begin, begin + cols) of

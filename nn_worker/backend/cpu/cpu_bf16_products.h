@@ -1,5 +1,5 @@
-// Products of BF16 matrices with sums in f32. CpuHalfBackend calls this interface, which each way
-// to multiply such matrices implements (cpu_amx_bf16.h, cpu_avx512_bf16.h).
+// Products of BF16 matrices with sums in f32. CpuHalfBackend calls this interface. Each way to
+// multiply such matrices implements it (cpu_amx_bf16.h, cpu_avx512_bf16.h).
 //
 // In each implementation, a row of y or dx has the same bits however many rows and threads there
 // are, and dw and db have the same bits for any number of threads. Subnormal values count as 0.

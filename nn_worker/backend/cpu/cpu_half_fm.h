@@ -1,5 +1,5 @@
 // The operations Fm and FmGrad of CpuHalfBackend for inputs in BF16. They widen, compute and round
-// value by value in registers, where a HalfOperation would write f32 copies. The results have the
+// value by value in registers, whereas a HalfOperation would write f32 copies. The results have the
 // same bits as with f32 copies.
 //
 // Thread-safe: a function writes only the given rows.

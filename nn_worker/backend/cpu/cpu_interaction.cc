@@ -96,9 +96,9 @@ SATRAP_VECTORIZE_SAME_BITS void DotRows(const float* __restrict a, const float* 
 }
 
 // The shape of one product of BatchedProduct. The distance between neighbouring rows of op(A) is
-// `a_row` values, and between neighbouring columns `a_col` values. If B is not transposed,
-// multiples of its rows are added to rows of Y; if B is transposed, rows of A are multiplied by
-// rows of B.
+// `a_row` values, and the distance between neighbouring columns is `a_col` values. If B is not
+// transposed, multiples of its rows are added to rows of Y; if B is transposed, rows of A are
+// multiplied by rows of B.
 struct ProductShape {
   int64_t m, n, k;
   int64_t a_row, a_col, b_stride, y_stride;

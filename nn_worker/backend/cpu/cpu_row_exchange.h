@@ -19,8 +19,8 @@ void GatherSamples(const FeatureExchange& feature, int64_t begin, int64_t end);
 // feature has one row per sample, assigns them instead.
 void ScatterFeature(const FeatureExchange& feature, const Tensor& gradients);
 // Whether ScatterFeature assigns every value of `gradients` if it is called for these features, so
-// that the caller need not clear `gradients` before. It does if there is only one feature, which
-// has one row per sample and whose segments cover the whole row.
+// that the caller need not clear `gradients` before. This is so if there is only one feature, this
+// feature has one row per sample, and its segments cover the whole row.
 bool AssignsEveryValue(absl::Span<const FeatureExchange> features, const Tensor& gradients);
 
 }  // namespace satrap::cpu

@@ -12,10 +12,10 @@
 
 namespace satrap {
 
-// The backend's memory limit is the job's device_memory_bytes. At its start it allocates memory for
-// operations, as much as `need` states. `card` is as for NewJobDevice (device_factory.h). Returns
-// the errors of NewJobDevice and CheckDeviceRoom (device_room.h), before any memory is allocated;
-// or RESOURCE_EXHAUSTED. REQUIRES: a validated job with device HOST or CUDA
+// The backend's memory limit is the job's device_memory_bytes. At its start the backend allocates
+// as much memory for operations as `need` states. `card` is as for NewJobDevice (device_factory.h).
+// Returns the errors of NewJobDevice and CheckDeviceRoom (device_room.h), before any memory is
+// allocated; or RESOURCE_EXHAUSTED. REQUIRES: a validated job with device HOST or CUDA
 absl::StatusOr<JobBackend> NewDeviceJobBackend(const NnWorkerConfig& config, int card,
                                                const DeviceNeed& need);
 

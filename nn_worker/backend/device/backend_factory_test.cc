@@ -98,8 +98,8 @@ TEST(BackendFactoryTest, TheJobsLimitIsKept) {
   ASSERT_TRUE(made.ok()) << made.status();
   EXPECT_TRUE(made->backend->Allocate(4096 - kScratchBytes).ok());
   EXPECT_EQ(made->backend->Allocate(1).status().code(), absl::StatusCode::kResourceExhausted);
-  // Too little memory for the scratch memory must be reported here, because an operation cannot
-  // report an error.
+  // If there is too little memory for the scratch memory, this must be reported here, because an
+  // operation cannot report an error.
   const auto none = Make(OnDevice(NnWorkerConfig::HOST, 64), Scratch(), &pool);
   EXPECT_EQ(none.status().code(), absl::StatusCode::kResourceExhausted);
 }
@@ -110,9 +110,9 @@ TEST(BackendFactoryTest, ScratchMemoryGrowsAsFarAsTheLimitHasRoom) {
   need.scratch_bytes = 4096;
   const auto made = Make(OnDevice(NnWorkerConfig::HOST, 10000), need, &pool);
   ASSERT_TRUE(made.ok()) << made.status();
-  // 300 ids need 16 bytes each. The sums of pieces of a row with more than 256 of them need 4 rows
-  // of 8 values, and as many numbers in 64 bytes. There is room for that, but not for doubling the
-  // scratch memory.
+  // Each of 300 ids needs 16 bytes. For rows with more than 256 ids, the sums of pieces need 4 rows
+  // of 8 values, and the 4 numbers of these rows take 64 bytes. There is room for all this, but not
+  // for doubling the scratch memory.
   const absl::Status reserved = made->backend->ReserveScatter(300, 8);
   EXPECT_TRUE(reserved.ok()) << reserved;
   EXPECT_EQ(made->meter->Read().bytes, 4096 + 4800 + 128 + 64);

@@ -43,8 +43,8 @@ TEST(DeviceBackendTest, OperationsRunLater) {
   EXPECT_EQ(backend->DeviceView(out.data()), nullptr);
 }
 
-// If a WaitFor is missing, the result may be wrong on a card. On the host's device it must then
-// differ between the orders, so that tests notice.
+// If a WaitFor is missing, the result may be wrong on a card. On the host's device the result must
+// then differ between the orders, so that tests notice.
 TEST(DeviceBackendTest, QueuesThatDoNotWaitForOneAnotherDifferBetweenTheOrders) {
   std::set<std::vector<float>> results;
   for (const HostDeviceOptions& options : EveryOrder()) {

@@ -77,7 +77,7 @@ bool HaveWideRows(const std::vector<ConstValues>& views) {
   });
 }
 
-// The targets of WideFmGrad. Empty if it does not apply.
+// The targets of WideFmGrad. Empty if WideFmGrad does not apply.
 std::vector<WideFmGradTarget> WideTargetsOf(const std::vector<SharedGradient>& gradients) {
   std::vector<WideFmGradTarget> targets;
   std::vector<ConstValues> views;

@@ -1,5 +1,5 @@
 // The linear layers of a DeviceBackend. A plan of a vendor's library computes a product, if the
-// layer was prepared and the library has a plan; otherwise our own kernel does
+// layer was prepared and the library has a plan. Otherwise our own kernel computes the product
 // (nn_worker/products/products.h). Kernels before or after the product do what the plan does not
 // include: bias and activation, the activation's gradient, the bias gradient.
 //
@@ -17,8 +17,8 @@
 // backward pass also computes those two gradients for the layer before.
 //
 // Plans multiply and write padding (tensor.h) in every dimension where all tensors have it. Our own
-// kernels leave it out. In both cases the padding of a gradient is 0, unless a value next to it is
-// not finite.
+// kernels leave padding out. In both cases the padding of a gradient is 0, unless a value next to
+// it is not finite.
 //
 // Thread-compatible.
 
@@ -41,7 +41,7 @@ class PlannedLinear;
 
 class DeviceLinear {
  public:
-  // `transfers` must outlive this object. Destroy it only when no operation is enqueued.
+  // `transfers` must outlive this object. Destroy this object only when no operation is enqueued.
   DeviceLinear(std::unique_ptr<Products> products, DeviceTransfers* transfers)
       : products_(std::move(products)), transfers_(*transfers) {}
 

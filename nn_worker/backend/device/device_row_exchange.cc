@@ -71,8 +71,8 @@ void CheckSegment(const FeatureExchange& feature, const RowSegment& segment, int
       << segment.values.cols << " columns for a segment of " << segment.width;
 }
 
-// The columns at which the spans of a scatter begin, and the end of the last span: wherever a
-// segment of any feature begins or ends.
+// The columns at which the spans of a scatter begin, and the column at which the last span ends.
+// Spans begin and end wherever a segment of any feature begins or ends.
 std::vector<int64_t> SpansOf(absl::Span<const FeatureExchange> features, int64_t row_values) {
   std::vector<int64_t> bounds = {0, row_values};
   for (const FeatureExchange& feature : features) {
@@ -109,7 +109,8 @@ void FindSources(const FeatureExchange& feature, const std::vector<int64_t>& bou
       const int64_t offset = bounds[span] - segment.column;
       if (offset < 0 || offset >= segment.width) continue;
       ScatterSource& source = sources[span];
-      CHECK(source.gradient == nullptr) << "two segments of a feature have column " << bounds[span];
+      CHECK(source.gradient == nullptr)
+          << "two segments of a feature contain column " << bounds[span];
       source.gradient =
           static_cast<const char*>(gradient.data) + offset * ElementBytes(gradient.type);
       source.stride = static_cast<int32_t>(gradient.stride);

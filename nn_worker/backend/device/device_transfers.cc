@@ -259,8 +259,8 @@ void* DeviceTransfers::ScratchBytes(int64_t bytes) {
   if (capturing_) {
     MutexLock lock(&scratch_mutex_);
     CHECK(bytes <= scratch_bytes_ && scratch_ != nullptr)
-        << "cannot allocate " << bytes << " bytes of scratch memory during a capture: there are "
-        << scratch_bytes_;
+        << "cannot allocate " << bytes << " bytes of scratch memory during a capture: only "
+        << scratch_bytes_ << " bytes are allocated";
     return scratch_;
   }
   CHECK_OK(GrowScratch(bytes));

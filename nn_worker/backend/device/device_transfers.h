@@ -82,7 +82,7 @@ class DeviceTransfers {
   // Lists of the network's operations, which are the same in every step.
   DeviceTables* tables() { return &tables_; }
   // Lists of the exchange with embedding rows. They differ from part to part. If both kinds of
-  // lists were kept in the same memory, these would displace the network's.
+  // lists were kept in the same memory, the lists of parts would displace those of the network.
   DeviceTables* part_tables() { return &part_tables_; }
 
   // As in device_memory.h.

@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// With fewer vectors a tile computes little that is used.
+// With fewer vectors, most of the products that a tile computes are not used.
 constexpr size_t kLeastVectors = 8;
 // A tile of 4 x 4 products takes about as long as a quarter of these products computed one by one.
 constexpr size_t kMostUnused = 4;

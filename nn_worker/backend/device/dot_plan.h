@@ -1,6 +1,7 @@
-// Decides whether the vectors of PairDots are in so many terms that the kernels which read each
-// vector once (PairDotsInTiles and PairDotsGradInTiles, kernels/pair_dots.h) are the faster ones,
-// and makes the lists that these kernels need. Both kinds of kernels give the same bits.
+// Decides which kernels compute PairDots and its gradient. If the vectors are in many terms, the
+// kernels that read each vector only once are faster (PairDotsInTiles and PairDotsGradInTiles,
+// kernels/pair_dots.h). This file makes the lists that these kernels need. Both kinds of kernels
+// give the same bits.
 //
 // Functions are thread-safe.
 

@@ -232,7 +232,7 @@ TEST_P(DotPlanTest, AnInfiniteVectorSpoilsOnlyTheGradientsOfOthers) {
   for (int f = 0; f < 8; ++f) EXPECT_EQ(std::isfinite(Get(dxs[f])[0]), f == 3) << f;
 }
 
-// Several vectors lie in one input, as if fields are stacked.
+// Several vectors lie in one input, as after a `stack` layer.
 TEST_P(DotPlanTest, VectorsMayBeColumnsOfAnInput) {
   const Tensor x = Random(DType::kF32, 8 * 5, 1), dx = Random(DType::kF32, 8 * 5, 2);
   std::vector<PairTerm> of_columns;
@@ -253,7 +253,7 @@ TEST_P(DotPlanTest, VectorsMayBeColumnsOfAnInput) {
   for (int f = 0; f < 8; ++f) EXPECT_EQ(Get(dx.Columns(5 * f, 5)), Get(dxs[f])) << f;
 }
 
-// These cases depend on the shapes alone, so that one order suffices.
+// These cases depend on the shapes alone, so one execution order is enough.
 class DotPlanChoiceTest : public DotPlanTest {};
 INSTANTIATE_TEST_SUITE_P(, DotPlanChoiceTest, testing::Values(HostDeviceOptions()));
 

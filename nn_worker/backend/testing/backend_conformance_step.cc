@@ -83,8 +83,8 @@ TEST_P(BackendConformance, TheScaleOfGradientsGrowsInCleanStepsAndBacksOffInOthe
   struct Case {
     float not_finite, weight, scale_of_step, scale_after;
   };
-  // The step's scale divides by the gradient scale with which its gradients were computed, not by
-  // the next one.
+  // The step's scale divides by the gradient scale with which the step's gradients were computed,
+  // not by that of the next step.
   for (const Case& c : {Case{0, 2, 1, 1},
                         {0, 2, 1, 1},
                         {0, 2, 1, 4},

@@ -179,7 +179,7 @@ class ReferenceBackend final : public ReferenceLossBackend {
       for (int64_t p = 0; p < length; ++p) {
         const double value = FloatsOf(x, i)[p * y.cols + c];
         sum += value;
-        // A NaN must become the maximum, so that the finite check finds it. It is tested
+        // A NaN must become the maximum, so that the finite check finds it. NaN is tested
         // separately, because every comparison with NaN is false.
         if (std::isnan(value) || value > largest) largest = value;
       }

@@ -1,7 +1,7 @@
 // Chooses the algorithm of cuBLASLt that a plan uses. The library's heuristic offers several, the
-// best first by its own estimate, but the first may take twice as long as another one. A run must
-// not time them, because all ranks and all runs have to use the same one. So `algorithm_table` (a
-// program of nn_worker/backend/benchmark) times them once, and its output is kept in
+// best first by its own estimate, but the first can take twice as long as another one. A run must
+// not time the algorithms, because all ranks and all runs have to use the same one. So a program
+// (nn_worker/backend/benchmark, algorithm_table) times them once, and its output is kept in
 // measured_algorithms.cc.
 //
 // Thread-safe: the functions depend only on their arguments.

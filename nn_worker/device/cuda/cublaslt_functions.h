@@ -13,8 +13,8 @@
 namespace satrap {
 
 struct CublasLt {
-  // FAILED_PRECONDITION if the library is missing or lacks one of the functions; the message names
-  // it.
+  // FAILED_PRECONDITION if the library is missing or lacks one of the functions. The message names
+  // the library or the function.
   static absl::StatusOr<CublasLt> Load(const std::string& name);
 
   decltype(cublasLtCreate)* Create;

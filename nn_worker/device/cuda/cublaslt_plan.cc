@@ -253,8 +253,8 @@ absl::Status OneAlgorithm::ChooseAlgorithm(int alternative) {
   std::vector<cublasLtMatmulAlgo_t> offered;
   const std::vector<ProductBatch> batches = CheckedBatches();
   if (status.ok()) status = AskFor(batches.front(), preference, &offered);
-  // If none of these algorithms supports a small product, one that is offered for the smallest
-  // product may support all.
+  // If none of these algorithms supports a small product, perhaps one of those offered for the
+  // smallest product supports all products.
   if (status.ok()) AskFor(batches.back(), preference, &offered).IgnoreError();
   lt_.DestroyPreference(preference);
   RETURN_IF_ERROR(status);

@@ -277,7 +277,7 @@ TEST_P(CublasLtPlanTest, ALayerEndsWithABiasOfItsResultsType) {
 }
 
 // Tests a weight gradient in pieces of 96 samples: 5 pieces, and a last one of 20 samples. c gets
-// the product of each piece, and memory after these must not change.
+// the product of each piece, and the memory after the products must not change.
 TEST_P(CublasLtPlanTest, AWeightGradientHasAProductForEachPiece) {
   ProductSpec spec = Square(24, 32, 500, GetParam());
   spec.transpose_a = true;

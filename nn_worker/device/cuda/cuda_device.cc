@@ -308,8 +308,8 @@ class CudaDevice final : public Device {
         cudaHostAlloc(&data, std::max<size_t>(bytes, 1), cudaHostAllocDefault);
     if (error == cudaErrorMemoryAllocation) {
       cudaGetLastError();
-      return absl::ResourceExhaustedError(absl::StrCat("the host has no room for ", bytes,
-                                                       " pinned bytes (", ErrorText(error), ")"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "the host has no room for ", bytes, " bytes of pinned memory (", ErrorText(error), ")"));
     }
     RETURN_IF_ERROR(AsStatus(error, "allocating pinned memory"));
     return std::make_unique<CudaMemory>(&card_, data, bytes, /*pinned=*/true);

@@ -258,7 +258,7 @@ void BlockRunner::Exchange(int warp, uint32_t mask, WarpOperation operation) {
 void BlockRunner::FailWarp(const Thread& waits, const Thread* absent, int lane) const {
   std::string what;
   if (absent == nullptr) {
-    what = absl::StrCat("which the block does not have: it has ", num_threads_, " threads");
+    what = absl::StrCat("which does not exist: the block has ", num_threads_, " threads");
   } else if (absent->state == State::kLeft) {
     what = "which has left the kernel";
   } else if (absent->state == State::kAtBarrier) {

@@ -1,7 +1,7 @@
 // The order in which the host's device runs things that a card may run in any order: blocks, warps,
 // the lanes of a warp, and operations of different streams. If a result differs between two orders,
 // it depends on an order that a card does not promise: a barrier or an event is missing. A single
-// order may hide this: if warps run in ascending order, a warp that reads a value of an earlier
+// order can hide this: if warps run in ascending order, a warp that reads a value of an earlier
 // warp without a barrier still reads the right value.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_HOST_EXECUTION_ORDER_H_

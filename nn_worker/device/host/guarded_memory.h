@@ -1,8 +1,8 @@
 // The "device" memory of the host's device: a separate range of addresses, closed to every access.
 // A copy calls Open for its allocation. A kernel's first access to an allocation faults, and the
 // fault handler opens the allocation (fault_report.h), because the arguments of a kernel do not
-// show which allocations it will access. Opening and closing all allocations took nine tenths of
-// the time of tests.
+// show which allocations it will access. Opening and closing all allocations for each kernel would
+// take nine tenths of the time of tests.
 //
 // An allocation is surrounded by pages that stay closed. It ends where a page ends, except for up
 // to 63 bytes by which its size is rounded up. These bytes, and the 64 bytes in front of the

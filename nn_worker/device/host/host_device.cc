@@ -237,8 +237,9 @@ absl::StatusOr<std::unique_ptr<Memory>> HostDevice::AllocatePinned(int64_t bytes
   CheckNotCapturing("pinned memory is taken");
   if (used_bytes_ + bytes > options_.memory_bytes) {
     return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes,
-                                                     " pinned bytes: ", used_bytes_, " of ",
-                                                     options_.memory_bytes, " bytes are in use"));
+                                                     " bytes of pinned memory: ", used_bytes_,
+                                                     " of ", options_.memory_bytes,
+                                                     " bytes are in use"));
   }
   // The allocator's own block ends where `bytes` end, so AddressSanitizer detects an overrun by the
   // host.

@@ -348,7 +348,7 @@ TEST(PlantedFaultDeathTest, AMaskNamesALaneThatIsNotThere) {
       RunKernel<SplitShuffleKernel>({1}, {32}, 32),
       "waits for lane [01] of its warp, which waits in ShuffleXor with mask 0xffffffff at");
   EXPECT_DEATH(RunKernel<FullMaskKernel>({1}, {48}, 32),
-               "waits for lane 16 of its warp, which the block does not have: it has 48 threads");
+               "waits for lane 16 of its warp, which does not exist: the block has 48 threads");
   EXPECT_DEATH(RunKernel<NegativeDeltaKernel>({1}, {32}, 32),
                "the delta of ShuffleDown is from 0 to 31 at .*_test.cc.*NegativeDeltaKernel.*got "
                "-1");

@@ -37,9 +37,9 @@ SATRAP_KERNEL void BatchedProductKernel(BatchedProductArgs args) {
 }
 
 // Matrices in shared memory, as f32. If the values of a row are neighbours in device memory, they
-// are neighbours here, too; otherwise the values of a column are. Each `line` of neighbours is
-// followed by zeros up to a multiple of 4 values. The distance between lines is an odd multiple of
-// 4 values, so that the groups of 8 lines are in different banks.
+// are neighbours here, too; otherwise the values of a column are neighbours here. Each `line` of
+// neighbours is followed by zeros up to a multiple of 4 values. The distance between lines is an
+// odd multiple of 4 values, so that the groups of 8 lines are in different banks.
 struct SharedMatrices {
   int64_t lines, length;  // of a matrix: (rows, inner), or (inner, rows)
   int64_t stride;         // from one line to the next
@@ -217,7 +217,7 @@ constexpr int64_t kLeastForTiles = 8;
 bool AlongA(const BatchedProductArgs& args) { return args.a.col_stride == 1; }
 bool AlongB(const BatchedProductArgs& args) { return args.b.row_stride == 1; }
 
-// The shared memory of a unit: its factors and, later in the same place, Y.
+// The shared memory of a unit. It holds the unit's factors first, and Y later.
 int64_t FloatsOf(const BatchedProductArgs& args, const ProductTiles& tiles) {
   const int64_t of_factors = tiles.a.floats + tiles.b.floats, of_y = args.rows * args.cols;
   return of_factors > of_y ? of_factors : of_y;

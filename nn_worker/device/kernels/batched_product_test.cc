@@ -16,7 +16,7 @@ constexpr int64_t kSamples = 7, kCount = 3;
 struct Shape {
   int64_t rows, cols, inner;
 };
-// The last three are large enough for tiles; of the last one, two products fit into a block.
+// The last three are large enough for tiles. Two products of the last one fit into a block.
 constexpr Shape kShapes[] = {{1, 1, 1},  {5, 3, 8},  {4, 8, 4},   {3, 9, 1},
                              {9, 10, 5}, {8, 33, 4}, {26, 26, 32}};
 

@@ -20,8 +20,8 @@ struct ColumnSumArgs {
   float* partials;
 };
 
-// These types say what is summed: the values of dy, or dx, the gradient of an activation, which is
-// then also stored. Only SumOfGradients reads the activation at run time.
+// These types say what is summed: either the values of dy, or the gradient dx of an activation,
+// which is then also stored. Only SumOfGradients reads the activation at run time.
 struct SumOfValues {
   static constexpr bool kGradients = false;
 };
@@ -46,7 +46,8 @@ SATRAP_DEVICE void SumAhead(const ConstValues& x, const ColumnsOfThread<Access>&
   const auto load = [&](int64_t first) {
     for (int k = 0; k < kRows; ++k) {
       const int64_t row = first + k * mine.lanes;
-      // Beyond the last row, a row that exists is loaded and not used, which needs no branch.
+      // Instead of a row beyond the last one, an existing row is loaded and not used. This needs no
+      // branch.
       ahead[k] = mine.template Load<true>(x, row < mine.end_row ? row : first);
     }
   };
@@ -63,9 +64,9 @@ SATRAP_DEVICE void SumAhead(const ConstValues& x, const ColumnsOfThread<Access>&
   }
 }
 
-// One row at a time where an octet is not whole: this path is rare, and if it had as many rows
-// under way as the other, the kernel would need more registers, and fewer threads would run at a
-// time.
+// If an octet is not whole, its rows are handled one at a time. This path is rare. If it loaded as
+// many rows at a time as the other path, the kernel would need more registers, and fewer threads
+// would run at the same time.
 template <typename Access, typename Summed, bool kWhole>
 SATRAP_DEVICE void SumRows(const ColumnSumArgs& args, const ColumnsOfThread<Access>& mine,
                            float* sums) {
@@ -87,7 +88,7 @@ SATRAP_DEVICE void SumRows(const ColumnSumArgs& args, const ColumnsOfThread<Acce
         values[i] = dy[k].At(i);
         if constexpr (Summed::kGradients) {
           values[i] = ActivationGradient(Summed::Of(args.activation), y[k].At(i), values[i]);
-          // The sum is that of what dx will hold, as if dx were read again.
+          // Sums the values that dx will hold, as if dx were read again.
           values[i] = Access::Rounded(args.dx, values[i]);
         }
         sums[i] += values[i];
@@ -207,7 +208,7 @@ void ActivateGradColumnSum(DeviceStream* stream, Activation activation, ConstVal
                            ConstValues dy, Values dx, float* partials, float* sums) {
   if (dy.cols == 0) return;
   const bool relu = activation == Activation::kRelu;
-  // The caller's y may then be empty, but the kernel loads y whatever the activation is.
+  // For kLinear the caller's y may be empty, but the kernel loads y for every activation.
   if (activation == Activation::kLinear) y = dy;
   const ColumnSumArgs args = {y, dy, dx, ColumnTiles(dy.cols), activation, 0, partials};
   if (dy.rows > 0) {

@@ -62,7 +62,7 @@ TEST_P(KernelTest, ColumnSumsHaveTheSameBitsInEveryOrderAndAlignment) {
   const Values x = PutRandom(&device_, ElementType::kBF16, 700, 40, 4, /*aligned=*/true);
   const auto expected = Sums(&forward, PutRandom(&forward, x.type, 700, 40, 4, /*aligned=*/false));
   EXPECT_EQ(Sums(&device_, x), expected);
-  // The values of x are exact in F32.
+  // F32 holds the values of x exactly.
   EXPECT_EQ(Sums(&device_, PutValues(&device_, ElementType::kF32, 700, 40, GetValues(&device_, x),
                                      /*aligned=*/true)),
             expected);

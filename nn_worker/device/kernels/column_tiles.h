@@ -52,8 +52,8 @@ struct ColumnsOfThread {
     run_step = int64_t{across} * kVectorLanes;
     whole = aligned && first_col + (kRuns - 1) * run_step + kVectorLanes <= cols;
   }
-  // Calls rows(first row, count) for the thread's rows in order: kRows at a time while there are so
-  // many, and the last ones one by one. `count` is a constant (std::integral_constant), so that the
+  // Calls rows(first row, count) for the thread's rows in order: kRows at a time while that many
+  // are left, and then one by one. `count` is a constant (std::integral_constant), so that the
   // loads of all rows can be under way before the first one is used.
   template <int kRows, typename Body>
   SATRAP_DEVICE void ForRows(Body rows) const {

@@ -73,8 +73,8 @@ SATRAP_DEVICE uint32_t RowOf(const GatherFeature& feature, int64_t item, float* 
   return feature.rows == nullptr ? static_cast<uint32_t>(id) : feature.rows[id];
 }
 
-// The samples or items of a thread. It handles kRowsAtOnce of them together, beginning with `first`
-// and `each` apart, and then again kRowsAtOnce that begin `step` further on.
+// The samples or items of a thread. It handles kRowsAtOnce of them together: first, first + each,
+// first + 2 each and so on. Then it handles kRowsAtOnce that begin at first + step, and so on.
 struct Turns {
   int64_t first, each, step;
 };

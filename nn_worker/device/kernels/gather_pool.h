@@ -42,9 +42,10 @@ struct GatherSegment {
 
 // out[s, :] = the pooled rows of sample s, summed in f32 in the order of its ids; zeros where the
 // divisor is 0. With kNone, out[s, p, :] = the row of the p-th id times its weight; zeros after the
-// last id. Rows need no alignment beyond that of a value. In addition to a row's values, the kernel
-// reads up to 7 values before and after them, within the table and the 16 bytes in which it begins,
-// and drops them. REQUIRES: rows and indices have been checked (CheckRowIndices)
+// last id. Rows need no alignment beyond that of a value. The kernel also reads, and drops, up to 7
+// values before and after those of a row. All of them lie within the table, or within the aligned
+// 16 bytes in which the table begins. REQUIRES: rows and indices have been checked
+// (CheckRowIndices)
 //   features: [num_features] in device memory
 void GatherAndPool(DeviceStream* stream, const GatherFeature* features, int num_features,
                    const GatherSegment* segments, int64_t samples);

@@ -1,6 +1,6 @@
 // Loads groups of 4 neighbouring values that may begin at any value, in at most two accesses. The
 // accesses begin at multiples of 4 values, so they also read up to 7 neighbours, which are dropped.
-// One call starts a load, and another returns its values. Between the calls a thread can start
+// One call starts a load, and another call returns the values. Between the calls a thread can start
 // further loads, so that several are under way at the same time. For kernel sources.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_KERNELS_LOADED_GROUP_H_
@@ -14,8 +14,8 @@
 
 namespace satrap {
 
-// In a matrix whose rows have at least one value: if a group begins more than this many rows before
-// the end, all of its neighbours are within the matrix.
+// For a matrix whose rows have at least one value: if a group begins more than this many rows
+// before the end, all of its neighbours are within the matrix.
 inline constexpr int64_t kRowsBeforeEnd = 8;
 
 // A group of either 16-bit type is one integer: if a load had to be unpacked into values, a thread

@@ -63,10 +63,10 @@ struct SoftmaxLossArgs {
 };
 // The number of values of `scratch` that SoftmaxCrossEntropy and CandidateLoss need.
 inline int64_t RowLossScratch(int64_t samples) { return LossPartials(samples) + 2 * samples; }
-// l = log(sum over c of exp(z_c)) - z_y; dz_c = weight mask (softmax(z)_c - [c == y]). Up to 256
+// l = log(sum over c of exp(z_c)) - z_y; dz_c = weight mask (softmax(z)_c - [c == y]). At most 256
 // classes are summed in f32 by LanesOf(classes) lanes (warp_sum.h). More classes are summed by 256
 // threads: each warp adds up the sums of its threads, and the sums of the warps are added in order.
-// Up to 4096 logits of a sample are read once.
+// If a sample has at most 4096 logits, each of them is read only once.
 //   scratch: [RowLossScratch(samples)], overwritten
 void SoftmaxCrossEntropy(DeviceStream* stream, const SoftmaxLossArgs& args, double* scratch,
                          double* sums);

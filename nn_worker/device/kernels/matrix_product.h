@@ -50,7 +50,7 @@ inline int64_t ProductPartials(int64_t rows, int64_t cols, int64_t k,
 void Multiply(DeviceStream* stream, const MatrixProduct& product);
 // As Multiply, but with k divided into pieces, so that the whole card is used even if c is small
 // and k is large. REQUIRES: no bias, activation or add; c is f32, without gaps
-//   piece: the number of terms of a piece, of which the last may have fewer; >= 1
+//   piece: the number of terms of a piece, >= 1; the last piece may have fewer
 //   partials: [ProductPartials(c.rows, c.cols, k, piece)], overwritten
 void MultiplyInPieces(DeviceStream* stream, const MatrixProduct& product, float* partials,
                       int64_t piece = kProductPiece);

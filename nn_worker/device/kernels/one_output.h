@@ -2,8 +2,8 @@
 // operations for each value of x, so its speed depends on reading x only once.
 //
 // Order. In the forward pass 8 lanes share a sample: lane l adds the products of columns 8 l to 8 l
-// + 7, of the 8 columns 64 further on, and so on; the lanes' sums are added by a tree. In the
-// backward pass the sums over samples are added in the order of ColumnSum (column_sum.h) for a
+// + 7, then of columns 64 + 8 l to 64 + 8 l + 7, and so on; the lanes' sums are added by a tree. In
+// the backward pass the sums over samples are added in the order of ColumnSum (column_sum.h) for a
 // matrix of x's shape. So bits depend only on the values and on the shape, not on types or
 // alignment, and they are the same whatever else is computed in the same pass.
 //

@@ -125,8 +125,9 @@ SATRAP_DEVICE inline int64_t EndOf(const RoundedWeights& copy) {
   return copy.begin + copy.values.rows * copy.values.cols;
 }
 
-// Stores the group of w that begins at `at` in the copy. Each parameter begins at the start of a
-// group, so the values of a group belong to one parameter, or to the gap between it and the next.
+// Stores a group of w, which begins at index `at` of w, in the copy. Each parameter begins at the
+// start of a group, so the values of a group belong to one parameter, or to the gap between it and
+// the next.
 SATRAP_DEVICE inline void StoreRounded(const RoundedWeights& copy, int64_t at, const Group& group) {
   const Values& values = copy.values;
   const int64_t first = at - copy.begin;

@@ -25,9 +25,9 @@ struct RoundedWeights {
   Values values;
 };
 
-// All arrays are in device memory. `gradient`, `w` and the states have `count` values each. The
-// states are the first NumStates(rule); the others are null. The copies are in ascending order of
-// `begin`.
+// All arrays are in device memory. `gradient`, `w` and the states have `count` values each. Only
+// the first NumStates(rule) states are used; the others are null. The copies are in ascending order
+// of `begin`.
 struct OptimizerArrays {
   const float* gradient = nullptr;
   float* w = nullptr;

@@ -63,7 +63,7 @@ struct TilePlaces {
   static constexpr uint32_t kNone = 0xffff;  // more bytes than fit into shared memory
   uint32_t words[kTileProducts / 2];
 
-  // `terms` points to the term of the first product; those of the other products follow at
+  // `terms` points to the term of the first product; the terms of the other products follow at
   // distances of `num_tiles`.
   static SATRAP_DEVICE TilePlaces Load(const int32_t* terms, int num_tiles) {
     TilePlaces places;
@@ -191,7 +191,7 @@ struct SlopesOfTerm {
   float *ab, *ba;
   int of_sample;  // values from a sample's matrix to the next one's
 
-  // Moves `samples` samples on, or back if negative.
+  // Moves on by `samples` samples, or back if `samples` is negative.
   SATRAP_DEVICE void Skip(int samples) {
     dy += samples * dy_stride;
     ab += samples * of_sample;
@@ -272,7 +272,7 @@ SATRAP_DEVICE void PutChunk(T* p, const float* values, int64_t left, bool add) {
   after.Store(p);
 }
 
-// One chunk of the gradients of each of 4 vectors, the first of which is vector number `first`.
+// One chunk of the gradient of each of 4 vectors. The first of these is vector number `first`.
 template <typename T>
 using TileSums = float[kDotTile][Chunk<T>::kVectorLanes];
 
@@ -441,7 +441,7 @@ int DotTileSamples(int vectors, ElementType type, int64_t dim, int64_t terms) {
   return SamplesIn(BytesOfDots(vectors, type, dim, terms));
 }
 
-// The number of samples with which a sample occupies the fewest lanes.
+// The number of samples per block for which the number of occupied lanes per sample is smallest.
 int DotGradSamples(int vectors, ElementType type, int64_t dim) {
   const int most = SamplesIn(BytesOfDotGrad(vectors, type, dim));
   const int64_t parts = PartsOfDotGrad(vectors, type, dim);

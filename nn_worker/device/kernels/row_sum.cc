@@ -39,8 +39,8 @@ SATRAP_KERNEL void RowSumGradKernel(ConstValues dy, const RowSumTarget* targets)
   });
 }
 
-// The sums of the inputs, which are also stored, and the sums of their squares, for one group of
-// columns.
+// For one group of columns: the sums of the inputs, and the sums of their squares. The sums of the
+// inputs are also stored.
 struct SumsOfInputs {
   Group values, squares;
 };
@@ -154,9 +154,9 @@ SATRAP_KERNEL void FmGradKernel(const ConstValues* inputs, const FmGradTarget* t
 template <typename T>
 inline constexpr int kGroupsAChunk = Chunk<T>::kVectorLanes / kGroup;
 
-// Handles one chunk of the columns: computes the sums of the inputs, which are also stored, and the
-// sums of the inputs' squares. For each group of the chunk, adds the sum of (sums^2 - squares) to
-// one of `totals`.
+// Handles one chunk of the columns: computes and stores the sums of the inputs, and computes the
+// sums of their squares. For each group of the chunk, adds the sum of (sums^2 - squares) to one of
+// `totals`.
 template <typename T>
 SATRAP_DEVICE void AddPairs(const ConstValues* inputs, int num_inputs, int64_t row, int64_t c,
                             const Values& s, float* totals) {

@@ -94,7 +94,7 @@ TEST_P(KernelTest, GradientsThatInputsShareAreSummed) {
   }
 }
 
-// The values after rounding to T. The values of the tests below are exact in all types.
+// The values after rounding to T. All types hold the values of the tests below exactly.
 template <typename T>
 std::vector<T> Halves(const std::vector<float>& values) {
   std::vector<T> halves;

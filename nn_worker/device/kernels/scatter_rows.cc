@@ -50,8 +50,8 @@ SATRAP_KERNEL void LocateIdsKernel(const ScatterFeature* features, uint32_t firs
   }
 }
 
-// With the reciprocal, the quotient of 32-bit numbers takes only a few instructions. It is too
-// small by at most 1.
+// With the reciprocal, the quotient of 32-bit numbers takes only a few instructions. This quotient
+// is too small by at most 1.
 SATRAP_DEVICE IdPlace PlaceOf(const SumArgs& args, uint32_t id) {
   if (args.places != nullptr) return args.places[id];
   auto feature = static_cast<uint32_t>(static_cast<uint64_t>(id) * args.reciprocal >> 32);
@@ -227,11 +227,11 @@ struct Piece {
   uint32_t number, begin, end;
 };
 
-// For each j > 0, finds pieces of the row that has the id at position 256 * j of the list, if it is
-// a large row. If `later` is false, it is the row's first piece, if that begins at most 256 ids
-// before this position. If `later` is true, it is the later piece that begins within the 256 ids
-// from this position on. So each piece is found exactly once, because a large row has more than 256
-// ids.
+// Finds a piece of the row that has the id at position 256 * j of the list (j > 0). Finds none if
+// the row is not large. If `later` is false, finds the row's first piece, unless that piece begins
+// more than 256 ids before this position or exactly at it. If `later` is true, finds the later
+// piece, if any, that begins within the 256 ids from this position on. So each piece is found
+// exactly once, because a large row has more than 256 ids.
 SATRAP_DEVICE Piece FindPiece(const ScatterArgs& args, int64_t num_rows, uint32_t j, bool later) {
   const uint32_t position = j * kPiece;
   const uint32_t row = RowAt(args.starts, num_rows, position);
@@ -289,7 +289,7 @@ SATRAP_DEVICE IdRange RangeOf(const SumArgs& args, int64_t num_rows, int64_t row
 }
 
 // While a row is summed, the thread loads the first ids of its next row, and the range of ids of
-// the row after that. So a row takes the time of one access to memory rather than of three.
+// the row after that. So a row takes the time of one access to memory instead of three.
 template <typename Gradients>
 SATRAP_DEVICE void SumRows(const SumArgs& args, Matrix<float> gradients, bool aligned,
                            const Part& part, int64_t piece_blocks) {
@@ -355,8 +355,8 @@ SATRAP_DEVICE int64_t PiecesOf(const ScatterArgs& args, uint32_t row) {
          kIdsOfPiece;
 }
 
-// Adds the sums of the pieces of a row that has more than 256 pieces. The sum of each 256 pieces
-// replaces that of the first of them. All threads of the block call it.
+// Adds the sums of the pieces of a row that has more than 256 pieces. The sum of every 256 pieces
+// is stored in place of the sum of the first of these pieces. All threads of the block call it.
 SATRAP_DEVICE void SumLargeRow(const ScatterArgs& args, Matrix<float> gradients, bool aligned,
                                const Part& part, uint32_t row) {
   const int64_t stride = PieceColumns(gradients.cols);

@@ -64,7 +64,7 @@ struct ScatterSource {
 inline constexpr int64_t kIdsOfPiece = 256;
 
 // The number of rows that the sums of pieces need, whatever rows the ids belong to. A row has
-// PieceColumns(columns) values. As many row numbers are needed, too.
+// PieceColumns(columns) values. The pieces also need this many row numbers.
 constexpr int64_t PieceRows(int64_t num_ids) {
   return num_ids > kIdsOfPiece ? 2 * (num_ids / kIdsOfPiece) + 2 : 0;
 }
@@ -89,11 +89,12 @@ struct ScatterArgs {
 // gradients[r, c] = the sum of coefficient * gradient, in f32, over the ids of row r whose feature
 // has a gradient for column c; 0 where there is no such id.
 //
-// Order: up to 256 ids are summed in the order of the list. More ids are summed in pieces of 256;
-// then the sums of pieces are summed in pieces of 256 sums, and so on. The order depends only on
-// the number of the row's ids. Gradients need no alignment beyond that of a value. If they have 16
-// bits, the kernel also reads up to 7 values before and after them, within the matrix and the 8
-// bytes in which it begins, and drops them.
+// Order: if a row has at most 256 ids, they are summed in the order of the list. More ids are
+// summed in pieces of 256; then the sums of the pieces are summed in pieces of 256 sums, and so on.
+// The order depends only on the number of the row's ids. Gradients need no alignment beyond that of
+// a value. If they have 16 bits, the kernel also reads, and drops, up to 7 values before and after
+// them. All of these lie within the matrix, or within the aligned 8 bytes in which the matrix
+// begins.
 void ScatterRows(DeviceStream* stream, const ScatterArgs& args, Matrix<float> gradients);
 
 }  // namespace satrap

@@ -242,9 +242,9 @@ float SumInPieces(std::vector<float> values) {
   return sum;
 }
 
-// Every feature has one id in each sample. Rows get as many ids as `counts` says, spread over all
-// ids, and a last row gets those that are left. The columns are one segment of `width` values, and
-// one of a single value, whose gradients have the type Single.
+// Every feature has one id in each sample. Row r gets counts[r] ids, spread over all ids, and one
+// more row gets the ids that are left. The columns are a segment of `width` values, and a segment
+// of a single value, whose gradients have the type Single.
 template <typename In, typename Single = In>
 void ExpectSumsOfCounts(TestDevice* device, std::vector<uint32_t> counts, int32_t width) {
   constexpr uint32_t kFields = 3;

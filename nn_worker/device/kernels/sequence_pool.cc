@@ -29,7 +29,7 @@ SATRAP_KERNEL void PoolKernel(SequencePooling pooling, ConstValues x, ConstValue
         if (pooling != SequencePooling::kMax) {
           result.lane[i] += value;
         } else if (p == 0 || value != value || value > result.lane[i]) {
-          // A NaN must become the maximum, so that the finite check finds it. It is tested
+          // A NaN must become the maximum, so that the finite check finds it. NaN is tested
           // separately, because every comparison with NaN is false.
           result.lane[i] = value;
         }

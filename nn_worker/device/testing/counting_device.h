@@ -1,6 +1,6 @@
 // Counts the operations that are enqueued on a device.
 //
-// Thread-compatible. That holds for a CountingDevice together with all of its streams.
+// Thread-compatible, where a CountingDevice and all of its streams count as one object.
 
 #ifndef SATRAP_NN_WORKER_DEVICE_TESTING_COUNTING_DEVICE_H_
 #define SATRAP_NN_WORKER_DEVICE_TESTING_COUNTING_DEVICE_H_

@@ -64,7 +64,7 @@ inline std::vector<float> GetValues(TestDevice* device, const Values& y) {
   return internal::GetAs<Bf16>(device, y);
 }
 
-// Some F32 matrices without gaps, with other values each.
+// Some F32 matrices without gaps, each with different values.
 struct RandomMatrices {
   RandomMatrices(TestDevice* device, int count, int64_t rows, int64_t cols) {
     for (int f = 0; f < count; ++f) {

@@ -16,13 +16,13 @@
 
 namespace satrap {
 
-// Sets `within` of the tensors of `graph` and puts the graph's nodes into an order that allows
-// this. REQUIRES: the nodes are in topological order, shapes and dtypes are set
+// Sets GraphTensor::within of the tensors of `graph` and puts the graph's nodes into an order that
+// allows this. REQUIRES: the nodes are in topological order, shapes and dtypes are set
 void LayInputsWithinConcats(Graph* graph);
 
 // An order of the nodes 0 to reads.size() - 1 in which node i comes after all of reads[i]. If
-// several nodes could be next, the one with the smallest number is. Nodes that lie on a cycle or
-// depend on a cycle are missing from the result.
+// several nodes could be next, the one with the smallest number comes next. Nodes that lie on a
+// cycle or depend on a cycle are missing from the result.
 std::vector<int> TopologicalOrder(absl::Span<const std::vector<int>> reads);
 
 // Puts the nodes into `order`, a permutation, and renumbers the references to them.

@@ -130,8 +130,8 @@ absl::Status CheckComposite(const LayerConfig& layer) {
   // Several inputs would be joined into one long vector, but attention needs the vectors of a
   // single input.
   if (layer.has_attention() && layer.inputs_size() != 1) {
-    wrong =
-        absl::StrCat("attention: takes one input, as stack makes it, got ", layer.inputs_size());
+    wrong = absl::StrCat("attention: takes one input, such as the output of a stack, got ",
+                         layer.inputs_size());
   }
   if (wrong.empty()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("model: layer \"", layer.name(), "\": ", wrong));

@@ -70,7 +70,7 @@ TEST(ExpandModelTest, SaysWhatIsNoComposite) {
   EXPECT_EQ(TextOf(Expand("layers { name: 'x' inputs: '*.embedding' cross_v2 { layers: 65 } }")),
             "model: layer \"x\": cross_v2.layers: must be in [1, 64], got 65");
   EXPECT_EQ(TextOf(Expand("layers { name: 'x' inputs: '*.embedding' attention { units: 4 } }")),
-            "model: layer \"x\": attention: takes one input, as stack makes it, got 2");
+            "model: layer \"x\": attention: takes one input, such as the output of a stack, got 2");
   EXPECT_EQ(TextOf(Expand("layers { name: 'x' inputs: '*.embedding' mlp {} }")),
             "model: layer \"x\": mlp: no units");
 }

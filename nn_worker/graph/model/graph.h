@@ -28,8 +28,8 @@ struct GraphTensor {
   // Whether this is a graph input that belongs to the part, such as candidates: its tensor is (rows
   // of the part, dim), and `shape` is [most rows, dim].
   bool of_part = false;
-  // The type of its values and their gradients. A tensor with one value per sample (logits, terms
-  // of logits, lengths of sequences) is always F32.
+  // The type of the tensor's values and of their gradients. A tensor with one value per sample
+  // (logits, terms of logits, lengths of sequences) is always F32.
   DType dtype = DType::kF32;
   // A tensor may lie within the output of a concatenation. `within` is then that output, and
   // `within_column` is the first column of this tensor in it. `within` is -1 if this tensor has its

@@ -32,7 +32,7 @@ class GraphBuilder {
     ASSIGN_OR_RETURN(const ExpandedModel expanded, ExpandModel(model, inputs));
     RETURN_IF_ERROR(AddInputs(inputs));
     RETURN_IF_ERROR(AddNodes(expanded));
-    // A layer's shapes follow from those of the layers it reads, so the order comes first.
+    // A layer's shapes follow from those of the layers it reads, so the layers are sorted first.
     RETURN_IF_ERROR(Sort());
     RETURN_IF_ERROR(InferShapes(inputs.max_samples));
     const std::vector<TaskOutput> tasks = TaskOutputsOf(model);
@@ -243,8 +243,8 @@ class GraphBuilder {
       const bool read = std::any_of(node.outputs.begin(), node.outputs.end(), [this](int tensor) {
         return graph_.IsOutput(tensor) || !graph_.tensors[tensor].consumers.empty();
       });
-      // A layer that nobody reads costs time and trains nothing. Most likely a reader misspells its
-      // name.
+      // A layer that nobody reads costs time and trains nothing. Most likely another layer is meant
+      // to read it but misspells its name.
       if (!read) return Error(node, "is read by no layer and is not the output");
     }
     return absl::OkStatus();

@@ -10,7 +10,8 @@
 
 namespace satrap {
 
-// One key is made in each step, so the inline size is large enough for a network of three tasks.
+// A key is made in every step. Its inline size is enough for a network of three tasks, so that no
+// memory is allocated.
 using PassKey = absl::InlinedVector<int64_t, 24>;
 
 }  // namespace satrap

@@ -25,7 +25,7 @@ double CountedWeight(absl::Span<const LossTargets> targets) {
 }
 
 // Whether the sum of weights that the loss operation writes equals the sum of the samples' own
-// weights. It does if there is only one task, and this task neither scales weights nor pairs
+// weights. This is so if there is only one task, and the task neither scales weights nor pairs
 // samples.
 bool SumsSampleWeights(const std::vector<TaskOutput>& tasks) {
   return tasks.size() == 1 && tasks[0].weight == 1 && tasks[0].loss != TaskConfig::BPR;

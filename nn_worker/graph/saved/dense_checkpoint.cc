@@ -93,7 +93,9 @@ absl::StatusOr<std::vector<NamedArray>> DecodeArrays(absl::string_view bytes) {
     array.name = std::string(reader.TakeBytes(reader.Take<uint16_t>()));
     const uint64_t rows = reader.Take<uint64_t>();
     const uint64_t cols = reader.Take<uint64_t>();
-    if (cols != 0 && rows > reader.left() / sizeof(float) / cols) return Damaged("sizes");
+    if (cols != 0 && rows > reader.left() / sizeof(float) / cols) {
+      return Damaged("an array is larger than the file");
+    }
     array.rows = static_cast<int64_t>(rows);
     array.cols = static_cast<int64_t>(cols);
     const absl::string_view values = reader.TakeBytes(rows * cols * sizeof(float));
@@ -102,7 +104,9 @@ absl::StatusOr<std::vector<NamedArray>> DecodeArrays(absl::string_view bytes) {
     if (!values.empty()) std::memcpy(array.values.data(), values.data(), values.size());
     arrays.push_back(std::move(array));
   }
-  if (!reader.ok() || reader.left() != 0) return Damaged("sizes do not add up");
+  if (!reader.ok() || reader.left() != 0) {
+    return Damaged("the sizes of the arrays do not match the size of the file");
+  }
   return arrays;
 }
 

@@ -36,8 +36,8 @@ class GradientSums {
   // gradients. An error comes from the collective, the reduction or the device; there is then no
   // sum to finish.
   virtual absl::Status Start() = 0;
-  // Waits for the sums: operations enqueued from then on see them. Errors as Start. A wait ends
-  // soon after the collective or the reduction has been aborted. REQUIRES: Start
+  // Waits for the sums: operations enqueued from then on see them. Errors are those of Start. A
+  // wait ends soon after the collective or the reduction has been aborted. REQUIRES: Start
   virtual absl::Status Finish() = 0;
   // The sums, if the host has a copy of them in pinned memory; else empty. Valid until the next
   // Start.

@@ -102,9 +102,9 @@ class LayerTest : public testing::TestWithParam<LayerBackend> {
   }
   LayerTester Tester(const std::string& config, const std::vector<SampleShape>& inputs,
                      int64_t samples);
-  // Expects LargestGradientError to be below `tolerance` for several samples, for one and for none,
-  // both when gradients are assigned and when they are added. Also expects the same bits from a
-  // graph.
+  // Expects LargestGradientError to be below `tolerance` for several samples, for one sample and
+  // for no sample, both when gradients are assigned and when they are added. Also expects the same
+  // bits from a graph.
   void ExpectGradientsFit(const std::string& config, const std::vector<SampleShape>& inputs,
                           double tolerance);
   // Another backend of the same kind.

@@ -1,5 +1,5 @@
-// Measures the cost of a metric in a pass over synthetic samples, which ranks that are threads of
-// one program score.
+// Measures the cost of a metric in a pass over synthetic samples. The ranks that score the samples
+// are threads of one program.
 
 #ifndef SATRAP_NN_WORKER_METRICS_TESTING_SCORED_PASS_H_
 #define SATRAP_NN_WORKER_METRICS_TESTING_SCORED_PASS_H_

@@ -2,9 +2,8 @@
 // run on the host's device. A function decides which products the planner refuses.
 //
 // Before the epilogue, sums have the same bits as those of kernel_products.h; in a product in
-// pieces each piece is one sequence. A plan overwrites its
-// workspace before it begins, and fails a CHECK if a buffer is not aligned as its spec says or if
-// its epilogue lacks a buffer.
+// pieces, each piece is summed in one sequence. A plan overwrites its workspace before it begins,
+// and fails a CHECK if a buffer is not aligned as its spec says or if its epilogue lacks a buffer.
 //
 // Thread-compatible.
 

@@ -40,7 +40,8 @@ void CutSchedule::OnBegun(int64_t now_us, CutPlan* plan) {
   plan->leave = leave_wish_ > fulfilled_wish_;
 }
 
-// The outcome of an earlier cut says nothing about the wish that the newest cut fulfils.
+// The outcome of a cut before the newest one says nothing about the wish that the newest cut
+// fulfils.
 void CutSchedule::OnEnded(uint64_t number, const CutOutcome& outcome) {
   last_writing_seconds_ = outcome.seconds;
   if (number != number_) return;

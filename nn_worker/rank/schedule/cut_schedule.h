@@ -28,8 +28,8 @@ class CutSchedule {
   void OnWish(const CutWish& wish);
 
   // Whether a cut is due after the next step. `step` is the number of steps counted so far, and
-  // `counts` says whether the next step will probably count, too. If so, it is one of the steps
-  // after which a cut by steps can be due.
+  // `counts` says whether the next step will probably count, too. If so, the next step is one of
+  // those after which a cut by steps can be due.
   bool IsDue(uint64_t step, bool counts, int64_t now_us) const;
 
   // Call when a cut begins, for whatever reason. Sets the plan's wish and leave.

@@ -15,8 +15,8 @@
 // p (1 - p).
 //
 // Real logs of any size meet the first condition, because their rate always varies a little. But
-// their share stays a factor of seven below kShare, while that of a log sorted by time exceeds it
-// by a factor of two.
+// the left side of the second condition stays a factor of seven below kShare for them, while a log
+// sorted by time exceeds kShare by a factor of two.
 //
 // Not thread-safe.
 

@@ -28,13 +28,14 @@ class FakeAllreduce {
     absl::AnyInvocable<void(absl::StatusOr<StepResult>)> done;
   };
 
-  // Each rank hears of a step's result `delay_us` after the last one has joined. Nothing is owned.
+  // Each rank gets the result of a step `delay_us` after the last rank has joined it. Nothing is
+  // owned.
   FakeAllreduce(int num_ranks, ManualExecutor* executor, int64_t delay_us, const FakeOrders* orders,
                 FakeRecord* record);
 
   void JoinStep(int rank, Joiner joiner);
   // Rank `rank` enters its next barrier, of kind `what`. When the last rank has entered that
-  // barrier, runs the `done` of all of them and then the last rank's `last`.
+  // barrier, runs `done` of all ranks, and then `last` of the rank that came last.
   void Barrier(
       int rank, const std::string& what, absl::AnyInvocable<void()> done,
       absl::AnyInvocable<void()> last = [] {});

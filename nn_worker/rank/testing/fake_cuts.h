@@ -1,6 +1,6 @@
-// The cuts of a FakeCluster. (With real ranks NetworkTrainer and CutEngine make them.) At each cut
-// it CHECKs that no part is held, that all ranks have the same plan, and that the parts which they
-// report as released are those that were pushed or acknowledged since the previous cut.
+// The cuts of a FakeCluster. (With real ranks, NetworkTrainer and CutEngine make the cuts.) At each
+// cut it CHECKs that no part is held, that all ranks have the same plan, and that the parts which
+// they report as released are those that were pushed or acknowledged since the previous cut.
 
 #ifndef SATRAP_NN_WORKER_RANK_TESTING_FAKE_CUTS_H_
 #define SATRAP_NN_WORKER_RANK_TESTING_FAKE_CUTS_H_

@@ -48,7 +48,7 @@ void FakeTrainer::JoinStep(uint64_t step, std::unique_ptr<PreparedPart> part, St
 }
 
 void FakeTrainer::EndStep(double squares, absl::AnyInvocable<void(absl::StatusOr<StepEnd>)> done) {
-  CHECK(std::exchange(waits_, false)) << "no step waits for its end";
+  CHECK(std::exchange(waits_, false)) << "EndStep was called, but no step waits for it";
   cluster_.record->ended_steps.push_back(squares);
   cluster_.allreduce->Barrier(rank_, "end", [done = std::move(done)]() mutable {
     StepEnd end;

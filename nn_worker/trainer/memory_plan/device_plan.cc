@@ -29,7 +29,7 @@ absl::Status CheckDevicePlan(const DevicePlan& plan, const NnWorkerConfig& confi
   }
   return absl::InvalidArgumentError(
       absl::StrCat("nn_worker.device_memory_bytes is ", config.device_memory_bytes(),
-                   ", and each NN worker needs ", DevicePlanText(plan),
+                   ", but each NN worker needs ", DevicePlanText(plan),
                    ": raise it, or use a smaller global_batch_size, more NN workers or a smaller "
                    "model"));
 }

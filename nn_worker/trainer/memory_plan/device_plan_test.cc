@@ -349,7 +349,7 @@ TEST(DevicePlanTest, AboveTheJobsLimitItSaysWhatToDo) {
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(
       status.message(),
-      AllOf(HasSubstr("nn_worker.device_memory_bytes is 1233, and each NN worker needs 1234 "
+      AllOf(HasSubstr("nn_worker.device_memory_bytes is 1233, but each NN worker needs 1234 "
                       "bytes of device memory"),
             HasSubstr("raise it, or use a smaller global_batch_size, more NN workers")));
 }

@@ -1,5 +1,4 @@
-// Runs the training of device_training.h on the kernels of a device, which the host executes, both
-// with and without a library's plans.
+// Runs the training of device_training.h on the host's device, with and without a library's plans.
 
 #include "nn_worker/trainer/testing/device_training.h"
 

@@ -96,7 +96,7 @@ void DescribePart(const std::vector<FakeSample>& samples, uint64_t first_sample,
 // The positions of a table's rows in a part, by key.
 using Positions = std::map<uint64_t, uint32_t>;
 
-// Adds `candidates` to a part, and their rows, as far as they are new, to its table's rows.
+// Adds `candidates` to a part, and adds rows for those candidates that have none in the part yet.
 void AddCandidates(const PartLayout& layout, const std::vector<uint64_t>& candidates,
                    const std::vector<FakeSample>& samples, Positions* positions,
                    std::vector<uint64_t>* keys, CandidateRows* rows, Sections* sections) {
