@@ -7,8 +7,7 @@
 namespace satrap {
 
 Flag CardFlag(bool program_has_cards, absl::optional<int>* card) {
-  Flag flag =
-      NumberFlag("card", "N", "the card of this machine to train on (default: 0)", card, 0);
+  Flag flag = NumberFlag("card", "N", "the card of this machine to train on (default: 0)", card, 0);
   if (program_has_cards) return flag;
   flag.take = [take = std::move(flag.take)](const std::string& value) -> std::string {
     const std::string problem = take(value);

@@ -75,9 +75,9 @@ ChunkJoiner::ChunkJoiner(uint64_t header_bytes, uint64_t payload_bytes, ChunkMem
 absl::Status ChunkJoiner::Add(const Buffer& chunk) {
   const size_t header_bytes = message_.header.size();
   if (chunk.empty() || chunk.size() > missing_bytes()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "expected a chunk of 1 to ", missing_bytes(), " bytes (", missing_bytes(),
-        " bytes of the message are left), got ", chunk.size(), " bytes"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("expected a chunk of 1 to ", missing_bytes(), " bytes (", missing_bytes(),
+                     " bytes of the message are left), got ", chunk.size(), " bytes"));
   }
   const uint8_t* from = chunk.data();
   size_t left = chunk.size();

@@ -12,9 +12,9 @@ absl::optional<PendingAnswer> CallReceiver::Admit(const Envelope& envelope, cons
   absl::Status status = CheckEnvelope(envelope, options_.envelope, options_.name);
   // Checked before a window is made, so that unknown senders cannot fill the memory with windows.
   if (status.ok() && id.sender() >= options_.num_senders) {
-    status = absl::InvalidArgumentError(
-        absl::StrCat("call.sender: ", id.sender(), " is not below ", options_.num_senders,
-                     ", the number of senders of ", options_.name));
+    status = absl::InvalidArgumentError(absl::StrCat("call.sender: ", id.sender(), " is not below ",
+                                                     options_.num_senders,
+                                                     ", the number of senders of ", options_.name));
   }
   if (!status.ok()) {
     respond(std::move(status));

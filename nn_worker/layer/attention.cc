@@ -26,9 +26,8 @@ class AttentionLayer final : public BackendLayer {
   absl::StatusOr<std::vector<SampleShape>> Infer(absl::Span<const SampleShape> inputs) override {
     RETURN_IF_ERROR(RequireOneInput(inputs));
     if (inputs[0].size() != 2 || inputs[0][0] < 1 || inputs[0][1] < 1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("takes vectors [k, d], such as the output of a stack, got ",
-                       ShapeText(inputs[0])));
+      return absl::InvalidArgumentError(absl::StrCat(
+          "takes vectors [k, d], such as the output of a stack, got ", ShapeText(inputs[0])));
     }
     count_ = inputs[0][0];
     dim_ = inputs[0][1];

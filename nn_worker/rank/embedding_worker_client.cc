@@ -65,9 +65,8 @@ void EmbeddingWorkerClient::NextBatch(const PartRequest& request, uint64_t step,
           return;
         }
         if (ordered && input.header.result() != NextBatchAnswerHeader::PART) {
-          on_failure_(absl::InternalError(
-              absl::StrCat("NextBatch to embedding_worker ", worker,
-                           ": the answer lacks the requested part")));
+          on_failure_(absl::InternalError(absl::StrCat("NextBatch to embedding_worker ", worker,
+                                                       ": the answer lacks the requested part")));
           return;
         }
         input.payload = std::move(answer.payload);

@@ -236,10 +236,9 @@ absl::StatusOr<std::unique_ptr<Memory>> HostDevice::AllocatePinned(int64_t bytes
   MutexLock lock(&mutex_);
   CheckNotCapturing("pinned memory is taken");
   if (used_bytes_ + bytes > options_.memory_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat("no room for ", bytes,
-                                                     " bytes of pinned memory: ", used_bytes_,
-                                                     " of ", options_.memory_bytes,
-                                                     " bytes are in use"));
+    return absl::ResourceExhaustedError(
+        absl::StrCat("no room for ", bytes, " bytes of pinned memory: ", used_bytes_, " of ",
+                     options_.memory_bytes, " bytes are in use"));
   }
   // The allocator's own block ends where `bytes` end, so AddressSanitizer detects an overrun by the
   // host.
