@@ -41,8 +41,8 @@ class LoaderStreams {
     RunPosition position;
     LedgerState ledger;
     // Returns the files of the run, given the list of the files that exist now (run_files.h). The
-    // result also has the topic partitions of the streams that read topics. If null, the files that
-    // exist now are used, and their content is not hashed.
+    // result also has the topic partitions of the streams that read topics. If this function is
+    // null, the files that exist now are used, and their content is not hashed.
     std::function<absl::StatusOr<SplitList>(const SplitList&)> fix_files;
     // Whether the run begins from nothing, that is, without a cut. Only then may the first labels
     // of a topic end the run (check/first_labels.h).

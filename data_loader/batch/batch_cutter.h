@@ -42,8 +42,7 @@ class BatchCutter {
   uint64_t rows() const { return rows_; }
   // Whether there are neither records nor riders in the queue.
   bool empty() const { return pending_.empty(); }
-  // The number of records that were left out, in all queued blocks together, because they are
-  // consumed.
+  // The number of consumed records that were left out, summed over all queued blocks.
   uint64_t skipped_rows() const { return skipped_rows_; }
 
   // Cuts the next batch: a global batch of records, or all records if there are fewer, and the

@@ -104,7 +104,7 @@ class Bar {
     const double seconds = std::max<double>(static_cast<double>(now_ms - begin_ms_) / 1000, 1e-3);
     constexpr size_t kCells = 30;
     const auto full = static_cast<size_t>(std::max(progress.fraction, 0.0) * kCells);
-    // If the click log has no end there is no fraction, and so no bar.
+    // If the click log has no end, there is no fraction, and so no bar.
     const std::string bar = progress.fraction < 0
                                 ? ""
                                 : absl::StrFormat("[%s%s] %3.0f%%  ", std::string(full, '='),

@@ -15,10 +15,10 @@ namespace {
 
 // The reasons for which a container waits in a normal start.
 constexpr absl::string_view kStarting[] = {"ContainerCreating", "PodInitializing"};
-// The reasons that another attempt does not change.
+// The reasons for waiting that another attempt does not remove.
 constexpr absl::string_view kFinal[] = {"InvalidImageName", "ErrImageNeverPull"};
-// The reasons that may pass: a registry, a runtime or a device plugin may be busy for a moment. The
-// kubelet says ImagePullBackOff after the first pull that fails.
+// The reasons for waiting that may pass: a registry, a runtime or a device plugin may be busy for a
+// moment. The kubelet says ImagePullBackOff after the first pull that fails.
 constexpr absl::string_view kStuck[] = {"ErrImagePull", "ImagePullBackOff",
                                         "CreateContainerConfigError", "CreateContainerError",
                                         "RunContainerError"};

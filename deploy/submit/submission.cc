@@ -239,7 +239,7 @@ absl::StatusOr<std::string> Submission::EarlierIn(const KubectlList& objects) {
     if (!IsOfRun(object, run_.name)) continue;
     const bool is_members = object.metadata().name() == NameOfMembersJob(run_.name);
     if (IsBeingDeleted(object)) {
-      // It may belong to an attempt with the same number that could not begin.
+      // The object may belong to an earlier attempt with the same number that could not begin.
       earlier = NameOf(object);
     } else if (SubmissionOf(object) >= run_.submission) {
       has_begun = has_begun || is_members;
@@ -320,7 +320,8 @@ absl::StatusOr<std::string> Submission::Make(const Manifest& manifest) {
   if (!objects.ok()) return status;
   const KubectlObject* const found = FindObject(*objects, manifest.kind, manifest.name);
   if (found == nullptr || !IsOurs(*found)) return status;
-  // Either another command has made it meanwhile, or this one has but the answer was lost.
+  // Either another command has made the object meanwhile, or this command has made it, but the
+  // answer was lost.
   if (manifest.name == run_.name && !IsOfThisCommand(*found)) {
     return absl::AlreadyExistsError(absl::StrCat("another command has just submitted the run ",
                                                  run_.name, ", and this one has changed nothing"));

@@ -110,8 +110,8 @@ TEST_F(SubmitFailureTest, ASecretThatIsRemovedMeanwhile) {
                     HasSubstr("make what it names, such as a Secret")));
 }
 
-// The coordinator makes the lines of the next tests (common/checkpoint/storage_check.h and
-// deploy/coordinator/claim/job_files.h); the tests of these files check them.
+// In the next tests, the coordinator gives the reason (common/checkpoint/storage_check.h and
+// deploy/coordinator/claim/job_files.h). The tests of these files check its text.
 TEST_F(SubmitFailureTest, AFolderThatTheCoordinatorCannotUse) {
   const std::string why =
       "run_dir /runs/demo-1 cannot be used: on its file system (nfs) mkdir does not work: cannot "
