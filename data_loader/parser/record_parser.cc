@@ -81,7 +81,7 @@ class RecordParser final : public Parser {
       const std::string& name = schema_.id_lists[column];
       if (list.ids_size() > 0 && list.strings_size() > 0) {
         return Bad(absl::StrCat("list ", ShownText(name), " has ", list.ids_size(), " ids and ",
-                                list.strings_size(), " strings; it may have either"));
+                                list.strings_size(), " strings; a list must have only one kind"));
       }
       const int count = list.ids_size() + list.strings_size();
       if (list.values_size() != (schema_.weighted[column] ? count : 0)) {

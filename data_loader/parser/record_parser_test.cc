@@ -136,7 +136,7 @@ TEST_F(RecordParserTest, ARecordOfOtherColumnsIsBadAndTheReasonSaysWhichKind) {
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_lists(); }),
             "3 lists, but the job has 2 columns of kind MULTI_ID: 'history', 'tags'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(0)->add_strings("x"); }),
-            "list 'history' has 2 ids and 1 strings; it may have either");
+            "list 'history' has 2 ids and 1 strings; a list must have only one kind");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(0)->add_values(1); }),
             "list 'history' has 1 values for 2 ids; without value_separator its ids have none");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(1)->clear_values(); }),

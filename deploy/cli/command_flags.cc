@@ -18,8 +18,8 @@ constexpr int kMostOfModel = 10000;  // so that products stay within 64 bits
 
 Flag SetFlag(std::vector<std::string>* sets, bool takes_run_dir = false) {
   Flag flag = TextsFlag("set", "path=value",
-                        R"(override a field of the job: --set embedding_ps.replicas=4 (again for
-                           another field))",
+                        R"(override a field of the job: --set embedding_ps.replicas=4 (repeat
+                           the flag for another field))",
                         sets);
   // Check here, not when the job is read, so that the message can name the flag to use instead.
   flag.take = [take = std::move(flag.take), takes_run_dir](const std::string& set) {
@@ -30,7 +30,7 @@ Flag SetFlag(std::vector<std::string>* sets, bool takes_run_dir = false) {
 }
 
 Flag ReportFlag(std::string* to) {
-  return TextFlag("report", "FILE", "write the report there too, as JSON", to);
+  return TextFlag("report", "FILE", "also write the report to FILE, as JSON", to);
 }
 
 // `flags`, followed by the flags of commands that run a job.
@@ -102,7 +102,8 @@ std::vector<Flag> PredictFlags::Table() {
       {
           TextsFlag("output", "LAYER",
                     R"(write the values of that layer, or of that input of the model such as
-                       FEATURE.SEGMENT, instead of probabilities (again for another))",
+                       FEATURE.SEGMENT, instead of probabilities (repeat the flag for another
+                       layer))",
                     &outputs),
           TextFlag("output_file", "FILE", "write the result there", &run.output_file),
       },
@@ -213,7 +214,7 @@ absl::Status DeepFmFlags::Check() const {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      "bench deepfm takes --from_topic and --brokers together, and not with --from_file");
+      "bench deepfm needs --brokers with --from_topic, and takes neither of them with --from_file");
 }
 
 std::vector<Flag> RecoveryFlags::Table() {

@@ -64,7 +64,7 @@ struct ProduceFlags {
                  R"(a job file, which says what a line holds: for --format record, names of columns,
                     and header lines)",
                  &job),
-        TextsFlag("set", "PATH=VALUE", "overrides a field of the job (again for another field)",
+        TextsFlag("set", "PATH=VALUE", "overrides a field of the job (repeat for another field)",
                   &sets),
         TextFlag("key", "COLUMN",
                  R"(the message's key, which chooses its partition: a column's name, or its number

@@ -24,13 +24,13 @@ std::vector<Flag> PodFlags::Table() {
       TextFlag("role", "ROLE",
                "coordinator, embedding_ps, embedding_worker, data_loader or nn_worker", &role),
       Required(TextFlag("config", "FILE",
-                        "the job; a coordinator that begins the run takes all of it, other "
-                        "processes run_dir and device",
+                        "the job; a coordinator that begins the run uses all of it, other "
+                        "processes use only run_dir and device",
                         &config)),
       NumberFlag("role_index", "I", "which process of the role this is (default: 0)", &role_index,
                  0),
       TextFlag("holder", "UID",
-               "the UID of this pod, by which processes of one index in two pods are told apart",
+               "the UID of this pod, which distinguishes processes of one index in two pods",
                &holder),
       TextFlag("ip", "IP", "the address at which other pods reach this one, IPv4 or IPv6", &ip),
       NumberFlag("port", "PORT", "where the coordinator, an embedding PS or worker listens", &port,

@@ -96,7 +96,7 @@ absl::StatusOr<std::string> PatchOfTemplate(const std::string& pod_patch, const 
     if (absl::StartsWith(line, "---")) {
       if (has_content) {
         return absl::InvalidArgumentError(
-            absl::StrCat(where, " must hold one document, and has several"));
+            absl::StrCat(where, " must hold one document, but has several"));
       }
       if (line.size() > 3) {
         return absl::InvalidArgumentError(absl::StrCat(
@@ -110,7 +110,7 @@ absl::StatusOr<std::string> PatchOfTemplate(const std::string& pod_patch, const 
   }
   if (has_content) return patch;
   return absl::InvalidArgumentError(
-      absl::StrCat(where, " must hold a part of a pod, and is empty"));
+      absl::StrCat(where, " must hold a part of a pod, but is empty"));
 }
 
 absl::StatusOr<std::string> PatchedText(const Manifest& manifest, const std::string& template_patch,
@@ -211,7 +211,7 @@ absl::Status Submission::CheckFree(const KubectlList& objects) const {
     if (IsOfRun(object, run_.name)) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         NameOf(object), " in ", space, " has a name that the run ", run_.name,
-        " needs, and does not belong to a run of that name: choose another name by --name"));
+        " needs, but does not belong to a run of that name: choose another name by --name"));
   }
   for (const KubectlObject& object : objects.items()) {
     if (!IsBeingDeleted(object)) continue;
