@@ -40,7 +40,8 @@ std::vector<Flag> WithRun(std::vector<Flag> flags, RunFlags* run) {
 }
 
 Flag WarmupFlag(double* to) {
-  return NumberFlag("warmup_seconds", "N", "seconds of training before that (default: 10)", to, 0);
+  return NumberFlag("warmup_seconds", "N",
+                    "seconds of training before the measurement (default: 10)", to, 0);
 }
 
 }  // namespace
@@ -89,10 +90,9 @@ absl::Status DemoFlags::Check() const {
 }
 
 std::vector<Flag> TrainFlags::Table() {
-  return WithRun(
-      {TextFlag("init_from", "RUN", "start from the model of that run, or of that model folder",
-                &init_from)},
-      &run);
+  return WithRun({TextFlag("init_from", "RUN", "start from the model in that run or model folder",
+                           &init_from)},
+                 &run);
 }
 
 std::vector<Flag> ValidateFlags::Table() { return {SetFlag(&sets)}; }
@@ -105,7 +105,7 @@ std::vector<Flag> PredictFlags::Table() {
                        FEATURE.SEGMENT, instead of probabilities (repeat the flag for another
                        layer))",
                     &outputs),
-          TextFlag("output_file", "FILE", "write the result there", &run.output_file),
+          TextFlag("output_file", "FILE", "write the result to FILE", &run.output_file),
       },
       &run);
 }
@@ -124,7 +124,7 @@ std::vector<Flag> RetrieveFlags::Table() {
       NumbersFlag("k", "N,N,...", "lengths of the ranked list (default: 20,50)", &ks, 1, kLargestK),
       SwitchFlag("json", "print one line of JSON instead of a table", &json),
       TextFlag("output_file", "FILE",
-               R"(write a line for each user there: its name and its best items, as many as the
+               R"(write a line for each user to FILE: its name and its best items, as many as the
                   largest k)",
                &output_file),
   };
@@ -168,9 +168,9 @@ std::vector<Flag> ChaosFlags::Table() {
                         (default: 1))",
                      &seed, 0),
           NumberFlag("every_seconds", "N",
-                     R"(kill at random moments, on average N seconds after the start of a
-                        generation, beginning after the first cut, and stop none; without it kills
-                        are spaced by progress. Raises max_restarts to --kills)",
+                     R"(kill at random moments, on average N seconds after a generation has
+                        started, beginning after the first cut. Stops no process. Raises
+                        max_restarts to --kills. Without this flag, kills are spaced by progress)",
                      &every_seconds, kAboveZero),
           NumberFlag("undisturbed", "N",
                      "first train the job N times without kills, and compare the test AUCs",
@@ -186,7 +186,7 @@ std::vector<Flag> ModelFlags::Table() {
                  &features, 1, kMostOfModel),
       NumberFlag("numerics", "N", "numerics of that data", &numerics, 0, kMostOfModel),
       NumberFlag("dim", "N", "values of an embedding", &dim, 1, kMostOfModel),
-      TextFlag("dot", "FILE", "write the graph there in DOT, for Graphviz", &dot),
+      TextFlag("dot", "FILE", "write the graph to FILE in DOT, for Graphviz", &dot),
       SetFlag(&sets),
   };
 }

@@ -35,16 +35,17 @@ std::vector<Flag> PodFlags::Table() {
       TextFlag("ip", "IP", "the address at which other pods reach this one, IPv4 or IPv6", &ip),
       NumberFlag("port", "PORT", "where the coordinator, an embedding PS or worker listens", &port,
                  1, 65535),
-      NumberFlag("metrics_port", "PORT",
-                 "where the role serves its metrics, and a page /ready once it is (default: a port "
-                 "that no other pod reaches)",
-                 &metrics_port, 1, 65535),
-      TextFlag("coordinator", "HOST:PORT", "where all but the coordinator find it", &coordinator),
       NumberFlag(
-          "submission", "N",
-          "which submission of the run the coordinator belongs to (default: 1); each resume is "
-          "one more",
-          &submission, 1),
+          "metrics_port", "PORT",
+          "where the role serves its metrics and, once it is ready, a page /ready (default: a "
+          "port that no other pod reaches)",
+          &metrics_port, 1, 65535),
+      TextFlag("coordinator", "HOST:PORT", "the coordinator's address, for all other roles",
+               &coordinator),
+      NumberFlag("submission", "N",
+                 "which submission of the run the coordinator belongs to (default: 1); each resume "
+                 "adds one",
+                 &submission, 1),
       TextFlag("from", "CUT",
                "the cut that the coordinator's submission begins from (default: the newest)",
                &from),
