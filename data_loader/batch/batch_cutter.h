@@ -2,7 +2,7 @@
 // provenance without records: for example the end of a split, or slots of a topic partition that
 // hold no records. A batch takes records from the front, so it may end in the middle of a block,
 // and a block may feed several batches. A rider is sent with the record before it, or with the next
-// part if there is none.
+// part if there is no such record.
 //
 // A block is kept in memory until its last record has gone into a batch; parts hold copies.
 //

@@ -194,8 +194,8 @@ absl::Status AppendEnd(const ClaimRequest& request, RunState state, const Ending
   return log->Append(entry);
 }
 
-// In pods, a storage that has worked for this submission so far is no reason to end the submission:
-// the mount may be broken only in this pod, and the next pod may have a working one.
+// In pods, if the storage fails but has worked for this submission before, the submission does not
+// end: the mount may be broken only in this pod, and the next pod may have a working one.
 absl::Status CheckStorage(const ClaimRequest& request, const RunLog& log, bool in_pods) {
   const absl::Status status = request.check_storage ? request.check_storage() : absl::OkStatus();
   const bool has_begun = in_pods && SubmissionOf(log.entries()) == request.submission;
