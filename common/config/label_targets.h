@@ -29,8 +29,8 @@ enum class LearnsFrom {
   kSidesOfAHalf,  // pairs of a label above 1/2 and a label that is not
 };
 
-// The labels that one LABEL column may have: those that every task accepts that reads the column as
-// its label. A task that reads the column only as its mask does not count.
+// The labels that one LABEL column may have. A label is allowed if it is accepted by every task
+// that reads the column as its label. A task that reads the column only as its mask does not count.
 struct LabelTargets {
   std::string column;
   TaskConfig::Loss loss = TaskConfig::BCE;  // the most restrictive loss of these tasks

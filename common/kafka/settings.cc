@@ -63,7 +63,8 @@ constexpr std::pair<const char*, const char*> kDefaults[] = {
     {"topic.metadata.refresh.fast.interval.ms", "100"},
     {"fetch.error.backoff.ms", "100"},
     // How long a fetch waits at the broker for new messages. Closing a client waits for the fetch,
-    // so librdkafka's half a second would be added to every epoch and every change of partitions.
+    // so with librdkafka's default, every epoch and every change of partitions would take half a
+    // second longer.
     {"fetch.wait.max.ms", "100"},
     // With this, the client notices that a firewall has dropped a connection.
     {"socket.keepalive.enable", "true"},

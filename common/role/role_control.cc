@@ -25,8 +25,8 @@ namespace {
 // Roles start in any order, and the coordinator may be the last.
 constexpr int64_t kRegisterTimeoutMs = 60000;
 // A process that asks for a place and gets no answer for this long makes a new connection. The old
-// one may be dead, as after the loss of the coordinator's node, and would show that only after a
-// minute.
+// connection may be dead, as after the loss of the coordinator's node, but this would show only
+// after a minute.
 constexpr int64_t kOneConnectionMs = 4000;
 // The longest pause of a process in a pod before it asks for a place again.
 constexpr int64_t kAskAgainMs = 1000;
@@ -179,8 +179,8 @@ bool RoleRuntime::Rep::ReportFailure(absl::Status status) {
   return true;
 }
 
-// How long the control thread may wait for a signal or a Wake; -1 if it only has to give signs of
-// life meanwhile.
+// How long the control thread may wait for a signal or a Wake; -1 if there is no limit, because the
+// thread only has to give signs of life meanwhile.
 int64_t RoleRuntime::Rep::WaitMs(int64_t now_ms) {
   MutexLock lock(&mutex);
   if (state == FINISHED) {
@@ -331,7 +331,7 @@ void RoleRuntime::Rep::HandleFailure() {
   }
   LogFailure(status);
   // The coordinator counts only a member's failure, and this process becomes a member by its first
-  // heartbeat. So that heartbeat must be answered first.
+  // heartbeat. Therefore the failure is reported only after the first heartbeat was answered.
   if (tell && !is_heard) {
     if (failed_ms == 0) failed_ms = MonotonicMs();
     if (MonotonicMs() - failed_ms < kFailTimeoutMs) return;
@@ -350,7 +350,7 @@ void RoleRuntime::Rep::HandleFailure() {
   ExitAfterFailure(*answer, own);
 }
 
-// Call this after this role's failure, `own`, was reported to the coordinator. The failure may be
+// Call this after this role's failure (`own`) was reported to the coordinator. The failure may be
 // only a consequence: a peer that fails first breaks its connections. The coordinator knows which
 // failure came first.
 void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer, const Ending& own) {

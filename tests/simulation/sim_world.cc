@@ -174,7 +174,8 @@ class World {
     }
     request.ended.set_text("a death");
     TakeUnacknowledgedLog("before a claim");
-    // Only a coordinator's own pod knows how it ended. If it has left that pod, nobody does.
+    // Only the coordinator's pod knows how the coordinator ended. If the coordinator has left that
+    // pod, nobody knows.
     moved_ = moved_ && history_.generation() == generation_ && coordinator_left_ != generation_;
     if (moved_) request.ended.set_why(Ending::MOVED);
     request.writer = static_cast<uint64_t>(number);

@@ -357,8 +357,8 @@ void ValidateSources(const JobConfig& job, Problems* problems) {
 void ValidateData(const JobConfig& job, Problems* problems) {
   const DataConfig& data = job.data();
   if (data.format_case() == DataConfig::FORMAT_NOT_SET) {
-    // Reports no other problem: without a format no column has a name, so each feature would add an
-    // error.
+    // Reports only the missing format: without it no column has a name, so each feature would add
+    // an error.
     problems->Add("data", absl::StrCat("needs one of ", absl::StrJoin(FormatNames(), ", ")));
     return;
   }

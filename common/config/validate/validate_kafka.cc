@@ -56,8 +56,7 @@ void CheckOffsets(const KafkaConfig& kafka, const Offsets& offsets, const std::s
   }
 }
 
-// Reports topics that must be empty whatever the broker holds: nothing lies between the start and
-// the end that the job sets.
+// Reports a start and an end between which no message can lie, whatever the broker holds.
 void CheckNotEmpty(const KafkaConfig& kafka, const std::string& path, Problems* problems) {
   const KafkaStart& start = kafka.start();
   const KafkaEnd& end = kafka.end();
