@@ -241,8 +241,8 @@ class PlanMaker {
 absl::StatusOr<LookupPlan> LookupPlan::Make(const EmbeddingLayout& layout, const JaggedIds& ids,
                                             PlanScratch* scratch) {
   if (ids.features.size() != layout.features.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("features: ", ids.features.size(),
-                                                   " in the message, but the job has ",
+    return absl::InvalidArgumentError(absl::StrCat("features: the message has ",
+                                                   ids.features.size(), ", but the job has ",
                                                    layout.features.size()));
   }
   LookupPlan plan;

@@ -74,7 +74,7 @@ class Probe {
     RETURN_IF_ERROR(Holds("link", "entry", kMine));
     // The log relies on this: of two processes that link the same name, only one succeeds.
     const absl::Status taken = file_system_->HardLink(At("other"), At("entry"));
-    if (taken.ok()) return Lacks("link", "it replaces a name that is taken");
+    if (taken.ok()) return Lacks("link", "it replaces a name that exists already");
     if (!absl::IsAlreadyExists(taken)) return Told("link", taken);
     return Holds("link", "entry", kMine);
   }

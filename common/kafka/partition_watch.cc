@@ -100,7 +100,7 @@ bool PartitionWatch::Query() {
     }
     // The two errors below are answers, so the broker is there. If the login may not read a topic,
     // the reader reports that.
-    const absl::Status status = KafkaError("cannot ask for an end", error);
+    const absl::Status status = KafkaError("cannot ask for the end of a partition", error);
     if (absl::IsNotFound(status)) {
       NoteMissing(i);
     } else if (!absl::IsPermissionDenied(status)) {

@@ -21,8 +21,8 @@ namespace satrap {
 // holds the role and the log file's content of each process of the run. In the phases that a
 // launcher measures elsewhere,
 //
-//   kSeen the previous coordinator says that the generation is over; 0 ms if it was killed and so
-//             says nothing
+//   kSeen     the previous coordinator says that the generation is over; 0 ms if it was killed
+//             and so says nothing
 //   kEnded    the process that went last has logged its last line
 //   kStarted  the process that came last has logged its first one
 //

@@ -209,13 +209,14 @@ void ValidateCross(const FeatureConfig& feature, const std::string& path,
       problems->Add(field,
                     absl::StrCat("no id column '", column, "'; there are ", IdColumns(schema)));
     } else if (schema.IndexOfIdList(column) >= 0) {
-      problems->Add(field, absl::StrCat("column '", column,
-                                        "' may have several ids; a cross takes one of each"));
+      problems->Add(
+          field, absl::StrCat("column '", column,
+                              "' may have several ids, but a cross takes one id of each column"));
     }
   }
   if (feature.has_column() || feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET) {
-    problems->Add(path,
-                  "has cross_columns, so it takes neither column nor bucketize nor criteo_x4");
+    problems->Add(
+        path, "must not set `column`, `bucketize` or `criteo_x4`, because it has `cross_columns`");
   }
 }
 
@@ -348,7 +349,7 @@ void ValidateSources(const JobConfig& job, Problems* problems) {
   } else if (!HasTestData(data)) {
     problems->Add("data.test_files",
                   "must not be empty to evaluate or predict; "
-                  "--set data.test_files=FILE names some");
+                  "name some with --set data.test_files=FILE");
   }
 }
 

@@ -69,7 +69,7 @@ TEST(ValidateData, ScoringReadsTestFilesOrASplitOfTheTrainFiles) {
     };
     EXPECT_EQ(problems(CsvJob()),
               "data.test_files: must not be empty to evaluate or predict; "
-              "--set data.test_files=FILE names some");
+              "name some with --set data.test_files=FILE");
     EXPECT_EQ(problems(CsvJob(), "data.test_files=a"), "");
     EXPECT_EQ(problems(CsvJob(), "data.seeded_split.test_fraction=0.1"), "");
     EXPECT_EQ(problems(SmallJob()), "");
@@ -299,12 +299,13 @@ TEST(ValidateData, ACrossTakesOneIdOfEachOfItsColumns) {
   EXPECT_EQ(problems("cross_columns: 'user'"), field + " (how many): must be in [2, 16], got 1");
   EXPECT_EQ(problems("cross_columns: 'user' cross_columns: 'age'"),
             field + ": no id column 'age'; there are user, item, tags");
-  EXPECT_EQ(problems("cross_columns: 'user' cross_columns: 'tags'"),
-            field + ": column 'tags' may have several ids; a cross takes one of each");
+  EXPECT_EQ(
+      problems("cross_columns: 'user' cross_columns: 'tags'"),
+      field + ": column 'tags' may have several ids, but a cross takes one id of each column");
   for (const char* other : {"column: 'user'", "criteo_x4 {}"}) {
     EXPECT_EQ(problems(absl::StrCat("cross_columns: 'user' cross_columns: 'item' ", other).c_str()),
-              "data.features[1]: has cross_columns, so it takes neither column nor bucketize nor "
-              "criteo_x4");
+              "data.features[1]: must not set `column`, `bucketize` or `criteo_x4`, because it has "
+              "`cross_columns`");
   }
 }
 

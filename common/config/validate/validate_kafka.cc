@@ -79,9 +79,10 @@ void CheckNotEmpty(const KafkaConfig& kafka, const std::string& path, Problems* 
     for (const KafkaOffset& from : start.offsets()) {
       if (from.topic() != to.topic() || from.partition() != to.partition()) continue;
       if (from.offset() <= to.offset()) continue;
-      problems->Add(absl::StrCat(path, ".end.offsets[", i, "].offset"),
-                    absl::StrCat("must be at least where ", to.topic(), "/", to.partition(),
-                                 " starts (", from.offset(), "), got ", to.offset()));
+      problems->Add(
+          absl::StrCat(path, ".end.offsets[", i, "].offset"),
+          absl::StrCat("must be at least the offset at which ", to.topic(), "/", to.partition(),
+                       " starts (", from.offset(), "), got ", to.offset()));
     }
   }
 }
@@ -163,8 +164,8 @@ void CheckStream(const DataConfig& data, const StreamSource& stream, Problems* p
   const std::string path = stream.path;
   CheckKafkaConfig(stream.kafka, path, problems);
   if (stream.has_files) {
-    problems->Add(stream.files_path,
-                  absl::StrCat("must be empty with ", path, ": a stream has files or topics"));
+    problems->Add(stream.files_path, absl::StrCat("must be empty with ", path,
+                                                  ": a stream has either files or topics"));
   }
   CheckOffsets(stream.kafka, stream.kafka.start().offsets(), path + ".start", problems);
   CheckOffsets(stream.kafka, stream.kafka.end().offsets(), path + ".end", problems);

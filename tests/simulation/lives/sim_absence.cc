@@ -8,8 +8,8 @@
 namespace satrap::simulation {
 namespace {
 
-// How long one half of a divided cluster has the run. Then the other half takes it over, because it
-// has waited for an answer of the coordinator for long enough.
+// How long one half of a divided cluster has the run before the other half, whose processes ask a
+// coordinator of their own for a place, takes it over.
 constexpr int64_t kTornUs = 9 * 1000 * 1000;
 // The run may fail this much later: the last generation waits for the members that do come, and
 // then its coordinator must tick and write the end.
