@@ -127,9 +127,9 @@ class Probe {
   }
 
   std::string Begins(absl::string_view call) const {
-    return absl::StrCat("run_dir ", run_dir_, " cannot be used: on its file system (",
-                        mount_name_.empty() ? "of an unknown kind" : mount_name_, ") ", call,
-                        " does not work: ");
+    return absl::StrCat("run_dir ", run_dir_, " cannot be used: `", call,
+                        "` does not work on its file system (",
+                        mount_name_.empty() ? "of an unknown kind" : mount_name_, "): ");
   }
 
   const std::string run_dir_;

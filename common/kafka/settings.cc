@@ -216,7 +216,8 @@ void CheckKafkaConfig(const KafkaConfig& config, absl::string_view path, Problem
       problems->Add(at, absl::StrCat("names ", topic, " a second time"));
     }
     if (!topic.empty() && topic == config.dead_letter_topic()) {
-      problems->Add(absl::StrCat(path, ".dead_letter_topic"), "must not be a topic that is read");
+      problems->Add(absl::StrCat(path, ".dead_letter_topic"),
+                    "must not be a topic that the job reads");
     }
   }
   CheckTopicName(config.dead_letter_topic(), absl::StrCat(path, ".dead_letter_topic"), problems);

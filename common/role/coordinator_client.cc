@@ -26,8 +26,8 @@ constexpr int64_t kFixSplitsTimeoutMs = int64_t{7} * 24 * 3600 * 1000;
 constexpr int64_t kRetryPauseMs = 20;
 
 // The answer to one attempt. The calling thread waits for it. The channel's callback shares the
-// object, because it may still be in NotifyAll when the caller has already seen the answer and
-// left.
+// object, because the callback may still be in NotifyAll when the caller has already seen the
+// answer and left.
 struct Attempt {
   Mutex mutex;
   CondVar changed;

@@ -102,9 +102,9 @@ absl::StatusOr<RegisterAnswer> RoleRuntime::Rep::AwaitPlace(const RegisterReques
     const int64_t pause_ms =
         std::min(PauseBeforeReadyMs(waits++), is_in_pod ? kAskAgainMs : kRegisterTimeoutMs);
     if (MonotonicMs() + pause_ms >= deadline_ms) {
-      return absl::UnavailableError(absl::StrCat("the generation at ", flags.coordinator,
-                                                 " is over, and no other one has begun within ",
-                                                 kRegisterTimeoutMs / 1000, " s"));
+      return absl::UnavailableError(absl::StrCat(
+          "the generation at ", flags.coordinator,
+          " is over, and no other generation has begun within ", kRegisterTimeoutMs / 1000, " s"));
     }
     if (answer->why_wait() != why) {
       why = answer->why_wait();
@@ -138,7 +138,7 @@ absl::Status RoleRuntime::Rep::Register() {
   ASSIGN_OR_RETURN(const RegisterAnswer answer, AwaitPlace(request));
   if (answer.envelope().run_id() == 0) {
     return absl::InternalError(
-        absl::StrCat("the coordinator at ", flags.coordinator, " names no run"));
+        absl::StrCat("the coordinator at ", flags.coordinator, " has not named its run"));
   }
   envelope = answer.envelope();
   registration = answer;

@@ -297,7 +297,8 @@ TEST_F(CoordinatorExitTest, AFileSystemThatCannotHoldARunIsNamedInOneLineBeforeA
   const CommandEnd end = WaitFor(StartCoordinator(WriteJobWithRunIn("/proc/run")), 30);
   EXPECT_EQ(end.exit_code, 1);
   EXPECT_THAT(end.err, AllOf(HasSubstr("error: run_dir /proc/run cannot be used"),
-                             HasSubstr("(proc) mkdir does not work"), HasSubstr("NFS 4")));
+                             HasSubstr("`mkdir` does not work on its file system (proc): "),
+                             HasSubstr("NFS 4")));
   EXPECT_EQ(std::count(end.err.begin(), end.err.end(), '\n'), 1) << end.err;
 }
 

@@ -23,8 +23,8 @@ namespace satrap {
 //
 //   kSeen     the previous coordinator says that the generation is over; 0 ms if it was killed
 //             and so says nothing
-//   kEnded    the process that went last has logged its last line
-//   kStarted  the process that came last has logged its first one
+//   kEnded the process that ended last has logged its last line
+//   kStarted the process that started last has logged its first line
 //
 // NOT_FOUND names a moment that the logs do not show.
 absl::StatusOr<RecoveryTimes> ReadRecoveryInPods(
