@@ -33,8 +33,8 @@ class PodRunFixture : public FaultFixture {
   // Starts `satrap submit` of such a job, with `args`, and waits until its objects are made. From
   // then on RunDir() leads to the run's folder.
   void Submit(int64_t records, const std::vector<std::string>& args = {});
-  // The same with the job at `path`, which has a section `kubernetes`. The run's name is that of
-  // the counting job.
+  // Does the same with the job at `path`, which has a section `kubernetes`. The run's name is that
+  // of the counting job.
   void SubmitJob(const std::string& path, const std::vector<std::string>& args = {});
   // Stops the run by `satrap stop`, waits until that command ends, and expects that it succeeds.
   void StopRun();

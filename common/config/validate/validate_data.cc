@@ -103,14 +103,13 @@ void ValidateCsv(const CsvFormat& csv, bool tasks, Problems* problems) {
     problems->Add("data.csv.separator", "must not be the end of a line");
   } else if (csv.separator() == "\"" && QuotesOf(csv)) {
     problems->Add("data.csv.separator",
-                  "must not be '\"', which encloses fields; data.csv.quotes: false gives it no "
-                  "meaning");
+                  "must not be '\"', which encloses fields unless data.csv.quotes is false");
   }
   if (csv.multiline() && !QuotesOf(csv)) {
     problems->Add("data.csv.multiline",
                   csv.has_quotes()
                       ? "needs data.csv.quotes"
-                      : "needs data.csv.quotes: true, which is not the default of files "
+                      : "needs `data.csv.quotes: true`, which is not the default of files "
                         "separated by tabs");
   }
   ValidateColumns(csv.columns(), "data.csv.columns", tasks, problems);

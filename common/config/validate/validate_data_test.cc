@@ -99,8 +99,8 @@ TEST(ValidateData, ACsvSeparatorIsNeitherALineEndNorAQuoteThatEnclosesFields) {
   EXPECT_EQ(ProblemsOf(job), "data.csv.separator: must not be the end of a line");
   job.mutable_data()->mutable_csv()->set_separator("\"");
   EXPECT_EQ(ProblemsOf(job),
-            "data.csv.separator: must not be '\"', which encloses fields; data.csv.quotes: false "
-            "gives it no meaning");
+            "data.csv.separator: must not be '\"', which encloses fields unless "
+            "data.csv.quotes is false");
   EXPECT_EQ(ProblemsOf(job, {"data.csv.quotes=false"}), "");
 }
 
@@ -111,7 +111,7 @@ TEST(ValidateData, RecordsOfSeveralLinesNeedQuotes) {
   JobConfig tsv = CsvJob();
   tsv.mutable_data()->mutable_csv()->set_separator("\t");
   EXPECT_EQ(ProblemsOf(tsv, {"data.csv.multiline=true"}),
-            "data.csv.multiline: needs data.csv.quotes: true, which is not the default of files "
+            "data.csv.multiline: needs `data.csv.quotes: true`, which is not the default of files "
             "separated by tabs");
   EXPECT_EQ(ProblemsOf(tsv, {"data.csv.multiline=true", "data.csv.quotes=true"}), "");
 }
