@@ -1,5 +1,5 @@
-// The plan of a table is made in three passes over its ids. It is a radix sort with one digit, the
-// partition:
+// The plan of a table is made in three passes over its ids. They are a radix sort with one digit,
+// the partition:
 //
 //   count     ids of each partition
 //   scatter   {key, position, sample} of each id to its partition, in order of occurrence

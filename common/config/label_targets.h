@@ -22,7 +22,7 @@ namespace satrap {
 // the sum of some squares of such numbers would leave the range of a float.
 inline constexpr float kLargestNumber = 1e15f;
 
-// What a loss learns from besides the features.
+// What a loss learns from in addition to the features.
 enum class LearnsFrom {
   kNoLabel,       // labels are not read
   kDifferences,   // labels that differ; from equal labels it learns only a constant

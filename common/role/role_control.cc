@@ -367,7 +367,7 @@ void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer, const Ending& 
       if (code == kExitStartAgain) break;
       ExitNow(code, absl::StrCat("this generation is over: ", told.text()), told);
   }
-  // The failure is this role's own. It is logged already.
+  // This role failed first. Its failure is logged already.
   LeaveEnding(flags.ending, told);
   _exit(code);
 }

@@ -149,8 +149,8 @@ void FaultFixture::Signal(const std::string& role, int index, int signal) {
 bool FaultFixture::NobodyIsLeft() const { return WaitUntilOver(RunDir(), 60); }
 
 std::vector<RunLogEntry> FaultFixture::Log() const {
-  // A coordinator may append to the log at the same time, but an entry is complete once it has its
-  // name.
+  // A coordinator may append to the log at the same time, but an entry that has its final name is
+  // complete.
   const absl::StatusOr<RunLog> log = RunLog::Open(RunDir(), DiskFileSystem());
   if (!log.ok()) {
     ADD_FAILURE() << log.status().ToString();

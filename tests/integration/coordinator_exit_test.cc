@@ -241,7 +241,8 @@ TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
   EndBySignal(coordinator_, SIGTERM, 1);
 }
 
-// Only pods see the volumes, so the command that submitted the job could not look for the job's files.
+// Only pods see the volumes, so the command that submitted the job could not look for the job's
+// files.
 TEST_F(CoordinatorExitTest, ItRefusesAJobWhoseFilesAreMissingAndBeginsItWhenTheyAreThere) {
   const std::string config =
       WriteJobWithRunIn(Path("run"), JobWithData(absl::StrCat(R"(

@@ -84,8 +84,8 @@ struct DeathPlan {
   std::vector<LifeEnd> ends;           // in turn; the life after them may finish
   std::vector<int64_t> cut_wishes;     // after this many events of the world
   std::vector<KillPoint> kill_points;  // of the job
-  // In every life a process dies after this many events, until the run may not restart any more.
-  // Then the run is resumed without these deaths. 0: no such deaths.
+  // In every life a process dies after this many events, until the run has no restart left. Then
+  // the run is resumed without these deaths. 0: no such deaths.
   int64_t poison_after_events = 0;
   int max_restarts = 100;
   uint64_t seed = 0;  // 0: no plan was drawn

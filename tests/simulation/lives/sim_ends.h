@@ -36,8 +36,8 @@ class SimEnds {
   void OnSubmission(uint64_t submission) { made_ = submission; }
   void OnStopWish() { stop_wished_ = true; }
   // Call when a member was told that its generation is over because a process has moved.
-  // `is_known`: whether the next coordinator learns of the move. It may not if the coordinator
-  // itself moves and cannot write that into the log.
+  // `is_known`: whether the next coordinator learns of the move. The next coordinator may fail to
+  // learn of it if the coordinator itself moves and cannot write that into the log.
   void OnMoved(uint64_t generation, bool is_known = true);
   // Call when a member of the generation was told that the run has ended in this state, but only
   // after the log was read.
