@@ -226,7 +226,7 @@ TEST_F(CoordinatorExitTest, AStoppedSubmissionStaysStoppedUntilTheNextOneBegins)
   EndBySignal(coordinator_, SIGKILL, -1);
 }
 
-// The Jobs of the run may begin to wait for the coordinator after it has already refused.
+// The Jobs of the run may begin to wait for the coordinator after the coordinator has refused.
 TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
   const std::string config = WriteSmallJob();
   ASSERT_EQ(mkdir(Path("run").c_str(), 0755), 0);

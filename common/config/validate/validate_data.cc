@@ -325,7 +325,7 @@ void ValidateFeatures(const JobConfig& job, const RecordSchema& schema, Problems
       problems->Add(
           absl::StrCat(path, ".pooling"),
           absl::StrCat("NONE makes a model input '", feature.name(), ".length', so table '",
-                       feature.table(), "' may not have a segment of that name"));
+                       feature.table(), "' must not have a segment of that name"));
     }
     const auto [at, inserted] = table_of_space.emplace(IdSpaceOf(feature), feature.table());
     if (!inserted && at->second != feature.table()) {
