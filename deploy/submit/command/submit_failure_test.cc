@@ -114,16 +114,16 @@ TEST_F(SubmitFailureTest, ASecretThatIsRemovedMeanwhile) {
 // deploy/coordinator/claim/job_files.h). The tests of these files check its text.
 TEST_F(SubmitFailureTest, AFolderThatTheCoordinatorCannotUse) {
   const std::string why =
-      "run_dir /runs/demo-1 cannot be used: on its file system (nfs) mkdir does not work: cannot "
+      "run_dir /runs/demo-1 cannot be used: `mkdir` does not work on its file system (nfs): cannot "
       "make /runs/demo-1: Permission denied. This process runs as user 65532 and group 65532, "
       "which need the right to write there";
   EXPECT_EQ(FailureOfCoordinator(why), "the coordinator does not begin: " + why);
 }
 
 TEST_F(SubmitFailureTest, AFolderWithoutHardLinks) {
-  EXPECT_THAT(FailureOfCoordinator("run_dir /runs/demo-1 cannot be used: on its file system "
-                                   "(fuse) link does not work"),
-              HasSubstr("(fuse) link does not work"));
+  EXPECT_THAT(FailureOfCoordinator("run_dir /runs/demo-1 cannot be used: `link` does not "
+                                   "work on its file system (fuse)"),
+              HasSubstr("`link` does not work on its file system (fuse)"));
 }
 
 TEST_F(SubmitFailureTest, FilesOfTheJobThatAreNotInItsVolumes) {
