@@ -43,10 +43,10 @@ RankMetrics::RankMetrics(MetricsRegistry* registry, const Executor* clock, RankO
                                             "Values of embedding gradients sent by this rank")),
       saturated_values_(registry->AddCounter(
           "satrap_saturated_values_total",
-          "Those of satrap_gradient_values_total that were too large for an F16 on the wire")),
+          "Values of satrap_gradient_values_total that were too large for an F16 on the wire")),
       underflowed_values_(registry->AddCounter(
           "satrap_underflowed_values_total",
-          "Those of satrap_gradient_values_total that were not 0 but became 0 as an F16 on the "
+          "Values of satrap_gradient_values_total that were not 0 but became 0 as an F16 on the "
           "wire")),
       loss_(registry->AddGauge("satrap_train_loss", "Mean loss of the last step")),
       loss_scale_(registry->AddGauge("satrap_loss_scale", "Loss scale of the next step; 0: none")),
