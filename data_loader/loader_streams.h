@@ -41,8 +41,8 @@ class LoaderStreams {
     RunPosition position;
     LedgerState ledger;
     // Returns the files of the run, given the list of the files that exist now (run_files.h). The
-    // result also has the topic partitions of the streams that read topics. If null, the files that
-    // exist now are used, and their content is not hashed.
+    // result also has the topic partitions of the streams that read topics. If this function is
+    // null, the files that exist now are used, and their content is not hashed.
     std::function<absl::StatusOr<SplitList>(const SplitList&)> fix_files;
     // Whether the run begins from nothing, that is, without a cut. Only then may the first labels
     // of a topic end the run (check/first_labels.h).
@@ -75,9 +75,9 @@ class LoaderStreams {
 
   // The number of topic partitions of the train stream that are known, from fix_files or from Deal.
   uint32_t known_partitions() const;
-  // Call for each partition that was added to the train stream. Each partition is sent again until
-  // it is known, so a partition whose number is not known_partitions() is ignored. If the partition
-  // belongs to another loader, it is only counted.
+  // Call for each partition that was added to the train stream. The coordinator sends a partition
+  // again until the loader knows it, so a partition whose number is not known_partitions() is
+  // ignored. If the partition belongs to another loader, it is only counted.
   void Deal(const DealtPartition& dealt);
 
   // Makes the sources. See ParsedPartSource about `parse_executor`; `lease` may be null if

@@ -36,8 +36,8 @@ absl::StatusOr<LoaderStreams::Begin> BeginOf(RoleRuntime& runtime) {
   begin.fix_files = [&runtime](const SplitList& listed) {
     return runtime.coordinator()->FixSplits(runtime.index(), listed);
   };
-  // Do not check the first labels if the run continues from a cut, because the cut has what was
-  // learned.
+  // If the run continues from a cut, do not check the first labels: the model has already learned
+  // from earlier ones.
   begin.judges_first_labels = job.action() == JobConfig::TRAIN && runtime.cut_folder().empty();
   std::shared_ptr<TopicAnchors> anchors;
   if (job.data().has_kafka() || job.data().has_valid_kafka() || job.data().has_test_kafka()) {

@@ -331,7 +331,7 @@ TEST_F(PsEngineCutTest, ATrainingTakesOfItsFirstModelWhatItMay) {
   // tables are loaded from it.
   ASSERT_TRUE(Load().ok());
   EXPECT_EQ(Seven(), (Row{0, 0, 0}));
-  // Now the job's optimizer is not the one of the saved rows. The first load converts the rows,
+  // Now the job's optimizer differs from that of the saved rows. The first load converts the rows,
   // because it expects a model. A later load expects a cut of the run itself, so it refuses them.
   job.mutable_warm_start()->clear_only();
   job.mutable_tables(0)->mutable_segments(0)->mutable_optimizer()->mutable_adam();

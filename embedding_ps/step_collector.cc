@@ -12,7 +12,8 @@ namespace satrap {
 absl::Status StepCollector::Add(const StepHeader& header, uint32_t part_index, Part part) {
   if (header.step() != step_) {
     return absl::InvalidArgumentError(absl::StrCat("step.step: an Update of step ", header.step(),
-                                                   " while step ", step_, " is being collected"));
+                                                   " arrived while step ", step_,
+                                                   " is being collected"));
   }
   if (part_index >= parts_.size() || parts_[part_index].has_value()) {
     return absl::InvalidArgumentError(

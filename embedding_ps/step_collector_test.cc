@@ -143,7 +143,7 @@ TEST(SumStepTest, ACountOfZeroIsOneThatAnotherPartHasCounted) {
   EXPECT_TRUE(sum({0, 0}, {0, 0}).ok()) << "nothing reads them";
 }
 
-// In f32 (2^24 + 1) + 1 is 2^24, but (1 + 1) + 2^24 is 2^24 + 2. Only part order gives the former.
+// In f32 (2^24 + 1) + 1 is 2^24, but (1 + 1) + 2^24 is 2^24 + 2. Only part order gives 2^24.
 TEST(SumPartsTest, SumsInPartOrder) {
   std::vector<StepCollector::Part> parts;
   for (const float gradient : {16777216.0f, 1.0f, 1.0f}) {

@@ -18,10 +18,10 @@
 
 namespace satrap {
 
-// `answers` are the answers of all PSs to the Updates of the push `push` in the step `step`, which
-// is finite. When every PS has applied the step, `done` receives the sum of squares of all
-// gradients of the step. `done` receives INVALID_ARGUMENT if an answer has no squares, or an error
-// of PsFanOut. `ps` is not owned. REQUIRES: clip_norm > 0
+// `answers` are the answers of all PSs to the Updates of the push `push` in the finite step `step`.
+// When every PS has applied the step, `done` receives the sum of squares of all gradients of the
+// step. `done` receives INVALID_ARGUMENT if an answer has no squares, or an error of PsFanOut. `ps`
+// is not owned. REQUIRES: clip_norm > 0
 void ClipStep(PsFanOut* ps, float clip_norm, const CallId& push, const StepHeader& step,
               const std::vector<rpc::Message>& answers,
               absl::AnyInvocable<void(absl::StatusOr<double>)> done);

@@ -333,7 +333,7 @@ void EmbeddingWorkerEngine::PushPlanned(const PendingAnswer& call,
   const float normalizer = header.step().normalizer();
   if (!(normalizer > 0 && std::isfinite(normalizer)) || !header.step().has_step()) {
     return call.Finish(
-        absl::InvalidArgumentError("step: a push needs a step and a finite normalizer over 0"));
+        absl::InvalidArgumentError("step: a push needs a step and a finite normalizer above 0"));
   }
   if (clip_norm_ > 0 && header.step().finite() && !(header.step().dense_squares() >= 0)) {
     return call.Finish(absl::InvalidArgumentError(absl::StrCat(

@@ -23,10 +23,10 @@ void ExportEngineMetrics(const EmbeddingWorkerEngine& engine, MetricsRegistry* r
   count("satrap_gradient_values_total", "Values of gradients sent to embedding PSs",
         progress.gradient_values);
   count("satrap_saturated_values_total",
-        "Those of satrap_gradient_values_total that were too large for an F16 on the wire",
+        "Values of satrap_gradient_values_total that were too large for an F16 on the wire",
         progress.losses.saturated);
   count("satrap_underflowed_values_total",
-        "Those of satrap_gradient_values_total that were not 0 but became 0 as an F16 on the wire",
+        "Values of satrap_gradient_values_total that were not 0 but became 0 as an F16 on the wire",
         progress.losses.underflowed);
 }
 

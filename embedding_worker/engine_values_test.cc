@@ -353,7 +353,7 @@ TEST_F(CandidateEngineTest, ASampleWithoutExactlyOneItemIsRefused) {
       Put(1, MakePart(TRAIN_STREAM, 0, 0, 1, {{1}, {7}, {1}, {5, 6}}, {{}, {}, {}, {0, 2}}));
   ASSERT_TRUE(reply->has_value());
   EXPECT_EQ((*reply)->status().message(),
-            "features[3] (c): model.candidates needs one id a sample");
+            "features[3] (c): model.candidates needs one id per sample");
 }
 
 TEST_F(CandidateEngineTest, AListThatIsTooShortIsRefused) {

@@ -37,8 +37,8 @@ absl::Status ReadTables(const EmbeddingLayout& layout, const LookupPlan& plan,
     const size_t num_rows = plan.tables[t].num_sent;
     if (pushed.num_rows() != num_rows || pushed.row_values() != layout.tables[t].row_values) {
       return absl::InvalidArgumentError(absl::StrCat(
-          field, ": gradients of shape [", pushed.num_rows(), ", ", pushed.row_values(),
-          "] for rows of shape [", num_rows, ", ", layout.tables[t].row_values, "]"));
+          field, ": the gradients have shape [", pushed.num_rows(), ", ", pushed.row_values(),
+          "], but the rows have shape [", num_rows, ", ", layout.tables[t].row_values, "]"));
     }
     ASSIGN_OR_RETURN(gradients->tables[t], rpc::WireView(payload, pushed.gradients(), push.dtype(),
                                                          num_rows * layout.tables[t].row_values,

@@ -1,5 +1,5 @@
-// The plan of a table is made in three passes over its ids. It is a radix sort with one digit, the
-// partition:
+// The plan of a table is made in three passes over its ids. They are a radix sort with one digit,
+// the partition:
 //
 //   count     ids of each partition
 //   scatter   {key, position, sample} of each id to its partition, in order of occurrence
@@ -241,8 +241,8 @@ class PlanMaker {
 absl::StatusOr<LookupPlan> LookupPlan::Make(const EmbeddingLayout& layout, const JaggedIds& ids,
                                             PlanScratch* scratch) {
   if (ids.features.size() != layout.features.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("features: ", ids.features.size(),
-                                                   " in the message, but the job has ",
+    return absl::InvalidArgumentError(absl::StrCat("features: the message has ",
+                                                   ids.features.size(), ", but the job has ",
                                                    layout.features.size()));
   }
   LookupPlan plan;

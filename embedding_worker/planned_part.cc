@@ -105,8 +105,8 @@ absl::StatusOr<PlannedPart> PlannedPart::Make(const EmbeddingLayout& layout,
   CHECK(header.has_part());
   RETURN_IF_ERROR(CheckDescription(header.part(), payload));
   if (static_cast<size_t>(header.features_size()) != layout.features.size()) {
-    return absl::InvalidArgumentError(absl::StrCat("features: ", header.features_size(),
-                                                   " in the message, but the job has ",
+    return absl::InvalidArgumentError(absl::StrCat("features: the message has ",
+                                                   header.features_size(), ", but the job has ",
                                                    layout.features.size()));
   }
   JaggedIds ids;
@@ -121,9 +121,9 @@ absl::StatusOr<PlannedPart> PlannedPart::Make(const EmbeddingLayout& layout,
     const int feature = layout.candidate_feature;
     const JaggedIds::Feature& items = ids.features[feature];
     if (!items.offsets.empty() || items.ids.size() != ids.samples) {
-      return absl::InvalidArgumentError(absl::StrCat("features[", feature, "] (",
-                                                     layout.features[feature].name,
-                                                     "): model.candidates needs one id a sample"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("features[", feature, "] (", layout.features[feature].name,
+                       "): model.candidates needs one id per sample"));
     }
     part.candidates.emplace();
     if (source != nullptr) part.candidates = source->Draw(header.part().id(), items.ids);

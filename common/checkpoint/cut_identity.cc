@@ -22,9 +22,8 @@ std::string Difference(const CutEntry& entry, const std::string& name,
                         ", but the log's entry is of step ", entry.step());
   }
   if (entry.has_order_fingerprint() && manifest.order_fingerprint() != entry.order_fingerprint()) {
-    return absl::StrFormat(
-        "its manifest is of samples in the order %016x, but the log's entry is of %016x",
-        manifest.order_fingerprint(), entry.order_fingerprint());
+    return absl::StrFormat("its manifest has the sample order %016x, but the log's entry has %016x",
+                           manifest.order_fingerprint(), entry.order_fingerprint());
   }
   if (entry.has_manifest_crc32c() && manifest_crc32c != entry.manifest_crc32c()) {
     return absl::StrFormat("its manifest has the checksum %08x, but the log's entry has %08x",

@@ -87,7 +87,7 @@ TEST_F(CutIdentityTest, TheFirstDifferenceIsNamed) {
            {ManifestOf(1, 3), "is that of cut_0001_000003"},
            {ManifestOf(2, 4), "is that of cut_0002_000004"},
            {other_step, "of step 31, but the log's entry is of step 30"},
-           {other_order, "in the order 0000000000000008, but the log's entry is of"},
+           {other_order, "sample order 0000000000000008, but the log's entry has"},
            {other_rows, "has the checksum"}}) {
     const absl::Status status = Check(log, manifest);
     EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << difference;

@@ -52,8 +52,8 @@ absl::Status RemovedCutError(const std::string& path) {
   return absl::NotFoundError(
       absl::StrCat(path,
                    " no longer exists: its run keeps only its newest cuts and the best one "
-                   "(checkpoint.keep). Name the run instead, ",
-                   checkpoints.parent_path().string(), ", to read its best or newest cut"));
+                   "(checkpoint.keep). To read the run's best or newest cut, name the run: ",
+                   checkpoints.parent_path().string()));
 }
 
 }  // namespace satrap

@@ -59,7 +59,7 @@ CompactedEntry Compacted(const std::vector<RunLogEntry>& entries,
       continue;
     }
     if (entry.has_complete() && &entry != complete) continue;
-    // Only the generation that follows a LEFT entry needs it, to know why it begins.
+    // A LEFT entry is needed only by the generation that follows it, which must know why it begins.
     if (entry.has_left() && &entry != &entries.back()) continue;
     RunLogEntry* kept = compacted.add_entries();
     *kept = entry;

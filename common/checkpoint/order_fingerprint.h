@@ -17,7 +17,7 @@
 namespace satrap {
 
 // The XXH64 of a text that states everything listed at the top of this file. Paths are left out:
-// files may move, but their content may not change. The partitions of a stream that never ends are
+// files may move, but their content must not change. The partitions of a stream that never ends are
 // left out, too, because some may be added.
 uint64_t OrderFingerprint(const JobConfig& job, const SplitList& splits);
 

@@ -18,13 +18,13 @@
 // one sees what the disk holds.
 //
 // When a file is removed, its number is free again. A coordinator that was held up may then link an
-// entry to it, which does not count. So a coordinator that has linked an entry looks for a higher
-// number before it acts. If there is one, another coordinator has taken over the run, and only that
-// coordinator knows whether the entry counts (ABORTED). A COMPACTED entry is durable before files
-// are removed, so a power failure can bring back only files below it, which are ignored. Files are
-// removed from the lowest number up, but read from the highest down to the newest COMPACTED entry.
-// So if a reader finds its last file, no file was removed while it read. A reader that does not
-// find a listed file lists the folder again.
+// entry under this number, but that entry does not count. So a coordinator that has linked an entry
+// looks for a higher number before it acts. If there is one, another coordinator has taken over the
+// run, and only that coordinator knows whether the entry counts (ABORTED). A COMPACTED entry is
+// durable before files are removed, so a power failure can bring back only files below it, which
+// are ignored. Files are removed from the lowest number up, but read from the highest down to the
+// newest COMPACTED entry. So if a reader finds its last file, no file was removed while it read. A
+// reader that does not find a listed file lists the folder again.
 //
 // The first Append also syncs the names of RUN/log and RUN and of the folders above, so that a run
 // whose first entry is durable is also found by its path after a power failure.
@@ -108,7 +108,7 @@ class RunLog {
   // because they had been asked to, or a job that was dropped.
   int restarts_without_cut() const;
   // Whether the newest entry is a generation's last cut, that is, the cut after which the ranks
-  // left because they had been asked to leave.
+  // exited because they had been asked to.
   bool has_left() const;
   // The cut from which a generation would begin if it were claimed now: the last one committed
   // since the last GENERATION entry, or else the one from which that generation began. So a run

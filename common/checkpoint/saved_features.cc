@@ -123,7 +123,7 @@ void CompareRules(const SavedFeature& own, const SavedFeature& saved,
 std::string OtherSpaceText(const SavedFeature& own, const std::set<std::string>& unread) {
   std::string text = absl::StrCat("feature ", own.feature(), ": the model's table '", own.table(),
                                   "' has no rows of the id space '", own.id_space(),
-                                  "', so the feature finds none");
+                                  "', so the feature finds no rows");
   if (unread.empty()) return text;
   absl::StrAppend(&text, "; the model has rows of '", absl::StrJoin(unread, "', '"),
                   "', which no feature of this job reads: to find them, set the feature's id_space "

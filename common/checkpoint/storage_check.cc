@@ -74,7 +74,7 @@ class Probe {
     RETURN_IF_ERROR(Holds("link", "entry", kMine));
     // The log relies on this: of two processes that link the same name, only one succeeds.
     const absl::Status taken = file_system_->HardLink(At("other"), At("entry"));
-    if (taken.ok()) return Lacks("link", "it replaces a name that is taken");
+    if (taken.ok()) return Lacks("link", "it replaces a name that exists already");
     if (!absl::IsAlreadyExists(taken)) return Told("link", taken);
     return Holds("link", "entry", kMine);
   }
@@ -127,9 +127,9 @@ class Probe {
   }
 
   std::string Begins(absl::string_view call) const {
-    return absl::StrCat("run_dir ", run_dir_, " cannot be used: on its file system (",
-                        mount_name_.empty() ? "of an unknown kind" : mount_name_, ") ", call,
-                        " does not work: ");
+    return absl::StrCat("run_dir ", run_dir_, " cannot be used: `", call,
+                        "` does not work on its file system (",
+                        mount_name_.empty() ? "of an unknown kind" : mount_name_, "): ");
   }
 
   const std::string run_dir_;

@@ -39,9 +39,10 @@ absl::Status CheckStorage(const std::string& run_dir, absl::string_view mount_na
 // claimed the newest generation
 absl::Status LeaveRunId(const std::string& run_dir, uint64_t run_id, FileSystem* file_system);
 
-// OK if RUN/run_id holds `run_id`. FAILED_PRECONDITION if the file is missing, may not be read or
-// holds another run id: then `run_dir` is not the same folder here as for the coordinator, or a
-// network file system still answers from its cache. Other errors are those of ReadFile.
+// OK if RUN/run_id holds `run_id`. FAILED_PRECONDITION if the file is missing, holds another run
+// id, or this process has no right to read it: then `run_dir` is not the same folder here as for
+// the coordinator, or a network file system still answers from its cache. Other errors are those of
+// ReadFile.
 absl::Status SeesRun(const std::string& run_dir, uint64_t run_id, FileSystem* file_system);
 
 }  // namespace satrap

@@ -59,7 +59,8 @@ TEST_F(StorageCheckTest, EachCallThatFailsIsNamedWithFileSystemAndWhatWorks) {
     const absl::Status status = Check(&disk_);
     EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << operation;
     EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr(kRun), HasSubstr("(fuse.s3fs) " + call + " does not work"),
+                AllOf(HasSubstr(kRun),
+                      HasSubstr("`" + call + "` does not work on its file system (fuse.s3fs): "),
                       HasSubstr("Operation not supported"), HasSubstr("NFS 4, CephFS and Lustre")));
     EXPECT_THAT(Names(), IsEmpty()) << operation;
   }
@@ -101,7 +102,7 @@ TEST_F(StorageCheckTest, ALinkThatReplacesANameIsRefused) {
     }
   } disk(&disk_);
   EXPECT_THAT(std::string(Check(&disk).message()),
-              AllOf(HasSubstr("link does not work"), HasSubstr("replaces a name")));
+              AllOf(HasSubstr("`link` does not work"), HasSubstr("replaces a name")));
 }
 
 TEST_F(StorageCheckTest, ALinkOrARenameThatOnlyMakesANameIsRefused) {
@@ -119,11 +120,11 @@ TEST_F(StorageCheckTest, ALinkOrARenameThatOnlyMakesANameIsRefused) {
   } disk(&disk_);
   EXPECT_THAT(
       std::string(Check(&disk).message()),
-      AllOf(HasSubstr("link does not work"), HasSubstr("does not have the expected content")));
+      AllOf(HasSubstr("`link` does not work"), HasSubstr("does not have the expected content")));
   disk.links = false;
   EXPECT_THAT(
       std::string(Check(&disk).message()),
-      AllOf(HasSubstr("rename does not work"), HasSubstr("does not have the expected content")));
+      AllOf(HasSubstr("`rename` does not work"), HasSubstr("does not have the expected content")));
 }
 
 TEST_F(StorageCheckTest, AFolderThatListsOtherNamesIsRefused) {
@@ -137,7 +138,7 @@ TEST_F(StorageCheckTest, AFolderThatListsOtherNamesIsRefused) {
   } disk(&disk_);
   EXPECT_THAT(
       std::string(Check(&disk).message()),
-      AllOf(HasSubstr("readdir does not work"), HasSubstr("latest, other instead of entry")));
+      AllOf(HasSubstr("`readdir` does not work"), HasSubstr("latest, other instead of entry")));
 }
 
 TEST_F(StorageCheckTest, WithoutLocksThereIsNoRun) {
@@ -147,7 +148,7 @@ TEST_F(StorageCheckTest, WithoutLocksThereIsNoRun) {
       return absl::UnimplementedError("no locks");
     }
   } disk(&disk_);
-  EXPECT_THAT(std::string(Check(&disk).message()), HasSubstr("flock does not work"));
+  EXPECT_THAT(std::string(Check(&disk).message()), HasSubstr("`flock` does not work"));
 }
 
 TEST_F(StorageCheckTest, AnotherCoordinatorThatClaimsMeanwhileEndsIt) {

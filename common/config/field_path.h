@@ -24,9 +24,9 @@ namespace satrap {
 
 // Applies "path=value". Messages on the way are created if they are not set; elements of repeated
 // fields must exist. INVALID_ARGUMENT naming the assignment, the step of the path that failed and
-// what was expected there; for an unknown field, it lists the known fields and suggests the one
-// that was probably meant. After an error `*message` may have new empty messages on the way, and a
-// list that was to be set holds only the elements before the invalid one.
+// what was expected there; if a field is unknown, the message also lists the known fields and
+// suggests the one that was probably meant. After an error `*message` may have new empty messages
+// on the way, and a list that was to be set holds only the elements before the invalid one.
 absl::Status SetField(absl::string_view assignment, google::protobuf::Message* message);
 
 // How paths in messages select layer `index`: "[name=deep]", or "[2]" if the layer has no name or

@@ -151,8 +151,8 @@ void AddDifferences(const Message& from, const Message& to, const std::string& a
       AddDifferences(reflection->GetMessage(from, field), reflection->GetMessage(to, field), path,
                      differences);
     }
-    // If fields below this one differ, they have been reported now. If none do, only one of the two
-    // jobs has the message, and the message itself is reported.
+    // Fields below this one that differ have been reported by now. If no such field differs, only
+    // one of the two jobs has the message, and the message itself is reported.
     if (differences->size() > before) continue;
     differences->push_back(
         absl::StrCat(path, " from ", ShownValue(from, field), " to ", ShownValue(to, field)));

@@ -3,7 +3,7 @@
 // (proto/options.proto). Rules between fields are here.
 //
 // Settings that may change determine how many processes do the work and how fast, when to stop,
-// validate and save, and how far a gradient moves a value. Settings that may not change determine
+// validate and save, and how far a gradient moves a value. Settings that must not change determine
 // the shape of what a cut holds, or which samples there are and in which order, because the ledger
 // of a cut refers to that order. A reproducible run also keeps how its sums are made: the number of
 // NN workers and of their compute threads, and the types on the wire. The numbers of all other

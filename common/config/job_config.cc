@@ -148,7 +148,8 @@ void DropReplacedSource(absl::string_view assignment, DataConfig* data) {
 }
 
 // An override of a layer needs the layer to exist. So overrides below model.layers are applied
-// after the zoo model is expanded, but all others before, because they may choose the zoo model.
+// after the zoo model is expanded. All other overrides are applied before that, because they may
+// choose the zoo model.
 bool ActsOnLayers(absl::string_view assignment) {
   return absl::StartsWith(assignment, "model.layers");
 }

@@ -23,8 +23,8 @@ inline constexpr char kObjectNameRule[] =
     "must be a Kubernetes object name (RFC 1123: lower-case letters, digits, '-' and '.')";
 
 // The name of a run in a cluster. It begins with a letter, because the run's Service must. It does
-// not end with "-members", because the Job RUN-members of one run would have the name of another
-// run's Job.
+// not end with "-members": a run "x-members" would have a Job of the same name as one of the Jobs
+// of a run "x".
 bool IsRunName(absl::string_view name);
 // A label of RFC 1123, such as the name of a namespace.
 bool IsDnsLabel(absl::string_view name);

@@ -22,15 +22,15 @@ namespace satrap {
 // the sum of some squares of such numbers would leave the range of a float.
 inline constexpr float kLargestNumber = 1e15f;
 
-// What a loss learns from besides the features.
+// What a loss learns from in addition to the features.
 enum class LearnsFrom {
   kNoLabel,       // labels are not read
   kDifferences,   // labels that differ; from equal labels it learns only a constant
   kSidesOfAHalf,  // pairs of a label above 1/2 and a label that is not
 };
 
-// The labels that one LABEL column may have: those that every task accepts that reads the column as
-// its label. A task that reads the column only as its mask does not count.
+// The labels that one LABEL column may have. A label is allowed if it is accepted by every task
+// that reads the column as its label. A task that reads the column only as its mask does not count.
 struct LabelTargets {
   std::string column;
   TaskConfig::Loss loss = TaskConfig::BCE;  // the most restrictive loss of these tasks

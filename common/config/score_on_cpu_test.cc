@@ -50,8 +50,8 @@ TEST(ScoreOnCpuTest, TheJobIsValidWithWhatIsToBeSet) {
   sets.erase(sets.begin());
   EXPECT_EQ(sets.size(), 5u);
   // The settings are checked in the job of the trained run, whose action is TRAIN. EVALUATE comes
-  // from the user's command, which also sets init_from. Without init_from a job that scores is not
-  // valid.
+  // from the user's command. That command also sets init_from, without which a job that scores is
+  // not valid.
   job.set_action(JobConfig::TRAIN);
   EXPECT_EQ(ProblemsOf(job, sets), "");
 }

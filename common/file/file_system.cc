@@ -338,7 +338,8 @@ absl::Status ReadableFile::Skip(uint64_t bytes) {
 }
 
 absl::StatusOr<std::unique_ptr<FileLock>> FileSystem::TryLock(const std::string& path, LockKind) {
-  return absl::UnimplementedError(absl::StrCat("cannot lock ", path, ": it has no locks"));
+  return absl::UnimplementedError(
+      absl::StrCat("cannot lock ", path, ": this file system has no locks"));
 }
 
 std::string FileSystem::LockHolders(const std::string&) { return ""; }

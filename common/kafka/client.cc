@@ -171,8 +171,8 @@ absl::Status KafkaClient::Failed(absl::string_view doing, rd_kafka_resp_err_t co
   // these names.
   const char* const hint =
       why.code == RD_KAFKA_RESP_ERR__RESOLVE
-          ? "; brokers tell their clients such names (advertised.listeners): this "
-            "one must resolve here"
+          ? "; clients get such names from the brokers (advertised.listeners), and they must "
+            "resolve on this machine"
           : "";
   return absl::UnavailableError(absl::StrCat(status.message(), " (", why.reason, ")", hint));
 }

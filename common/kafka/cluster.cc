@@ -97,9 +97,10 @@ absl::StatusOr<std::vector<KafkaPartition>> KafkaCluster::Partitions(
   std::set<std::string> wanted;
   for (const std::string& topic : config.topics()) {
     if (there.count(topic) == 0) {
-      return absl::NotFoundError(absl::StrCat(
-          "there is no topic ", topic, " at ", client_->brokers(), ", or the login may not read it",
-          DidYouMean(topic, std::vector<std::string>(there.begin(), there.end()))));
+      return absl::NotFoundError(
+          absl::StrCat("there is no topic ", topic, " at ", client_->brokers(),
+                       ", or the login has no right to read it",
+                       DidYouMean(topic, std::vector<std::string>(there.begin(), there.end()))));
     }
     wanted.insert(topic);
   }

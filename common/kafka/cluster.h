@@ -43,8 +43,8 @@ class KafkaCluster {
   const std::string& id() const { return id_; }
 
   // All partitions of `config`'s topics and of those that match its pattern, sorted. NOT_FOUND
-  // names a topic that does not exist (or that the login may not see), or a pattern that matches
-  // nothing.
+  // names a topic that does not exist (or that the login has no right to see), or a pattern that
+  // matches nothing.
   absl::StatusOr<std::vector<KafkaPartition>> Partitions(const KafkaConfig& config) const;
   // The partitions of all topics except the broker's own (__consumer_offsets).
   absl::StatusOr<std::vector<KafkaPartition>> AllPartitions() const;

@@ -32,7 +32,7 @@ class MessageSource {
   //   FAILED_PRECONDITION  the topic was deleted and made anew
   //   DATA_LOSS            a message is damaged
   //   INTERNAL             the client gave a message twice; a new client will not
-  //   PERMISSION_DENIED    the login may not read the partition
+  //   PERMISSION_DENIED the login has no right to read the partition
   //   UNAVAILABLE          the broker was unreachable for broker_wait_seconds, or it refused an
   //                        offset that it has
   // REQUIRES: max_messages > 0

@@ -32,8 +32,8 @@ absl::Status CompareAnchor(const KafkaPartition& partition, const MessageMark& a
     return AnotherTopic(partition, anchor.offset);
   }
   // A look that has found no message at the anchor's offset does not prove a change: retention or
-  // compaction may have removed the message since it was read. There is no message after an error,
-  // either; the reader will report that error.
+  // compaction may have removed the message since it was read. A look that failed has no message
+  // either; the reader will report the error.
   if (!look.first.has_value() || look.first->offset > anchor.offset) return absl::OkStatus();
   return look.first->hash == anchor.hash ? absl::OkStatus()
                                          : AnotherTopic(partition, anchor.offset);

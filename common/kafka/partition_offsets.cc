@@ -27,7 +27,7 @@ bool AskAtOnce(KafkaClient* client, const std::vector<KafkaPartition>& partition
   for (size_t at = 0; at < of.size(); ++at) {
     PartitionOffset& answer = (*answers)[of[at]];
     answer.error = list[at].err != RD_KAFKA_RESP_ERR_NO_ERROR ? list[at].err : error;
-    // If there is no answer for a partition, its offset is still the negative `which`.
+    // If there is no answer for a partition, its offset still has the negative value of `which`.
     if (answer.error == RD_KAFKA_RESP_ERR_NO_ERROR && list[at].offset < 0) {
       answer.error = RD_KAFKA_RESP_ERR__TIMED_OUT;
     }

@@ -98,9 +98,9 @@ bool PartitionWatch::Query() {
       missing_since_ms_[i] = 0;
       continue;
     }
-    // The two errors below are answers, so the broker is there. If the login may not read a topic,
-    // the reader reports that.
-    const absl::Status status = KafkaError("cannot ask for an end", error);
+    // The two errors below are answers, so the broker is there. If the login has no right to read a
+    // topic, the reader reports that.
+    const absl::Status status = KafkaError("cannot ask for the end of a partition", error);
     if (absl::IsNotFound(status)) {
       NoteMissing(i);
     } else if (!absl::IsPermissionDenied(status)) {

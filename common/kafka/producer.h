@@ -70,8 +70,8 @@ class KafkaProducer {
  private:
   KafkaProducer() = default;
   void OnDelivery(const rd_kafka_message_s& message);
-  // Sends half of a message that was too large for the broker; false if it may not be shortened
-  // further.
+  // Sends half of a message that was too large for the broker; false if the message must not be
+  // shortened further.
   bool SendShortened(const rd_kafka_message_s& message);
   absl::Status first_error() const;
 

@@ -35,19 +35,20 @@ constexpr Forced kForced[] = {
     {"group.id", "name the group in `group_id`"},
     {"group.instance.id", "partitions are dealt by the coordinator, not by a group"},
     {"partition.assignment.strategy", "partitions are dealt by the coordinator, not by a group"},
-    {"isolation.level", "only committed messages are trained: it is read_committed"},
+    {"isolation.level", "Satrap sets read_committed, because it trains only committed messages"},
     {"auto.offset.reset", "lost offsets are never skipped in silence: see `on_lost_offsets`"},
-    {"enable.partition.eof", "the reader needs the end of a partition: it is true"},
-    {"enable.auto.commit", "offsets follow the run's cuts: it is false"},
-    {"auto.commit.enable", "offsets follow the run's cuts: it is false"},
+    {"enable.partition.eof", "Satrap sets true, because it needs to see the end of a partition"},
+    {"enable.auto.commit", "Satrap sets false, because offsets follow the run's cuts"},
+    {"auto.commit.enable", "Satrap sets false, because offsets follow the run's cuts"},
     {"auto.commit.interval.ms", "offsets follow the run's cuts"},
-    {"enable.auto.offset.store", "offsets follow the run's cuts: it is false"},
+    {"enable.auto.offset.store", "Satrap sets false, because offsets follow the run's cuts"},
     {"auto.offset.store", "offsets follow the run's cuts"},
     {"queued.min.messages", "the queue is bounded in bytes: see `queue_bytes`"},
     {"queued.max.messages.kbytes", "the queue is bounded in bytes: see `queue_bytes`"},
-    {"enable.idempotence", "bad records must not be written twice: it is true"},
-    {"acks", "a dead letter must survive the loss of a broker: it is all"},
-    {"request.required.acks", "a dead letter must survive the loss of a broker: it is all"},
+    {"enable.idempotence", "Satrap sets true, because bad records must not be written twice"},
+    {"acks", "Satrap sets all, because a dead letter must survive the loss of a broker"},
+    {"request.required.acks",
+     "Satrap sets all, because a dead letter must survive the loss of a broker"},
     {"transactional.id", "Satrap writes no transactions"},
     {"plugin.library.paths", "a job must not load code"},
     {"sasl.kerberos.kinit.cmd", "a job must not run commands"},
@@ -63,7 +64,8 @@ constexpr std::pair<const char*, const char*> kDefaults[] = {
     {"topic.metadata.refresh.fast.interval.ms", "100"},
     {"fetch.error.backoff.ms", "100"},
     // How long a fetch waits at the broker for new messages. Closing a client waits for the fetch,
-    // so librdkafka's half a second would be added to every epoch and every change of partitions.
+    // so with librdkafka's default, every epoch and every change of partitions would take half a
+    // second longer.
     {"fetch.wait.max.ms", "100"},
     // With this, the client notices that a firewall has dropped a connection.
     {"socket.keepalive.enable", "true"},
@@ -214,7 +216,8 @@ void CheckKafkaConfig(const KafkaConfig& config, absl::string_view path, Problem
       problems->Add(at, absl::StrCat("names ", topic, " a second time"));
     }
     if (!topic.empty() && topic == config.dead_letter_topic()) {
-      problems->Add(absl::StrCat(path, ".dead_letter_topic"), "must not be a topic that is read");
+      problems->Add(absl::StrCat(path, ".dead_letter_topic"),
+                    "must not be a topic that the job reads");
     }
   }
   CheckTopicName(config.dead_letter_topic(), absl::StrCat(path, ".dead_letter_topic"), problems);

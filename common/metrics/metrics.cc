@@ -94,7 +94,8 @@ absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(const Metric
   }
   const std::vector<int> ports = rep->exposer->GetListeningPorts();
   if (ports.empty()) {
-    return absl::UnavailableError(absl::StrCat("cannot serve metrics at ", address, ": no port"));
+    return absl::UnavailableError(
+        absl::StrCat("cannot serve metrics at ", address, ": the server has no port"));
   }
   rep->address = absl::StrCat(address.substr(0, address.rfind(':')), ":", ports[0]);
   rep->exposer->RegisterCollectable(registry->rep_->registry);

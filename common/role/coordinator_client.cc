@@ -19,15 +19,15 @@ namespace {
 constexpr int64_t kAttemptTimeoutMs = 2000;
 // If an attempt ends later than its timeout by more than this, this process was suspended.
 constexpr int64_t kUsualLatenessMs = 1000;
-// Longer than any wait for a broker: the coordinator limits that wait, and heartbeats notice if the
-// coordinator itself is lost.
+// This time is longer than any wait for a broker: the coordinator limits that wait, and heartbeats
+// notice if the coordinator itself is lost.
 constexpr int64_t kFixSplitsTimeoutMs = int64_t{7} * 24 * 3600 * 1000;
 // The pause between two attempts, and between two reads of a key that is not set yet.
 constexpr int64_t kRetryPauseMs = 20;
 
 // The answer to one attempt. The calling thread waits for it. The channel's callback shares the
-// object, because it may still be in NotifyAll when the caller has already seen the answer and
-// left.
+// object, because the callback may still be in NotifyAll when the caller has already seen the
+// answer and left.
 struct Attempt {
   Mutex mutex;
   CondVar changed;

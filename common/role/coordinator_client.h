@@ -48,8 +48,8 @@ class CoordinatorClient final : public RendezvousStore {
       : channel_(channel), envelope_(envelope), timeout_ms_(timeout_ms) {}
 
   // FAILED_PRECONDITION for an index out of range; INVALID_ARGUMENT if this process and the
-  // coordinator were built from different sources, unless the process has a holder: then there is
-  // no error, and the answer tells the process to wait.
+  // coordinator were built from different sources, unless the process has a holder: then the answer
+  // is not an error but tells the process to wait.
   absl::StatusOr<RegisterAnswer> Register(const RegisterRequest& request);
   // FAILED_PRECONDITION only if the client's envelope has a run id and the coordinator belongs to
   // another run.

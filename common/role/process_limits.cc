@@ -63,8 +63,8 @@ void* WaitForRelease(void* gate) {
   return nullptr;
 }
 
-// Starts as many threads as the process needs, all at the same time. If it could start only one,
-// gRPC would later go without the threads that it lacks, and calls would never be answered.
+// Starts as many threads as the process needs, all at the same time. If not all of them can be
+// started, gRPC would later run without the missing threads, and calls would never be answered.
 absl::Status CheckThreads() {
   pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
   pthread_mutex_lock(&gate);

@@ -25,8 +25,8 @@ namespace {
 // Roles start in any order, and the coordinator may be the last.
 constexpr int64_t kRegisterTimeoutMs = 60000;
 // A process that asks for a place and gets no answer for this long makes a new connection. The old
-// one may be dead, as after the loss of the coordinator's node, and would show that only after a
-// minute.
+// connection may be dead, as after the loss of the coordinator's node, but this would show only
+// after a minute.
 constexpr int64_t kOneConnectionMs = 4000;
 // The longest pause of a process in a pod before it asks for a place again.
 constexpr int64_t kAskAgainMs = 1000;
@@ -102,9 +102,9 @@ absl::StatusOr<RegisterAnswer> RoleRuntime::Rep::AwaitPlace(const RegisterReques
     const int64_t pause_ms =
         std::min(PauseBeforeReadyMs(waits++), is_in_pod ? kAskAgainMs : kRegisterTimeoutMs);
     if (MonotonicMs() + pause_ms >= deadline_ms) {
-      return absl::UnavailableError(absl::StrCat("the generation at ", flags.coordinator,
-                                                 " is over, and no other one has begun within ",
-                                                 kRegisterTimeoutMs / 1000, " s"));
+      return absl::UnavailableError(absl::StrCat(
+          "the generation at ", flags.coordinator,
+          " is over, and no other generation has begun within ", kRegisterTimeoutMs / 1000, " s"));
     }
     if (answer->why_wait() != why) {
       why = answer->why_wait();
@@ -138,7 +138,7 @@ absl::Status RoleRuntime::Rep::Register() {
   ASSIGN_OR_RETURN(const RegisterAnswer answer, AwaitPlace(request));
   if (answer.envelope().run_id() == 0) {
     return absl::InternalError(
-        absl::StrCat("the coordinator at ", flags.coordinator, " names no run"));
+        absl::StrCat("the coordinator at ", flags.coordinator, " has not named its run"));
   }
   envelope = answer.envelope();
   registration = answer;
@@ -179,8 +179,8 @@ bool RoleRuntime::Rep::ReportFailure(absl::Status status) {
   return true;
 }
 
-// How long the control thread may wait for a signal or a Wake; -1 if it only has to give signs of
-// life meanwhile.
+// How long the control thread may wait for a signal or a Wake; -1 if there is no limit, because the
+// thread only has to give signs of life meanwhile.
 int64_t RoleRuntime::Rep::WaitMs(int64_t now_ms) {
   MutexLock lock(&mutex);
   if (state == FINISHED) {
@@ -331,7 +331,7 @@ void RoleRuntime::Rep::HandleFailure() {
   }
   LogFailure(status);
   // The coordinator counts only a member's failure, and this process becomes a member by its first
-  // heartbeat. So that heartbeat must be answered first.
+  // heartbeat. Therefore the failure is reported only after the first heartbeat was answered.
   if (tell && !is_heard) {
     if (failed_ms == 0) failed_ms = MonotonicMs();
     if (MonotonicMs() - failed_ms < kFailTimeoutMs) return;
@@ -350,7 +350,7 @@ void RoleRuntime::Rep::HandleFailure() {
   ExitAfterFailure(*answer, own);
 }
 
-// Call this after this role's failure, `own`, was reported to the coordinator. The failure may be
+// Call this after this role's failure (`own`) was reported to the coordinator. The failure may be
 // only a consequence: a peer that fails first breaks its connections. The coordinator knows which
 // failure came first.
 void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer, const Ending& own) {
@@ -367,7 +367,7 @@ void RoleRuntime::Rep::ExitAfterFailure(const FailAnswer& answer, const Ending& 
       if (code == kExitStartAgain) break;
       ExitNow(code, absl::StrCat("this generation is over: ", told.text()), told);
   }
-  // The failure is this role's own. It is logged already.
+  // This role failed first. Its failure is logged already.
   LeaveEnding(flags.ending, told);
   _exit(code);
 }

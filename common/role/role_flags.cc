@@ -31,7 +31,7 @@ Flag EndedFlag(const char* help, Ending* ended) {
 }
 
 Flag CauseFlag(std::string* cause) {
-  return MayBeEmpty(TextFlag("cause", "TEXT", "the text of that Ending", cause));
+  return MayBeEmpty(TextFlag("cause", "TEXT", "the text of the Ending in --ended", cause));
 }
 
 }  // namespace
@@ -62,7 +62,8 @@ std::vector<Flag> CoordinatorFlags::Table() {
       TextFlag("from", "CUT",
                "the cut to begin from (default: the newest), with --next_job or --submission",
                &from),
-      NumberFlag("submission", "N", "which submission of the run it belongs to; 0: a launcher's",
+      NumberFlag("submission", "N",
+                 "which submission of the run it belongs to; 0 if a launcher starts it",
                  &submission, 0),
       EndedFlag("how the previous generation ended: an Ending on one line", &ended),
       CauseFlag(&cause),

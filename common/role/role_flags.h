@@ -60,8 +60,8 @@ struct CoordinatorFlags {
   bool next_job = false;
   std::string from;  // only with next_job or a submission
   // The number of the submission that this coordinator belongs to
-  // (common/checkpoint/entries/run_end.h); 0 if a launcher has started it. In pods, next_job and
-  // from count only if the log does not have this submission yet.
+  // (common/checkpoint/entries/run_end.h); 0 if a launcher has started it. In pods, `next_job` and
+  // `from` are used only if the log does not have this submission yet.
   int submission = 0;
   // How the previous generation ended. --ended is this Ending without its text, as protobuf text on
   // one line, and --cause is its text. Both may be missing.

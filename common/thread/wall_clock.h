@@ -1,5 +1,5 @@
-// The time of day, for texts that people read and for comparing processes of one machine. It may
-// jump, so deadlines and durations use clock.h.
+// The time of day, for texts that people read and for comparing processes of one machine. This time
+// may jump, so deadlines and durations use clock.h.
 //
 // Engines must not call it: they are given a clock, which the simulation replaces. Thread-safe.
 

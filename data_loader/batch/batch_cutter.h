@@ -2,7 +2,7 @@
 // provenance without records: for example the end of a split, or slots of a topic partition that
 // hold no records. A batch takes records from the front, so it may end in the middle of a block,
 // and a block may feed several batches. A rider is sent with the record before it, or with the next
-// part if there is none.
+// part if there is no such record.
 //
 // A block is kept in memory until its last record has gone into a batch; parts hold copies.
 //
@@ -42,8 +42,7 @@ class BatchCutter {
   uint64_t rows() const { return rows_; }
   // Whether there are neither records nor riders in the queue.
   bool empty() const { return pending_.empty(); }
-  // The number of records that were left out, in all queued blocks together, because they are
-  // consumed.
+  // The number of consumed records that were left out, summed over all queued blocks.
   uint64_t skipped_rows() const { return skipped_rows_; }
 
   // Cuts the next batch: a global batch of records, or all records if there are fewer, and the

@@ -249,7 +249,7 @@ TEST_F(BatchCutterTest, ABlockThatContradictsTheLedgerIsRefused) {
 
 // Simulates a run that reads a topic partition and is restarted several times. After each restart
 // it resumes as a loader does, at the contiguous end: it reads open blocks again with the same
-// bounds, and makes new blocks of what is between them.
+// bounds, and makes new blocks of the offsets between open blocks.
 class Lives {
  public:
   explicit Lives(std::mt19937* random) : random_(random) {

@@ -5,8 +5,8 @@
 // Batches run across the borders of blocks and splits: only the last batch of an epoch may be
 // smaller than the global batch.
 //
-// A maker of an endless stream itself waits for records, but for at most about 50 ms, so that a
-// quiet stream neither holds a thread nor keeps it busy.
+// If no records have arrived, MakeBatch of an endless stream waits for records, but for at most
+// about 50 ms. So a quiet stream neither holds a thread nor keeps it busy.
 //
 // Not thread-safe. It reads files, so it runs on the loader's parsing threads only.
 

@@ -91,7 +91,7 @@ class CyclingBatchMaker final : public BatchMaker {
     spec_->progress->Add(spec_->stream, counts);
     const uint64_t row = spec_->splits[batch.split].from + batch.from;
     const uint64_t slot = row / batch_size_ % kept_.size();
-    // A smaller batch, such as the stream's last one, is made for this use and not kept.
+    // A smaller batch, such as the stream's last one, is made for one use and not kept.
     std::vector<Part> parts = size < batch_size_ ? Make(slot, row % batch_size_, size) : Kept(slot);
     if (parts.empty()) parts.push_back(EmptyPart(*spec_, epoch_));
     const uint32_t rows = static_cast<uint32_t>(RowsOf(batch.split));

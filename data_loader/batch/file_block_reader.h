@@ -29,8 +29,8 @@ struct FileBlockOptions {
   bool report_bad = true;
   // If the first record of a block is consumed, the block's bad lines were reported before.
   SplitConsumption consumed;
-  // Refuses records that can be parsed but that the job cannot use; these count as bad. Null
-  // refuses none.
+  // Refuses records that can be parsed but that the job cannot use; these count as bad. If null, no
+  // record is refused.
   const RecordCheck* check = nullptr;
   ValueWatch* watch = nullptr;  // is told of refused records that are reported; may be null
 };

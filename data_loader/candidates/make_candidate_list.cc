@@ -96,13 +96,14 @@ absl::Status WriteIdentity(const JobConfig& job, const FileIdentity& identity) {
 
 absl::Status AnotherList(const std::string& path, const FileIdentity& was, const FileIdentity& is,
                          bool was_removed) {
-  return absl::FailedPreconditionError(absl::StrCat(
-      path,
-      was_removed ? " was removed, and the list that was made anew differs from it"
-                  : " is not the list of items that this run began with",
-      ": it had ", was.bytes(), " items and hash ", absl::Hex(was.content(), absl::kZeroPad16),
-      ", and now ", is.bytes(), " and ", absl::Hex(is.content(), absl::kZeroPad16),
-      ". Put the file back as it was to continue, or begin a new run"));
+  return absl::FailedPreconditionError(
+      absl::StrCat(path,
+                   was_removed ? " was removed, and the list that was made anew differs from it"
+                               : " is not the list of items that this run began with",
+                   ": it had ", was.bytes(), " items and hash ",
+                   absl::Hex(was.content(), absl::kZeroPad16), ", and now it has ", is.bytes(),
+                   " items and hash ", absl::Hex(is.content(), absl::kZeroPad16),
+                   ". Put the file back as it was to continue, or begin a new run"));
 }
 
 absl::StatusOr<std::unique_ptr<BlockReader>> OpenSplit(const StreamSpec& spec, uint32_t split,

@@ -1,8 +1,8 @@
 // Checks the first labels that a loader reads in a run that begins from nothing, that is, without a
 // cut. A record is bad if a task of the job refuses the label that it reads from the record. But
-// suppose that the task expects the labels 0 and 1, and they are -1 and 1, or 1 and 5. Then only
-// the records with a 1 are good, and from these the model would learn "all positive". So a run with
-// such labels ends at once.
+// suppose that the task expects the labels 0 and 1, but the data has -1 and 1, or 1 and 5. Then
+// only the records with a 1 are good, and from these the model would learn "all positive". So a run
+// with such labels ends at once.
 //
 // Thread-safe.
 

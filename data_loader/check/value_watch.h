@@ -1,5 +1,5 @@
 // A ValueWatch examines the labels and numbers of a stream's records when they are first read. It
-// warns of values with which training continues, but probably gives a bad model:
+// warns of values that do not end the run, but with which training probably gives a bad model:
 //
 //   a record that RecordCheck refused, the first one of each kind
 //   a column with a number whose distance from the median is over 1,000 times the 99.9th percentile

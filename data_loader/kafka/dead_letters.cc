@@ -11,8 +11,8 @@ namespace {
 // How long one call waits for acknowledgements. Short, so that a broker that does not answer does
 // not block the loader's thread.
 constexpr absl::Duration kFlushSlice = absl::Milliseconds(50);
-// The broker refuses whole batches. Batches are small, so that a record that is too large takes few
-// others with it. Most topics accept batches of this size.
+// If a record is too large, the broker refuses its whole batch. Batches are small, so that few
+// other records are refused with it. Most topics accept batches of this size.
 constexpr char kBatchBytes[] = "16384";
 
 absl::Status InTopic(const std::string& topic, const absl::Status& status) {

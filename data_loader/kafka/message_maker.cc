@@ -96,7 +96,8 @@ absl::StatusOr<int> MessageMaker::FindColumn(const std::string& name,
   if (absl::SimpleAtoi(name, &number) && number >= 1) return number - 1;
   return absl::InvalidArgumentError(absl::StrCat(
       "there is no column ", name,
-      names.empty() ? "; without --job, columns are numbers from 1" : "", DidYouMean(name, names)));
+      names.empty() ? "; without --job, name a column by its number, counted from 1" : "",
+      DidYouMean(name, names)));
 }
 
 absl::StatusOr<std::string> MessageMaker::Field(absl::string_view line, int column) {

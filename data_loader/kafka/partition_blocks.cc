@@ -85,7 +85,7 @@ absl::Status PartitionBlocks::CheckLast(const MessageBatch& batch, size_t i) {
   const uint64_t offset = static_cast<uint64_t>(batch.offset(i));
   if (offset < last_consumed_->offset) return absl::OkStatus();
   const Ledger::LastMessage last = *std::exchange(last_consumed_, absl::nullopt);
-  // If the offset is larger, the last consumed message is gone, which compaction may have done.
+  // If the offset is larger, the last consumed message is gone. Perhaps compaction has removed it.
   if (offset > last.offset || Xxh64(batch.value(i)) == last.hash) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat(name_, ", offset ", offset,

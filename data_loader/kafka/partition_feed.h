@@ -36,8 +36,8 @@ class PartitionFeed {
     grown_.NotifyAll();
   }
 
-  // The partitions of maker number `maker` of `makers`, from its n-th on, in the order in which
-  // they were added. A maker reads the positions p with p mod makers == maker.
+  // The partitions of maker number `maker` of `makers`, in the order in which they were added,
+  // without the first `n`. A maker reads the positions p with p mod makers == maker.
   std::vector<TopicSplit> From(size_t n, size_t maker, size_t makers) const {
     MutexLock lock(&mutex_);
     std::vector<TopicSplit> splits;
@@ -47,8 +47,8 @@ class PartitionFeed {
     return splits;
   }
 
-  // Waits, for at most `limit`, until the feed has more than `size` partitions, those of all makers
-  // together.
+  // Waits, for at most `limit`, until the feed has more than `size` partitions. The partitions of
+  // all makers count.
   void WaitForMore(size_t size, absl::Duration limit) {
     MutexLock lock(&mutex_);
     if (splits_.size() <= size) grown_.WaitFor(&mutex_, absl::ToInt64Milliseconds(limit));

@@ -81,8 +81,7 @@ class Sender {
 }  // namespace
 
 absl::StatusOr<size_t> FindTopic(const KafkaConfig& kafka, const std::string& topic) {
-  // Less than 15 s: within that time a command with a wrong address must have ended with its
-  // message.
+  // Less than 15 s, because a command with a wrong address must end with its message within 15 s.
   constexpr absl::Duration kLimit = absl::Seconds(12);
   KafkaConfig config = kafka;
   config.add_topics(topic);

@@ -22,7 +22,7 @@ constexpr size_t kReadMessages = 1000;
 constexpr int64_t kWaitMs = 50;
 // While the broker has further messages, a block may stay open for this many times max_wait_ms.
 constexpr int64_t kWaitsWithLag = 10;
-// The most blocks without records that wait for the next part. Beyond that, they get a batch.
+// Blocks without records wait for the next part, but if this many wait, a batch is made for them.
 constexpr size_t kMaxRiders = 256;
 
 class TopicBatchMaker final : public BatchMaker {
@@ -318,8 +318,8 @@ class TopicBatchMaker final : public BatchMaker {
     if (closed.block == nullptr) {
       if (trains_) {
         cutter_.QueueRider(EmptyOffsets(partition->split.split, closed.first, closed.end));
-        // Do not count this rider if partitions are read by turns: then the batches must not depend
-        // on how many blocks of a gap are returned as one rider, which depends on what has arrived.
+        // If partitions take turns, do not count this rider: batches must then not depend on how
+        // many blocks of a gap become one rider, because that depends on what has arrived.
         if (!by_turns_) ++riders_;
       }
     } else if (trains_ || closed.block->records.rows() > 0) {

@@ -39,9 +39,9 @@ TEST_F(LibffmParserTest, AReasonShowsTheTokenAndSaysWhatWouldDo) {
   EXPECT_EQ(std::string(parser_->Parse("1 0:1:1 3:9:0.5", &block_).reason),
             "there is '3:9:0.5' of field 3, but fields are below 3 (data.libffm.num_fields)");
   EXPECT_EQ(std::string(parser_->Parse("2 0:1:1", &block_).reason),
-            "expected a label at the beginning of the line, got '2'; valid labels: 1, or 0 or -1 "
-            "for 0; "
-            "data.libffm.numeric_label and data.libffm.classes take other numbers");
+            "expected a label at the beginning of the line, got '2'; valid labels: 1 "
+            "(positive), 0 and -1 (negative); for other numbers, set data.libffm.numeric_label or "
+            "data.libffm.classes");
 }
 
 TEST_F(LibffmParserTest, CommentsAndOtherLabelsAreThoseOfLibsvm) {

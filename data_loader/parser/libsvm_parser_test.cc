@@ -137,13 +137,13 @@ TEST(LibsvmFormatTest, AReasonShowsTheTokenAndSaysWhatWouldDo) {
       "expected INDEX:VALUE (a whole number up to 18446744073709551615, and a number, such as "
       "3:0.5), got '3:x'");
   EXPECT_EQ(libsvm.ReasonOf("2 3:1"),
-            "expected a label at the beginning of the line, got '2'; valid labels: 1, or 0 or -1 "
-            "for 0; "
-            "data.libsvm.numeric_label and data.libsvm.classes take other numbers");
+            "expected a label at the beginning of the line, got '2'; valid labels: 1 "
+            "(positive), 0 and -1 (negative); for other numbers, set data.libsvm.numeric_label or "
+            "data.libsvm.classes");
   EXPECT_EQ(libsvm.ReasonOf(" # only a comment"),
-            "expected a label at the beginning of the line, got nothing; valid labels: 1, or 0 or "
-            "-1 for 0; "
-            "data.libsvm.numeric_label and data.libsvm.classes take other numbers");
+            "expected a label at the beginning of the line, got nothing; valid labels: 1 "
+            "(positive), 0 and -1 (negative); for other numbers, set data.libsvm.numeric_label or "
+            "data.libsvm.classes");
 }
 
 }  // namespace

@@ -81,20 +81,20 @@ class RecordParser final : public Parser {
       const std::string& name = schema_.id_lists[column];
       if (list.ids_size() > 0 && list.strings_size() > 0) {
         return Bad(absl::StrCat("list ", ShownText(name), " has ", list.ids_size(), " ids and ",
-                                list.strings_size(), " strings; it may have either"));
+                                list.strings_size(), " strings; a list must have only one kind"));
       }
       const int count = list.ids_size() + list.strings_size();
       if (list.values_size() != (schema_.weighted[column] ? count : 0)) {
         return Bad(absl::StrCat(
             "list ", ShownText(name), " has ", list.values_size(), " values for ", count, " ids; ",
-            schema_.weighted[column] ? "each has one"
-                                     : "without value_separator its ids have none"));
+            schema_.weighted[column] ? "each id must have one"
+                                     : "without value_separator, ids have no values"));
       }
       for (int i = 0; i < count; ++i) {
         const float value = schema_.weighted[column] ? list.values(i) : 1;
         if (!std::isfinite(value)) {
           return Bad(absl::StrCat("list ", ShownText(name), " has the value ", value,
-                                  "; a value is finite"));
+                                  "; it must be finite"));
         }
         block->AppendToList(column, list.ids_size() > 0 ? list.ids(i) : StringId(list.strings(i)),
                             value);
@@ -113,7 +113,7 @@ class RecordParser final : public Parser {
       const float value = record_.numerics(static_cast<int>(i));
       if (std::isinf(value)) {
         return Bad(absl::StrCat("column ", ShownText(schema_.numerics[i]), " has the value ", value,
-                                "; a numeric is finite, or NaN where it is missing"));
+                                "; it must be finite, or NaN if it is missing"));
       }
       // Replace any NaN by the one that stands for a missing number.
       numerics[i] = std::isnan(value) ? kMissingNumeric : value;

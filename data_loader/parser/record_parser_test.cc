@@ -136,11 +136,11 @@ TEST_F(RecordParserTest, ARecordOfOtherColumnsIsBadAndTheReasonSaysWhichKind) {
   EXPECT_EQ(ReasonAfter([](Record* r) { r->add_lists(); }),
             "3 lists, but the job has 2 columns of kind MULTI_ID: 'history', 'tags'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(0)->add_strings("x"); }),
-            "list 'history' has 2 ids and 1 strings; it may have either");
+            "list 'history' has 2 ids and 1 strings; a list must have only one kind");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(0)->add_values(1); }),
-            "list 'history' has 1 values for 2 ids; without value_separator its ids have none");
+            "list 'history' has 1 values for 2 ids; without value_separator, ids have no values");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(1)->clear_values(); }),
-            "list 'tags' has 0 values for 1 ids; each has one");
+            "list 'tags' has 0 values for 1 ids; each id must have one");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->clear_numerics(); }),
             "0 numerics, but the job has 2 columns of kind NUMERIC: 'age', 'price'");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->clear_labels(); }),
@@ -158,9 +158,9 @@ TEST_F(RecordParserTest, NumbersOutsideTheirRangeAreBad) {
   EXPECT_EQ(ReasonAfter([](Record* r) { r->set_labels(0, kNan); }),
             "no label is known: 'label' is missing");
   EXPECT_EQ(ReasonAfter([=](Record* r) { r->set_numerics(0, -inf); }),
-            "column 'age' has the value -inf; a numeric is finite, or NaN where it is missing");
+            "column 'age' has the value -inf; it must be finite, or NaN if it is missing");
   EXPECT_EQ(ReasonAfter([](Record* r) { r->mutable_lists(1)->set_values(0, kNan); }),
-            "list 'tags' has the value nan; a value is finite");
+            "list 'tags' has the value nan; it must be finite");
   for (const float weight : {-1.0f, kNan, inf}) {
     EXPECT_EQ(ReasonAfter([=](Record* r) { r->set_weight(weight); }),
               absl::StrCat("the weight is ", weight, "; it must be finite and >= 0"));

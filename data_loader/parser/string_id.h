@@ -1,5 +1,5 @@
-// Computes the id of a string: the XXH64 of its bytes. Strings of eight bytes, which are all that
-// Criteo has, are hashed inline.
+// Computes the id of a string: the XXH64 of its bytes. Strings of eight bytes are hashed inline,
+// because all strings of Criteo have that length.
 
 #ifndef SATRAP_DATA_LOADER_PARSER_STRING_ID_H_
 #define SATRAP_DATA_LOADER_PARSER_STRING_ID_H_

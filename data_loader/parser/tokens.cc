@@ -58,8 +58,8 @@ std::string TokenLabels::BadLabel(absl::string_view token) const {
   if (!classes_.empty()) {
     return absl::StrCat(where, ShownTexts(class_names_), " (", format_, ".classes)");
   }
-  return absl::StrCat(where, "1, or 0 or -1 for 0; ", format_, ".numeric_label and ", format_,
-                      ".classes take other numbers");
+  return absl::StrCat(where, "1 (positive), 0 and -1 (negative); for other numbers, set ", format_,
+                      ".numeric_label or ", format_, ".classes");
 }
 
 }  // namespace satrap

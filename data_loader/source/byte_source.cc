@@ -192,8 +192,7 @@ class ZstdFile final : public ByteSource {
       if (ZSTD_isError(result)) return Failed(ZSTD_getErrorCode(result));
       inside_frame_ = result != 0;
       if (out.pos > 0) return out.pos;
-      // At the end of the input, the decompressor could still have had output left, but it had
-      // none.
+      // The input has ended, and the decompressor has no output left from earlier input.
       if (!more) return Damaged(path_, input_.offset(), "the zstd file ends early");
     }
   }
@@ -251,8 +250,7 @@ class Bzip2File final : public ByteSource {
         return Damaged(path_, input_.offset(), "the bzip2 file is damaged");
       }
       if (got > 0) return got;
-      // At the end of the input, the decompressor could still have had output left, but it had
-      // none.
+      // The input has ended, and the decompressor has no output left from earlier input.
       if (!more && inside_stream_) {
         return Damaged(path_, input_.offset(), "the bzip2 file ends early");
       }

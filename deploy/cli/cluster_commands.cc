@@ -240,8 +240,8 @@ absl::Status Delete(const CommandCall& call) {
   if (space.empty() && FindRun(run, kRunsDir).ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat(run,
-                     " is a run on this machine, which is nothing but a folder: `delete` "
-                     "removes runs from a cluster, and leaves their folders"));
+                     " is a run on this machine, which has only a folder, but `delete` "
+                     "removes runs from a cluster and leaves their folders"));
   }
   RETURN_IF_ERROR(CheckRunName(run));
   Kubectl kubectl(space);

@@ -18,8 +18,8 @@ constexpr int kMostOfModel = 10000;  // so that products stay within 64 bits
 
 Flag SetFlag(std::vector<std::string>* sets, bool takes_run_dir = false) {
   Flag flag = TextsFlag("set", "path=value",
-                        R"(override a field of the job: --set embedding_ps.replicas=4 (again for
-                           another field))",
+                        R"(override a field of the job: --set embedding_ps.replicas=4 (repeat
+                           the flag for another field))",
                         sets);
   // Check here, not when the job is read, so that the message can name the flag to use instead.
   flag.take = [take = std::move(flag.take), takes_run_dir](const std::string& set) {
@@ -30,7 +30,7 @@ Flag SetFlag(std::vector<std::string>* sets, bool takes_run_dir = false) {
 }
 
 Flag ReportFlag(std::string* to) {
-  return TextFlag("report", "FILE", "write the report there too, as JSON", to);
+  return TextFlag("report", "FILE", "also write the report to FILE, as JSON", to);
 }
 
 // `flags`, followed by the flags of commands that run a job.
@@ -40,7 +40,8 @@ std::vector<Flag> WithRun(std::vector<Flag> flags, RunFlags* run) {
 }
 
 Flag WarmupFlag(double* to) {
-  return NumberFlag("warmup_seconds", "N", "seconds of training before that (default: 10)", to, 0);
+  return NumberFlag("warmup_seconds", "N",
+                    "seconds of training before the measurement (default: 10)", to, 0);
 }
 
 }  // namespace
@@ -89,10 +90,9 @@ absl::Status DemoFlags::Check() const {
 }
 
 std::vector<Flag> TrainFlags::Table() {
-  return WithRun(
-      {TextFlag("init_from", "RUN", "start from the model of that run, or of that model folder",
-                &init_from)},
-      &run);
+  return WithRun({TextFlag("init_from", "RUN", "start from the model in that run or model folder",
+                           &init_from)},
+                 &run);
 }
 
 std::vector<Flag> ValidateFlags::Table() { return {SetFlag(&sets)}; }
@@ -102,9 +102,10 @@ std::vector<Flag> PredictFlags::Table() {
       {
           TextsFlag("output", "LAYER",
                     R"(write the values of that layer, or of that input of the model such as
-                       FEATURE.SEGMENT, instead of probabilities (again for another))",
+                       FEATURE.SEGMENT, instead of probabilities (repeat the flag for another
+                       layer))",
                     &outputs),
-          TextFlag("output_file", "FILE", "write the result there", &run.output_file),
+          TextFlag("output_file", "FILE", "write the result to FILE", &run.output_file),
       },
       &run);
 }
@@ -123,7 +124,7 @@ std::vector<Flag> RetrieveFlags::Table() {
       NumbersFlag("k", "N,N,...", "lengths of the ranked list (default: 20,50)", &ks, 1, kLargestK),
       SwitchFlag("json", "print one line of JSON instead of a table", &json),
       TextFlag("output_file", "FILE",
-               R"(write a line for each user there: its name and its best items, as many as the
+               R"(write a line for each user to FILE: its name and its best items, as many as the
                   largest k)",
                &output_file),
   };
@@ -167,9 +168,9 @@ std::vector<Flag> ChaosFlags::Table() {
                         (default: 1))",
                      &seed, 0),
           NumberFlag("every_seconds", "N",
-                     R"(kill at random moments, on average N seconds after the start of a
-                        generation, beginning after the first cut, and stop none; without it kills
-                        are spaced by progress. Raises max_restarts to --kills)",
+                     R"(kill at random moments, on average N seconds after a generation has
+                        started, beginning after the first cut. Stops no process. Raises
+                        max_restarts to --kills. Without this flag, kills are spaced by progress)",
                      &every_seconds, kAboveZero),
           NumberFlag("undisturbed", "N",
                      "first train the job N times without kills, and compare the test AUCs",
@@ -185,7 +186,7 @@ std::vector<Flag> ModelFlags::Table() {
                  &features, 1, kMostOfModel),
       NumberFlag("numerics", "N", "numerics of that data", &numerics, 0, kMostOfModel),
       NumberFlag("dim", "N", "values of an embedding", &dim, 1, kMostOfModel),
-      TextFlag("dot", "FILE", "write the graph there in DOT, for Graphviz", &dot),
+      TextFlag("dot", "FILE", "write the graph to FILE in DOT, for Graphviz", &dot),
       SetFlag(&sets),
   };
 }
@@ -213,7 +214,7 @@ absl::Status DeepFmFlags::Check() const {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
-      "bench deepfm takes --from_topic and --brokers together, and not with --from_file");
+      "bench deepfm needs --brokers with --from_topic, and takes neither of them with --from_file");
 }
 
 std::vector<Flag> RecoveryFlags::Table() {

@@ -40,8 +40,8 @@ constexpr CommandInfo kCommands[] = {
     {"demo", 0, 0, "", TableOf<DemoFlags>,
      R"(Makes a million samples of a synthetic click log, trains DeepFM on them by all services and
 reports. The same as `train demo`.
-With --kafka the samples go through a topic of a Kafka broker, which is started for it, and are
-trained while they are written (docs/kafka.md).)"},
+With --kafka the command starts a Kafka broker and writes the samples to a topic, from which they
+are trained at the same time (docs/kafka.md).)"},
     {"train", 1, 1, "JOB", TableOf<TrainFlags>,
      R"(Trains the job of a file, or of deploy/jobs/JOB.textproto, on this machine: every role as a
 process of its own. --init_from starts from the model of an earlier run.)"},

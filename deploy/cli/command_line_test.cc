@@ -321,7 +321,8 @@ TEST(DeepFmFlags, TakeOneSourceOfData) {
       {"--from_file=day.tsv", "--from_topic=clicks", "--brokers=b:1"}};
   for (const std::vector<std::string>& args : refused) {
     EXPECT_EQ(check(args).message(),
-              "bench deepfm takes --from_topic and --brokers together, and not with --from_file");
+              "bench deepfm needs --brokers with --from_topic, and takes neither of them with "
+              "--from_file");
   }
   EXPECT_THAT(std::string(check({"--topic=x"}).message()), HasSubstr("unknown flag --topic"));
   EXPECT_EQ(check({"--seconds=-1"}).message(), "--seconds -1 is not a number >= 0");

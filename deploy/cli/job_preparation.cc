@@ -108,10 +108,10 @@ absl::Status CheckSettingOfPods(const KafkaSetting& setting, const JobConfig& jo
   absl::string_view value = setting.value();
   const std::string field = absl::StrCat("setting ", setting.name(), " of topics");
   if (absl::StartsWith(value, kVariable)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(field, ": pods have no variables, got '", value,
-                     "': put it into a Secret, mount that by kubernetes.secrets, and name its file "
-                     "by file:PATH"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        field, ": pods have no variables, got '", value,
+        "': put the value into a Secret, mount the Secret with kubernetes.secrets, and "
+        "name its file with file:PATH"));
   }
   if (!absl::ConsumePrefix(&value, kFile)) return absl::OkStatus();
   return CheckIsMounted(field, "the file", std::string(value), job);

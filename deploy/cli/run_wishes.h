@@ -47,9 +47,9 @@ absl::StatusOr<WishEnd> ScaleRunInPod(const std::string& run_dir, uint64_t submi
                                       const std::string& coordinator,
                                       const std::vector<std::string>& sets);
 
-// Returns how many processes of each role such a change needs, and which of them already wait for a
-// place. Changes nothing. FAILED_PRECONDITION if the run has ended. Other errors are those that
-// ScaleRun returns before it makes its wish.
+// Returns how many processes of each role the change of ScaleRun needs, and which of them already
+// wait for a place. Changes nothing. FAILED_PRECONDITION if the run has ended. Other errors are
+// those that ScaleRun returns before it makes its wish.
 absl::StatusOr<ScalePlan> PlanScaleInPod(const std::string& run_dir, uint64_t submission,
                                          const std::string& coordinator,
                                          const std::vector<std::string>& sets);

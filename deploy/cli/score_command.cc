@@ -57,7 +57,8 @@ absl::StatusOr<std::string> FileToPredict(const std::string& typed) {
     // Refuse such a path, because --set would read it as a list of files.
     return absl::InvalidArgumentError(absl::StrCat(
         "cannot predict ", file,
-        ": the path has a comma or a newline; make a link to the file without them, and name it"));
+        ": the path has a comma or a newline; make a link to the file whose path has neither, "
+        "and predict the link"));
   }
   return file;
 }

@@ -261,7 +261,8 @@ void CoordinatorEngine::Rep::Tick() {
   if (look_at_log) OnDisk([this] { log.LookForOtherCoordinators(); });
 }
 
-// COMPLETE is not needed after a cut of this generation, because the cut shows the same.
+// COMPLETE is not needed after a cut of this generation: the cut also shows that all members were
+// there.
 bool CoordinatorEngine::Rep::IsFirstComplete(int64_t now_us) {
   if (!options.in_pods || says_complete || end.has_ended() || !places.IsComplete(now_us)) {
     return false;

@@ -125,8 +125,7 @@ absl::StatusOr<ClaimedGeneration> Claim(const CoordinatorFlags& flags, uint64_t 
   request.submission = static_cast<uint64_t>(flags.submission);
   request.holder = flags.holder;
   request.is_asked = is_asked;
-  // If a launcher's --next_job comes with a cause, the launcher could not start the job that the
-  // log has.
+  // A launcher that gives both --next_job and a cause could not start the job that the log has.
   request.drops_change = flags.submission == 0 && flags.next_job && !flags.ended.text().empty();
   request.next_job = flags.next_job && !request.drops_change;
   if (!flags.from.empty()) {

@@ -48,7 +48,8 @@ TEST(ProduceCommand, NeedsFilesATopicAndBrokers) {
 TEST(ProduceCommand, NamesAColumnThatThereIsNot) {
   const std::string file = WriteFile("lines", "1\t2\n");
   EXPECT_THAT(ErrorOf(ProduceCommand, 1, {file, "--topic=t", kBrokers, "--key=user"}),
-              HasSubstr("there is no column user; without --job, columns are numbers from 1"));
+              HasSubstr("there is no column user; without --job, name a column by its number, "
+                        "counted from 1"));
 }
 
 TEST(ProduceCommand, NamesAFileThatCannotBeRead) {

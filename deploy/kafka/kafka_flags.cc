@@ -14,7 +14,8 @@ std::vector<Flag> ClusterFlags::Table() {
   return {
       Required(TextFlag("brokers", "HOST:PORT[,HOST:PORT...]", "where the cluster is", &brokers)),
       TextsFlag("setting", "NAME=VALUE",
-                "of librdkafka; secrets as NAME=file:PATH or NAME=env:NAME", &settings),
+                "a setting of librdkafka; for a secret: NAME=file:PATH or NAME=env:NAME",
+                &settings),
   };
 }
 

@@ -61,18 +61,18 @@ struct ProduceFlags {
         NumberFlag("lines_per_message", "N", "lines that a message holds (default: 1)",
                    &lines_per_message, 1, 1000000),
         TextFlag("job", "JOB",
-                 R"(a job file, which says what a line holds: for --format record, names of columns,
-                    and header lines)",
+                 R"(a job file, which describes the lines: needed for --format record, for names of
+                    columns, and if files have header lines)",
                  &job),
-        TextsFlag("set", "PATH=VALUE", "overrides a field of the job (again for another field)",
+        TextsFlag("set", "PATH=VALUE", "overrides a field of the job (repeat for another field)",
                   &sets),
         TextFlag("key", "COLUMN",
                  R"(the message's key, which chooses its partition: a column's name, or its number
                     from 1)",
                  &key),
         TextFlag("time", "COLUMN", "the message's time: a column with seconds since 1970", &time),
-        ChoiceFlag("time_unit", "s|ms", "what that column counts (default: s)", &time_unit),
-        TextFlag("separator", "C", "between columns, where there is no --job (default: tab)",
+        ChoiceFlag("time_unit", "s|ms", "the unit of that column (default: s)", &time_unit),
+        TextFlag("separator", "C", "the byte between columns, if there is no --job (default: tab)",
                  &separator),
         NumberFlag("partition", "P", "write to this partition only", &partition, 0, 1000000),
         TextFlag("synthetic", "JOB",
@@ -104,7 +104,7 @@ class Bar {
     const double seconds = std::max<double>(static_cast<double>(now_ms - begin_ms_) / 1000, 1e-3);
     constexpr size_t kCells = 30;
     const auto full = static_cast<size_t>(std::max(progress.fraction, 0.0) * kCells);
-    // If the click log has no end there is no fraction, and so no bar.
+    // If the click log has no end, there is no fraction, and so no bar.
     const std::string bar = progress.fraction < 0
                                 ? ""
                                 : absl::StrFormat("[%s%s] %3.0f%%  ", std::string(full, '='),

@@ -55,7 +55,7 @@ void CoordinatorWatch::Ask() {
     // count the rest.
     silent_ms_ += std::min(MonotonicMs() - start_ms, 2 * kTimeoutMs) + kPeriodMs;
   }
-  // A process that ends after the run's end was decided is not its cause.
+  // A process that ends after the run's end was decided is not the cause of that end.
   const bool is_decided = SaysGenerationIsOver() || status_.writes_end();
   if (is_decided && over_ms_ == 0) over_ms_ = MonotonicMs();
   next_ms_ = MonotonicMs() + kPeriodMs;

@@ -79,7 +79,8 @@ struct Launcher::Rep {
   // Kills the generation and starts the next one. Returns the run's end if there is no next one.
   absl::optional<RunEnd> Restart(const Cause& cause,
                                  absl::FunctionRef<void(const std::string&)> on_message);
-  // The end of a run whose log has it, as `last`. `seen` is what the launcher itself has found.
+  // The run's end, which its log has as `last`. `seen` is the cause that the launcher itself has
+  // found.
   RunEnd EndInLog(StatusAnswer last, const Cause& seen);
   // Waits for `pause_ms`, and accepts a wish to stop meanwhile. Returns the run's end if the run
   // ends during the pause.

@@ -5,7 +5,7 @@
 namespace satrap {
 
 void LifeWatch::OnWake(int64_t now_ms) {
-  // During the time beyond two ticks, this process was suspended.
+  // If more than two ticks have passed, this process was suspended for the rest of that time.
   silent_ms_ += std::clamp<int64_t>(now_ms - woke_ms_, 0, 2 * kTickMs);
   woke_ms_ = now_ms;
 }

@@ -24,27 +24,28 @@ std::vector<Flag> PodFlags::Table() {
       TextFlag("role", "ROLE",
                "coordinator, embedding_ps, embedding_worker, data_loader or nn_worker", &role),
       Required(TextFlag("config", "FILE",
-                        "the job; a coordinator that begins the run takes all of it, other "
-                        "processes run_dir and device",
+                        "the job; a coordinator that begins the run uses all of it, other "
+                        "processes use only run_dir and device",
                         &config)),
       NumberFlag("role_index", "I", "which process of the role this is (default: 0)", &role_index,
                  0),
       TextFlag("holder", "UID",
-               "the UID of this pod, by which processes of one index in two pods are told apart",
+               "the UID of this pod, which distinguishes processes of one index in two pods",
                &holder),
       TextFlag("ip", "IP", "the address at which other pods reach this one, IPv4 or IPv6", &ip),
       NumberFlag("port", "PORT", "where the coordinator, an embedding PS or worker listens", &port,
                  1, 65535),
-      NumberFlag("metrics_port", "PORT",
-                 "where the role serves its metrics, and a page /ready once it is (default: a port "
-                 "that no other pod reaches)",
-                 &metrics_port, 1, 65535),
-      TextFlag("coordinator", "HOST:PORT", "where all but the coordinator find it", &coordinator),
       NumberFlag(
-          "submission", "N",
-          "which submission of the run the coordinator belongs to (default: 1); each resume is "
-          "one more",
-          &submission, 1),
+          "metrics_port", "PORT",
+          "where the role serves its metrics and, once it is ready, a page /ready (default: a "
+          "port that no other pod reaches)",
+          &metrics_port, 1, 65535),
+      TextFlag("coordinator", "HOST:PORT", "the coordinator's address, for all other roles",
+               &coordinator),
+      NumberFlag("submission", "N",
+                 "which submission of the run the coordinator belongs to (default: 1); each resume "
+                 "adds one",
+                 &submission, 1),
       TextFlag("from", "CUT",
                "the cut that the coordinator's submission begins from (default: the newest)",
                &from),

@@ -39,7 +39,7 @@ void AddTables(const RunResult& result, ReportFile* file) {
   file->set_bytes(bytes);
 }
 
-// One line, and another line for each task if the job names several.
+// One line, and another line for each task if the job names several tasks.
 std::string LinesOf(const MetricValues& values) {
   std::string lines =
       absl::StrCat(MetricsText(values), " (", Counted(values.samples(), "sample"), ")");
@@ -319,7 +319,7 @@ std::string ReportText(const RunReport& report) {
     absl::StrAppendFormat(&text, "model        %s (step %d)\n", result.model_dir(),
                           result.best_step());
   }
-  // If the run is not reproducible the digest differs each time, so comparing it would be useless.
+  // If the run is not reproducible, the digest differs each time, so comparing it would be useless.
   if (report.reproducible) {
     absl::StrAppendFormat(&text, "digest       %016x, the same on every run of this job\n",
                           result.model_digest());

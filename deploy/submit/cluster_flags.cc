@@ -4,13 +4,14 @@
 
 namespace satrap {
 Flag NamespaceFlag(std::string* to) {
-  return TextFlag("namespace", "N", "of the cluster (default: that of your context)", to);
+  return TextFlag("namespace", "N", "a namespace of the cluster (default: that of your context)",
+                  to);
 }
 
 Flag NamespaceOfRunFlag(std::string* to) {
   return TextFlag("namespace", "N",
-                  R"(RUN is a run in that namespace of the cluster (default: where `submit` has
-                     noted it))",
+                  R"(RUN is a run in that namespace of the cluster (default: the namespace that
+                     `submit` has noted for RUN))",
                   to);
 }
 
@@ -34,7 +35,8 @@ std::vector<Flag> ScaleFlags::Table() {
 std::vector<Flag> ClusterLogFlags::Table() {
   std::vector<Flag> flags = {NamespaceOfRunFlag(&cluster.space)};
   flags.push_back(SwitchFlag("follow", "also show lines that are added later", &follow));
-  flags.push_back(SwitchFlag("previous", "of the container before this one", &previous));
+  flags.push_back(
+      SwitchFlag("previous", "show the log of the container that ran before this one", &previous));
   flags.push_back(TextFlag("coordinator", "HOST:PORT", "", &coordinator));
   flags.push_back(NumberFlag("submission", "N", "", &submission, 1));
   return flags;
@@ -42,13 +44,13 @@ std::vector<Flag> ClusterLogFlags::Table() {
 
 std::vector<Flag> DeleteFlags::Table() {
   std::vector<Flag> flags = {NamespaceOfRunFlag(&cluster.space)};
-  flags.push_back(SwitchFlag("now", "without a last cut, if the run is in progress", &now));
+  flags.push_back(SwitchFlag("now", "if the run is in progress, do not wait for a last cut", &now));
   return flags;
 }
 
 std::vector<Flag> MembersFlags::Table() {
   return {
-      Required(TextFlag("config", "FILE", "the job, of which run_dir is read", &config)),
+      Required(TextFlag("config", "FILE", "the job, from which only run_dir is read", &config)),
       Required(TextFlag("coordinator", "HOST:PORT", "where the coordinator serves", &coordinator)),
       NumberFlag("submission", "N", "which submission of the run to wait for (default: 1)",
                  &submission, 1),
@@ -59,9 +61,10 @@ std::vector<Flag> StoryFlags::Table() {
   return {
       Required(TextFlag("run_dir", "DIR", "the run's folder", &run_dir)),
       Required(TextFlag("coordinator", "HOST:PORT", "where the coordinator serves", &coordinator)),
-      NumberFlag("submission", "N", "which submission of the run to tell of (default: 1)",
-                 &submission, 1),
-      TextFlag("termination_log", "FILE", "gets why the run has failed", &termination_log),
+      NumberFlag("submission", "N", "the submission whose story is shown (default: 1)", &submission,
+                 1),
+      TextFlag("termination_log", "FILE", "receives how the run has ended, or why it has failed",
+               &termination_log),
   };
 }
 

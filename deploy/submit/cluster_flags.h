@@ -25,8 +25,8 @@ struct NamespaceFlags {
 
 // The flags of commands that take either a run's folder or the name of a run in the cluster.
 struct PlaceFlags {
-  // The namespace. Empty: the one that `submit` has noted for the run (command/run_place.h) or, if
-  // it has noted none, RUN is a folder.
+  // The namespace. If it is empty, the namespace that `submit` has noted for the run is used
+  // (command/run_place.h). If none is noted, RUN is a folder.
   std::string space;
   // Only for a command that runs in a pod of the run: the coordinator's address, and its
   // submission.

@@ -117,10 +117,10 @@ absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl) {
       const std::string run = LabelOf(object, kRunLabel);
       const bool is_other = object.kind() != kind || LabelOf(object, kPartLabel) == "story";
       if (is_other || IsBeingDeleted(object) || lines.count(run) > 0) continue;
-      const std::string cure =
-          object.kind() == "Job" ? "; the command that was broken off completes it, if it is given "
-                                   "again, and `satrap delete "
-                                 : "; `satrap resume` continues it, and `satrap delete ";
+      const std::string cure = object.kind() == "Job"
+                                   ? "; to complete it, repeat the command that was broken off; "
+                                     "`satrap delete "
+                                   : "; `satrap resume` continues it, and `satrap delete ";
       lines[run] =
           LineOfRun(run, object.kind() == "Job" ? "is incomplete" : "has no pods", object,
                     absl::StrCat(cure, RunArgument(run, kubectl->space()), "` removes it"));

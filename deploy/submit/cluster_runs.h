@@ -21,9 +21,9 @@ namespace satrap {
 absl::Status CheckRunName(const std::string& name);
 
 // Lists the runs of the namespace, one line for each, sorted by name: the state, when it was
-// submitted, the folder, and why it has failed. Also lists runs that have no Job RUN, which are
-// incomplete, or left by a resume that could not begin. Empty if there are no runs. Errors are
-// those of Kubectl::Ask.
+// submitted, the folder, and why it has failed. Also lists runs without a Job RUN: their submission
+// was broken off, or a resume could not begin. Empty if there are no runs. Errors are those of
+// Kubectl::Ask.
 absl::StatusOr<std::string> ListOfRuns(Kubectl* kubectl);
 
 // Which log to show: the run's story if `role` is not set, else the log of process `index` of the

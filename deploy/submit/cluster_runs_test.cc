@@ -78,9 +78,9 @@ TEST_F(ClusterRunsTest, RunsAreListedByName) {
   EXPECT_THAT(*list,
               MatchesRegex("a +is in progress +2026-01-01T00:00:00Z  /runs/a-1\n"
                            "b +has failed +2026-01-02T00:00:00Z  /runs/b-1: the disk is full\n"
-                           "c +is incomplete +2026-01-03T00:00:00Z  -; the command that was broken "
-                           "off completes it, if it is given again, and `satrap delete c "
-                           "--namespace ml` removes it\n"
+                           "c +is incomplete +2026-01-03T00:00:00Z  -; to complete it, repeat the "
+                           "command that was broken off; `satrap delete c --namespace ml` "
+                           "removes it\n"
                            "d +has no pods +2026-01-04T00:00:00Z  /runs/d-1; `satrap resume` "
                            "continues it, and `satrap delete d --namespace ml` removes it\n"
                            "e +was stopped +2026-01-05T00:00:00Z  /runs/e-1\n"

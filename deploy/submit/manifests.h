@@ -54,8 +54,8 @@ struct RunInCluster {
   std::string image;
   std::string template_patch;  // of PatchOfTemplate; empty: none
   int submission = 1;
-  // For a submission after the first: the run's folder, and the cut to begin from; empty: the
-  // newest.
+  // For a submission after the first: the run's folder, and the cut to begin from. If the cut is
+  // empty, the submission begins from the newest one.
   std::string run_dir;
   std::string from;
   // Distinguishes the objects of this submission from those of others. Empty: they have no such

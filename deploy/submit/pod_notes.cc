@@ -15,10 +15,10 @@ namespace {
 
 // The reasons for which a container waits in a normal start.
 constexpr absl::string_view kStarting[] = {"ContainerCreating", "PodInitializing"};
-// The reasons that another attempt does not change.
+// The reasons for waiting that another attempt does not remove.
 constexpr absl::string_view kFinal[] = {"InvalidImageName", "ErrImageNeverPull"};
-// The reasons that may pass: a registry, a runtime or a device plugin may be busy for a moment. The
-// kubelet says ImagePullBackOff after the first pull that fails.
+// The reasons for waiting that may pass: a registry, a runtime or a device plugin may be busy for a
+// moment. The kubelet says ImagePullBackOff after the first pull that fails.
 constexpr absl::string_view kStuck[] = {"ErrImagePull", "ImagePullBackOff",
                                         "CreateContainerConfigError", "CreateContainerError",
                                         "RunContainerError"};
@@ -77,7 +77,9 @@ std::string CureOf(absl::string_view reason) {
     return "correct the image (--image), or give the nodes a login for its registry "
            "(imagePullSecrets in kubernetes.pod_patch)";
   }
-  if (IsOneOf(kNoConfig, reason)) return "make what it names, such as a Secret, or correct the job";
+  if (IsOneOf(kNoConfig, reason)) {
+    return "make the missing object, such as a Secret, or correct the job";
+  }
   if (IsOneOf(kEndsAgain, reason)) return "correct what it says";
   return "look at the node's kubelet, and at kubernetes.pod_patch";
 }
@@ -142,8 +144,8 @@ std::vector<PodNote> NotesOf(const KubectlObject& pod, const std::string& pull_e
       note.object = name;
       note.text = Joined(pod.status().phase(), condition.message());
       note.cure = absl::StrCat(
-          "give the cluster nodes with what the pod requests, check that its "
-          "claims can be bound, or ask for less (",
+          "add nodes that have what the pod requests, check that its claims can be "
+          "bound, or reduce its requests (",
           FieldOf(pod), ")");
       notes.push_back(std::move(note));
     }
@@ -185,8 +187,8 @@ std::vector<PodNote> NotesOfEvents(const KubectlList& parts, const KubectlList& 
       note.object = absl::StrCat(owner.kind(), " ", owner.metadata().name());
       note.text = Joined("cannot make a pod", event->message());
       note.cure = absl::StrCat(
-          "have the cause changed, such as a quota, delete other runs, or ask "
-          "for less (",
+          "have the cause removed, such as a low quota, delete other runs, or "
+          "reduce what the pod requests (",
           FieldOf(owner), ")");
       notes.push_back(std::move(note));
       break;

@@ -110,7 +110,7 @@ TEST(PodNotesTest, EachKindOfTroubleHasItsCureWhichIsToldOnce) {
   const std::string pending = R"({"phase":"Pending","conditions":[
       {"type":"PodScheduled","status":"False","message":"no card"}]})";
   EXPECT_THAT(NotesOf(PodWith(pending, labels))[0].cure,
-              HasSubstr("ask for less (kubernetes.nn_worker)"));
+              HasSubstr("or reduce its requests (kubernetes.nn_worker)"));
   EXPECT_THAT(NotesOf(PodWith(pending))[0].cure, HasSubstr("(kubernetes.coordinator)"));
 }
 
@@ -164,7 +164,8 @@ TEST(PodNotesTest, WhatLacksAPodSaysWhyByItsOwnNewestEvent) {
   EXPECT_EQ(TextOf(NotesOfEvents(ListOf(kSetWithOnePod), events)),
             "StatefulSet demo-nn-worker: cannot make a pod, exceeded quota: cpu\n");
   EXPECT_THAT(NotesOfEvents(ListOf(kSetWithOnePod), events)[0].cure,
-              HasSubstr("a quota, delete other runs, or ask for less (kubernetes.nn_worker)"));
+              HasSubstr("a low quota, delete other runs, or reduce what the pod requests "
+                        "(kubernetes.nn_worker)"));
   const std::string job = R"({"kind":"Job","metadata":{"name":"demo","uid":"set-2"}})";
   EXPECT_EQ(TextOf(NotesOfEvents(ListOf(job), events)),
             "Job demo: cannot make a pod, exceeded quota: cpu\n");

@@ -16,7 +16,7 @@ namespace {
 
 // How many seconds Job RUN may take to see that the run has ended.
 constexpr int kAttempts = 60;
-// The same if the run could not be stopped. It may have ended just before.
+// The same limit if the run could not be stopped, perhaps because it had just ended.
 constexpr int kAttemptsAfterFailure = 10;
 
 void ShowLine(absl::string_view line) {

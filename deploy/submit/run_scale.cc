@@ -91,7 +91,7 @@ class Scaling {
       if (set == nullptr) {
         return absl::FailedPreconditionError(
             absl::StrCat("there is no StatefulSet ", NameOfRole(run_, part.role()),
-                         ": the command that has ", "submitted or resumed the run makes it again"));
+                         ": to make it, repeat the command that submitted or resumed the run"));
       }
       const int64_t more = part.wanted() - set->spec().replicas();
       if (more <= 0) continue;

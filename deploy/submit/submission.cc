@@ -96,7 +96,7 @@ absl::StatusOr<std::string> PatchOfTemplate(const std::string& pod_patch, const 
     if (absl::StartsWith(line, "---")) {
       if (has_content) {
         return absl::InvalidArgumentError(
-            absl::StrCat(where, " must hold one document, and has several"));
+            absl::StrCat(where, " must hold one document, but has several"));
       }
       if (line.size() > 3) {
         return absl::InvalidArgumentError(absl::StrCat(
@@ -110,7 +110,7 @@ absl::StatusOr<std::string> PatchOfTemplate(const std::string& pod_patch, const 
   }
   if (has_content) return patch;
   return absl::InvalidArgumentError(
-      absl::StrCat(where, " must hold a part of a pod, and is empty"));
+      absl::StrCat(where, " must hold a part of a pod, but is empty"));
 }
 
 absl::StatusOr<std::string> PatchedText(const Manifest& manifest, const std::string& template_patch,
@@ -211,7 +211,7 @@ absl::Status Submission::CheckFree(const KubectlList& objects) const {
     if (IsOfRun(object, run_.name)) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         NameOf(object), " in ", space, " has a name that the run ", run_.name,
-        " needs, and does not belong to a run of that name: choose another name by --name"));
+        " needs, but does not belong to a run of that name: choose another name by --name"));
   }
   for (const KubectlObject& object : objects.items()) {
     if (!IsBeingDeleted(object)) continue;
@@ -239,7 +239,7 @@ absl::StatusOr<std::string> Submission::EarlierIn(const KubectlList& objects) {
     if (!IsOfRun(object, run_.name)) continue;
     const bool is_members = object.metadata().name() == NameOfMembersJob(run_.name);
     if (IsBeingDeleted(object)) {
-      // It may belong to an attempt with the same number that could not begin.
+      // The object may belong to an earlier attempt with the same number that could not begin.
       earlier = NameOf(object);
     } else if (SubmissionOf(object) >= run_.submission) {
       has_begun = has_begun || is_members;
@@ -320,7 +320,8 @@ absl::StatusOr<std::string> Submission::Make(const Manifest& manifest) {
   if (!objects.ok()) return status;
   const KubectlObject* const found = FindObject(*objects, manifest.kind, manifest.name);
   if (found == nullptr || !IsOurs(*found)) return status;
-  // Either another command has made it meanwhile, or this one has but the answer was lost.
+  // Either another command has made the object meanwhile, or this command has made it, but the
+  // answer was lost.
   if (manifest.name == run_.name && !IsOfThisCommand(*found)) {
     return absl::AlreadyExistsError(absl::StrCat("another command has just submitted the run ",
                                                  run_.name, ", and this one has changed nothing"));

@@ -73,9 +73,9 @@ class Submission {
   absl::Status AwaitCoordinator();
 
   // Waits until all pods run or the run has ended, and meanwhile says what Kubernetes waits for.
-  // Also OK somewhat after kubernetes.start_seconds, because then the run ends by itself.
-  // FAILED_PRECONDITION: a pod can never work, or the run has failed before all its pods ran. Other
-  // errors are those of AwaitCoordinator. REQUIRES: AwaitCoordinator was OK
+  // Also returns OK a while after kubernetes.start_seconds are over, because then the run ends by
+  // itself. FAILED_PRECONDITION: a pod can never work, or the run has failed before all its pods
+  // ran. Other errors are those of AwaitCoordinator. REQUIRES: AwaitCoordinator was OK
   absl::Status AwaitPods();
 
   // Begins to remove the run that this command has submitted, or what the command has made of it.

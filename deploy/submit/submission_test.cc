@@ -52,7 +52,7 @@ TEST(PatchOfTemplateTest, APartOfAPodBecomesPartOfATemplate) {
   EXPECT_EQ(*PatchOfTemplate(R"({"spec":{}})", "p"), "spec:\n  template:\n    {\"spec\":{}}\n");
   EXPECT_EQ(PatchOfTemplate("a: 1\n---\nb: 2\n", "p.yaml").status(),
             absl::InvalidArgumentError(
-                "kubernetes.pod_patch: p.yaml must hold one document, and has several"));
+                "kubernetes.pod_patch: p.yaml must hold one document, but has several"));
   EXPECT_THAT(PatchOfTemplate("\n# none\n", "p.yaml").status().message(), HasSubstr("is empty"));
   EXPECT_THAT(PatchOfTemplate("  \n\t\n  # none\n", "p.yaml").status().message(),
               HasSubstr("is empty"));

@@ -83,8 +83,9 @@ TEST_F(SubmissionWaitTest, AQuotaThatIsFullIsToldByTheEventsOfWhatLacksAPod) {
   EXPECT_EQ(Submit(RunWith("start_seconds: 1")).AwaitCoordinator(),
             absl::DeadlineExceededError(
                 "the coordinator does not serve after 1 s (kubernetes.start_seconds): StatefulSet "
-                "demo-coordinator: cannot make a pod, exceeded quota; have the cause changed, such "
-                "as a quota, delete other runs, or ask for less (kubernetes.coordinator)"));
+                "demo-coordinator: cannot make a pod, exceeded quota; have the cause removed, such "
+                "as a low quota, delete other runs, or reduce what the pod requests "
+                "(kubernetes.coordinator)"));
 }
 
 TEST_F(SubmissionWaitTest, ACoordinatorThatSaysNothingElseHasItsLogQuoted) {
@@ -157,8 +158,8 @@ TEST_F(SubmissionWaitTest, ARunThatFailsForWantOfPodsSaysWhatTheyHaveWaitedFor) 
   EXPECT_EQ(Submit(RunWith()).AwaitPods(),
             absl::FailedPreconditionError(
                 "the run has failed: nn_worker 0 has not come; demo-nn-worker-0: Pending, no node; "
-                "give the cluster nodes with what the pod requests, check that its claims can be "
-                "bound, or ask for less (kubernetes.nn_worker)"));
+                "add nodes that have what the pod requests, check that its claims can be bound, or "
+                "reduce its requests (kubernetes.nn_worker)"));
   // What the run waited for earlier does not matter.
   On(kGetParts, {List({kStory, StoryPod(), waiting}), 0, "", true});
   On(kGetParts, {List({kStory, StoryPod(),

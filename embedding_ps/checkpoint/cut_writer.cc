@@ -16,8 +16,8 @@ namespace {
 // and written.
 constexpr size_t kRowsPerBlock = 2048;
 
-// A limit, because a process may not open many files at once, and because the last megabyte of each
-// unsynced file may stay in memory.
+// The number is limited, because a process cannot open many files at once, and because the last
+// megabyte of each unsynced file may stay in memory.
 constexpr size_t kMaxUnsyncedFiles = 64;
 
 // The approximate minimum size of a file that several ranges share. It avoids many small files,

@@ -48,8 +48,7 @@ absl::StatusOr<double> PartShare(const UpdateHeader& header, const TableOwnershi
   if (!header.has_weight() || !(header.weight() >= 0) || !std::isfinite(header.weight())) {
     return absl::InvalidArgumentError(absl::StrCat(
         "weight: table ", ownership.tables[needs->table].id,
-        " has a clip norm, so the request must have the part's weight, finite and at least 0, but "
-        "it has ",
+        " has a clip norm, so the part's weight must be given, finite and at least 0, got ",
         header.has_weight() ? absl::StrCat(header.weight()) : "none"));
   }
   return header.weight() / header.step().normalizer();

@@ -59,8 +59,8 @@ class EmbeddingTable {
   int64_t Update(absl::Span<const uint64_t> keys, absl::Span<const float> gradients,
                  absl::Span<const uint32_t> sample_counts, const StepContext& context);
 
-  // Creates a row for each of `keys` that has none. The row is the one that an Update of this
-  // process's first step creates before it steps the row. Returns the number of rows created.
+  // Creates a row for each of `keys` that has none. The row is as an Update of this process's first
+  // step creates it, before that Update steps it. Returns the number of rows created.
   // REQUIRES: keys are unique
   int64_t CreateRows(absl::Span<const uint64_t> keys);
 

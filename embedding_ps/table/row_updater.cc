@@ -278,8 +278,8 @@ double RowUpdater::Step::IdleSquares(float* row) {
   context_.sample_count = 0;
   double squares = 0;
   for (const FusedSegments& fused : updater_.fused_) {
-    // Prepare must not change the row here. It changes rows only for L2 of mode TOUCHED, to record
-    // a step in them, and rules with this mode are not dense.
+    // Prepare must not change the row here. Prepare changes rows only for L2 of mode TOUCHED, where
+    // it records a step in them, and rules with this mode are not dense.
     if (!fused.rule->IsDense()) continue;
     PrepareSegment(fused, zeros_.data(), row);
     for (const float value : NormalisedOf(fused)) squares += static_cast<double>(value) * value;

@@ -132,7 +132,7 @@ class TableShard {
   std::vector<uint64_t> seen_ GUARDED_BY(mutex_);
   std::unique_ptr<ShardCut> cut_ GUARDED_BY(mutex_);  // null if no cut is in progress
   // The mark of the newest cut. If an entry's mark is not 0, it is the mark of a cut that has not
-  // been read completely and that began after last_mark_ was last 0.
+  // been read completely and that began after the last time that last_mark_ was reset to 0.
   uint8_t last_mark_ GUARDED_BY(mutex_) = 0;
 };
 

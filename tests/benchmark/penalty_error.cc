@@ -1,6 +1,6 @@
 // Measures how exact the penalty of sgd_l1 is after many steps. One row is in every step, with a
 // gradient of 0. Its weight is compared with that of the same rule in double precision, and with
-// that of the former rule, which kept one f32 sum of all penalties that a row owes.
+// that of the rule of earlier builds, which kept one f32 sum of all penalties that a row owes.
 //
 //   penalty_error [--steps=40000000] [--l1=1e-6]
 //
@@ -32,8 +32,8 @@ struct Flags {
   }
 };
 
-// In addition to the weight, the former rule keeps the sum of all penalties that the row has ever
-// owed, and the sum of those that it has paid.
+// In addition to the weight, the rule of earlier builds keeps the sum of all penalties that the row
+// has ever owed, and the sum of those that it has paid.
 template <typename T>
 struct OneSum {
   T value;

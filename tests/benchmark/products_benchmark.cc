@@ -41,8 +41,8 @@ struct Product {
   bool wants_dx = false;  // false: the input is data, which has no gradient
 };
 
-// The products of all layers with a weight matrix. A bias, which is a parameter of one row, has
-// none.
+// The products of all layers with a weight matrix. A bias, which is a parameter of one row, has no
+// product.
 std::vector<Product> ProductsOf(const Graph& graph) {
   std::vector<Product> products;
   for (const GraphNode& node : graph.nodes) {

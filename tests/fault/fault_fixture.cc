@@ -149,8 +149,8 @@ void FaultFixture::Signal(const std::string& role, int index, int signal) {
 bool FaultFixture::NobodyIsLeft() const { return WaitUntilOver(RunDir(), 60); }
 
 std::vector<RunLogEntry> FaultFixture::Log() const {
-  // A coordinator may append to the log at the same time, but an entry is complete once it has its
-  // name.
+  // A coordinator may append to the log at the same time, but an entry that has its final name is
+  // complete.
   const absl::StatusOr<RunLog> log = RunLog::Open(RunDir(), DiskFileSystem());
   if (!log.ok()) {
     ADD_FAILURE() << log.status().ToString();
@@ -200,7 +200,8 @@ void FaultFixture::ExpectEachRecordTrained(int64_t records, int times) {
   const absl::StatusOr<RunLog> log = RunLog::Open(RunDir(), DiskFileSystem());
   ASSERT_TRUE(log.ok()) << log.status().ToString();
   ASSERT_NE(log->last_generation(), nullptr);
-  // The table's config is the log's, because a test may have resumed or scaled with another job.
+  // The table's config is read from the log, because a test may have changed the job by a resume or
+  // a scale.
   std::unique_ptr<EmbeddingTable> tally;
   for (const TableConfig& config : log->last_generation()->job().tables()) {
     if (config.name() != "tally") continue;

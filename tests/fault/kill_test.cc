@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 constexpr int64_t kRecords = 100000;
 constexpr double kSecondsToEnd = 120;
 // The run takes no cuts. It has so many steps that the launcher, which polls four times a second,
-// notices that it trains.
+// notices that the run trains.
 const std::vector<std::string> kWithoutCuts = {"--set", "checkpoint.every_steps=0", "--set",
                                                "global_batch_size=128"};
 

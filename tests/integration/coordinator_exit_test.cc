@@ -226,7 +226,7 @@ TEST_F(CoordinatorExitTest, AStoppedSubmissionStaysStoppedUntilTheNextOneBegins)
   EndBySignal(coordinator_, SIGKILL, -1);
 }
 
-// The Jobs of the run may begin to wait for the coordinator after it has already refused.
+// The Jobs of the run may begin to wait for the coordinator after the coordinator has refused.
 TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
   const std::string config = WriteSmallJob();
   ASSERT_EQ(mkdir(Path("run").c_str(), 0755), 0);
@@ -241,7 +241,8 @@ TEST_F(CoordinatorExitTest, ItLeavesItsRefusalForThoseWhoBeginToWaitLater) {
   EndBySignal(coordinator_, SIGTERM, 1);
 }
 
-// Only pods see the volumes, so the command that submitted the job could not look for its files.
+// Only pods see the volumes, so the command that submitted the job could not look for the job's
+// files.
 TEST_F(CoordinatorExitTest, ItRefusesAJobWhoseFilesAreMissingAndBeginsItWhenTheyAreThere) {
   const std::string config =
       WriteJobWithRunIn(Path("run"), JobWithData(absl::StrCat(R"(
@@ -297,7 +298,8 @@ TEST_F(CoordinatorExitTest, AFileSystemThatCannotHoldARunIsNamedInOneLineBeforeA
   const CommandEnd end = WaitFor(StartCoordinator(WriteJobWithRunIn("/proc/run")), 30);
   EXPECT_EQ(end.exit_code, 1);
   EXPECT_THAT(end.err, AllOf(HasSubstr("error: run_dir /proc/run cannot be used"),
-                             HasSubstr("(proc) mkdir does not work"), HasSubstr("NFS 4")));
+                             HasSubstr("`mkdir` does not work on its file system (proc): "),
+                             HasSubstr("NFS 4")));
   EXPECT_EQ(std::count(end.err.begin(), end.err.end(), '\n'), 1) << end.err;
 }
 

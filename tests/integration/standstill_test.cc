@@ -14,7 +14,8 @@
 namespace satrap {
 namespace {
 
-// Longer than any silence that is tolerated: 8 s by the coordinator and by members, 30 s in calls.
+// This time is longer than any silence that is tolerated: 8 s by the coordinator and by members, 30
+// s in calls.
 constexpr double kStandstillSeconds = 36;
 
 class StandstillTest : public RunFixture {

@@ -79,7 +79,7 @@ class RemadeTopicTest : public testing::Test {
       reader_->Wait({}, absl::Milliseconds(50));
     }
   }
-  // Ends the reader once it has saved an anchor, which the next reader gets.
+  // Waits until the reader has saved an anchor, which the next reader gets, and then ends it.
   void EndOnceAnchored() {
     {
       MutexLock lock(&mutex_);

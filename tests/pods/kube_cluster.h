@@ -37,7 +37,7 @@ class KubeCluster {
 
   // Evicts all pods from the node, waits until they are gone, and lets pods come back.
   void DrainNode() const;
-  // Ends the kubelet, and waits until the one that follows it answers. Containers run on meanwhile.
+  // Ends the kubelet, and waits until its successor answers. Containers continue to run meanwhile.
   void RestartKubelet() const;
   // Sends a signal to the controllers. Between SIGSTOP and SIGCONT no pod is made or replaced, no
   // Job ends, and nothing is removed together with its owner.

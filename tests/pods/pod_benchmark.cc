@@ -38,7 +38,7 @@ namespace {
 
 constexpr int kTimes = 5;
 constexpr int64_t kRows = 1000000;
-// More than any run here reaches.
+// More samples than any run of this benchmark reaches.
 constexpr int64_t kSamples = 1000000000;
 constexpr int64_t kRecords = 20000000;
 constexpr double kSecondsToGo = 120;
@@ -105,7 +105,7 @@ class PodBenchmark : public PodRunFixture {
     std::fflush(stdout);
   }
 
-  // Waits until no pod but that of Job RUN is left.
+  // Waits until only the pod of the Job RUN is left.
   void AwaitNoPods() const {
     const std::string pods = absl::StrCat(kPartLabel, "!=story");
     const double deadline = MonotonicSeconds() + kSecondsToGo;

@@ -57,14 +57,14 @@ struct Flags {
 Flags flags;
 
 constexpr int64_t kBatchSize = 512;
-// The run must be long enough after the last disturbance to recover and to be observed.
+// After the last disturbance the run must last long enough to recover and to be observed.
 constexpr double kLastFraction = 0.95;
 constexpr int kPauseMs = 5000;
 constexpr double kTrainSeconds = 3600;
 constexpr double kProgressSeconds = 600;
 constexpr double kRecoverySeconds = 180;
 
-// How far a run is, by its log.
+// How far a run has come, according to its log.
 struct Point {
   uint64_t generation = 0;      // the newest
   uint64_t cut_generation = 0;  // of the newest cut
@@ -122,7 +122,8 @@ class PodChaos : public PodRunFixture {
     return point;
   }
 
-  // Waits until `done` of the run's point; false if the run has ended before, or after `seconds`.
+  // Waits until `done` returns true for the point that the run has reached. Returns false if the
+  // run ends before that, or after `seconds`.
   bool Await(const std::function<bool(const Point&)>& done, double seconds) const {
     const double deadline = MonotonicSeconds() + seconds;
     while (MonotonicSeconds() < deadline) {
@@ -159,8 +160,8 @@ class PodChaos : public PodRunFixture {
     }
   }
 
-  // Carries out the event, and waits until the run has another cut, of a generation that began
-  // after the event if it must cost one.
+  // Carries out the event, and waits until the run has another cut. If the event must cost a
+  // generation, the cut must be of a generation that began after the event.
   void CarryOut(const PodChaosEvent& event) {
     const Point before = Now();
     outcomes_.push_back({event});
@@ -182,7 +183,7 @@ class PodChaos : public PodRunFixture {
     std::fflush(stdout);
   }
 
-  // Counts the generations of each event: those that began before the next one.
+  // Counts for each event the generations that began after it and before the next event.
   void CountGenerations() {
     begun_in_.push_back(Now().generation);
     for (size_t i = 0; i < outcomes_.size(); ++i) {
@@ -227,7 +228,7 @@ TEST_F(PodChaos, EachRecordIsTrainedOnceAndTheModelIsThatOfAnUndisturbedRun) {
   SubmitJob(job, Sets());
   const double steps = static_cast<double>(flags.records / kBatchSize);
   for (size_t i = 0; i < events.size(); ++i) {
-    // They come at fixed amounts of progress, so that the run trains between any two of them.
+    // The events come at fixed amounts of progress, so that the run trains between any two of them.
     const auto due = static_cast<int64_t>(kLastFraction * steps * static_cast<double>(i + 1) /
                                           static_cast<double>(events.size()));
     ASSERT_TRUE(Await([&](const Point& now) { return now.step >= due; }, kProgressSeconds))
@@ -251,7 +252,8 @@ int main(int argc, char** argv) {
   const auto code =
       satrap::TakeProgramFlags(argc, argv, "usage: pod_chaos [FLAGS]", satrap::flags.Table());
   if (code.has_value()) return *code;
-  // Without a cluster it would be skipped, and exit with 0.
+  // Without this setting, a missing cluster would only skip the test, and the program would exit
+  // with 0.
   if (setenv("SATRAP_REQUIRE_KUBERNETES", "1", 1) != 0) return 1;
   return RUN_ALL_TESTS();
 }

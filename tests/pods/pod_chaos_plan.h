@@ -28,7 +28,8 @@ enum class Disturbance : uint8_t {
 
 struct PodChaosEvent {
   Disturbance disturbance = Disturbance::kKill;
-  // The process, or that of the pod; of a drain and of the kubelet nothing.
+  // The process that is disturbed, or whose pod is. Not used for a drain and a restart of the
+  // kubelet.
   Role role = COORDINATOR;
   int index = 0;
 };
@@ -39,7 +40,7 @@ const std::vector<Disturbance>& AllDisturbances();
 std::string DisturbanceName(Disturbance disturbance);
 // "process killed: embedding_ps 1"
 std::string PodChaosText(const PodChaosEvent& event);
-// How many generations it may cost. One that may cost some costs at least one.
+// How many generations the disturbance may cost. If this is not 0, it costs at least one.
 int MostGenerations(Disturbance disturbance);
 
 // Plans `kills` kills, and 25 other events: 12 pods are deleted and 3 by force, process 1 is killed

@@ -13,9 +13,9 @@
 namespace satrap {
 namespace {
 
-// Of a supervisor, before each process of its role.
+// The line that a supervisor logs before it starts a process of its role.
 constexpr char kStartLine[] = "---- start ";
-// Any number will do: each log is cut to what follows the newest start.
+// The number does not matter, because only the part of each log after the newest start is used.
 constexpr uint64_t kNewest = 1;
 
 // The times of the lines that contain `words`, in order.

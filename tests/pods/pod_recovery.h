@@ -21,10 +21,10 @@ namespace satrap {
 // holds the role and the log file's content of each process of the run. In the phases that a
 // launcher measures elsewhere,
 //
-//   kSeen     the coordinator before says that the generation is over; 0 ms if it does not,
-//             because it was killed
-//   kEnded    the process that went last has logged its last line
-//   kStarted  the process that came last has logged its first one
+//   kSeen     the previous coordinator says that the generation is over; 0 ms if it was killed
+//             and so says nothing
+//   kEnded the process that ended last has logged its last line
+//   kStarted the process that started last has logged its first line
 //
 // NOT_FOUND names a moment that the logs do not show.
 absl::StatusOr<RecoveryTimes> ReadRecoveryInPods(

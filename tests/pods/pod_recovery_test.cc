@@ -18,7 +18,7 @@ std::string Line(const std::string& seconds, const std::string& text) {
 
 int64_t UnixMs(int64_t ms_after_ten) { return 1795322710000 + ms_after_ten; }
 
-// Each process starts for the third time; the starts before do not count.
+// Each process starts for the third time; earlier starts must not count.
 std::string Starts(const std::string& role, const std::string& last_words) {
   return "---- start 1 of " + role + " ----\n" + Line("01.000", "registered") + "---- start 2 of " +
          role + " ----\n" + Line("02.000", "registered") + last_words + role +

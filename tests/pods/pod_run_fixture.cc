@@ -120,7 +120,7 @@ void PodRunFixture::SetUp() {
   fs::create_directory(volume);
   ASSERT_EQ(chown(volume.c_str(), kUser, kUser), 0);
   cluster_->Create("namespace", absl::Substitute(kNamespace, space_, volume));
-  // Wait for the rules of `edit`: a controller gathers them when the cluster starts.
+  // Wait until the role `edit` has rules: a controller collects them when the cluster starts.
   cluster_->Kubectl(
       {"wait", "clusterrole/edit", "--for=jsonpath={.rules[0].verbs[0]}", "--timeout=60s"});
   cluster_->BecomeUser("user", space_, Path("kubeconfig"));
@@ -292,8 +292,8 @@ void PodRunFixture::UseUpMemory(Role role, int index) {
   const int64_t deadline_ms = MonotonicMs() + kPatienceMs;
   while (!absl::StrContains(LogOf(role, index), "memory was used up")) {
     ASSERT_LT(MonotonicMs(), deadline_ms) << "nothing was killed";
-    // At each write the kernel reclaims what memory it can, and refuses a limit that it cannot
-    // reach.
+    // Each time that a limit is written, the kernel reclaims the memory that it can. It refuses a
+    // limit that it cannot reach.
     std::ofstream(limit_path) << ReadFile(folder + "/memory.usage_in_bytes");
     poll(nullptr, 0, 10);
   }

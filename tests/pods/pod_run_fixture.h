@@ -33,10 +33,10 @@ class PodRunFixture : public FaultFixture {
   // Starts `satrap submit` of such a job, with `args`, and waits until its objects are made. From
   // then on RunDir() leads to the run's folder.
   void Submit(int64_t records, const std::vector<std::string>& args = {});
-  // The same with the job at `path`, which has a section `kubernetes`. The run's name is that of
-  // the counting job.
+  // Does the same with the job at `path`, which has a section `kubernetes`. The run's name is that
+  // of the counting job.
   void SubmitJob(const std::string& path, const std::vector<std::string>& args = {});
-  // Runs `satrap stop` of the run to its end, and expects that it succeeds.
+  // Stops the run by `satrap stop`, waits until that command ends, and expects that it succeeds.
   void StopRun();
   // Starts `satrap resume` of the run, with `args`, and waits until its objects are made.
   void ResumeInPods(const std::vector<std::string>& args = {});
@@ -78,7 +78,8 @@ class PodRunFixture : public FaultFixture {
   static std::string TwinOf(Role role, int index);
   // How many pods the StatefulSet of the role is set to have.
   std::string ReplicasOfSet(Role role) const;
-  // Loses the pod without a message to the run: suspends all its processes, until they are killed.
+  // Makes the pod fall silent, as if its node were lost: suspends all its processes until they are
+  // killed.
   void LosePod(Role role, int index);
   // How often the kubelet has restarted a container of the run.
   int ContainerRestarts() const;

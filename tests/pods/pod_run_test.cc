@@ -47,8 +47,9 @@ class PodRunTest : public PodRunFixture {
     return "";
   }
 
-  // Expects that the submission, which has ended, is not begun again when every container and the
-  // kubelet are restarted. REQUIRES: the controllers are suspended, or the pods would go
+  // Expects that the submission, which has ended, does not begin again when every container and the
+  // kubelet are restarted. REQUIRES: the controllers are suspended; otherwise they would remove the
+  // pods
   void ExpectTheEndStays() {
     const size_t entries = Log().size();
     const std::string words = "the run has ended; serves its end";
@@ -82,7 +83,7 @@ class PodRunTest : public PodRunFixture {
       {EMBEDDING_PS, 1},     {NN_WORKER, 0},        {NN_WORKER, 1}};
 };
 
-// Suspends the controllers while it exists.
+// Suspends the controllers for as long as the object exists.
 class SuspendedControllers {
  public:
   explicit SuspendedControllers(const KubeCluster& cluster) : cluster_(cluster) {
@@ -207,7 +208,7 @@ TEST_F(PodRunTest, APodThatIsLostWithoutAWordIsReplaced) {
 }
 
 TEST_F(PodRunTest, TwinsOfAnEmbeddingPsAndOfTheCoordinatorHarmNobody) {
-  // Far more than it trains.
+  // Far more records than the run trains.
   Submit(10000000);
   ASSERT_TRUE(WaitForCuts(1));
   const int64_t begin_ms = MonotonicMs();
@@ -237,7 +238,7 @@ TEST_F(PodRunTest, TwinsOfAnEmbeddingPsAndOfTheCoordinatorHarmNobody) {
 
 TEST_F(PodRunTest, PodsThatAreEvictedOneByOneDuringTheStartCostNoGeneration) {
   constexpr int64_t kRecords = 100000;
-  // The run starts until the node has the label that its NN workers ask for.
+  // The run stays in the state STARTING until the node has the label that its NN workers require.
   const std::string section = absl::StrReplaceAll(
       SectionOfPods(),
       {{"nn_worker {", "nn_worker { node_selector { name: \"trains\" value: \"yes\" } "}});
@@ -263,7 +264,7 @@ TEST_F(PodRunTest, TwoRunsTrainAtOnceAndOneOfTwoSubmissionsOfANameIsRefused) {
   constexpr int64_t kRecords = 100000;
   Submit(kRecords);
   const std::string folder = fs::read_symlink(RunDir()).filename();
-  // The other run is small, because the node is.
+  // The other run is small, because the node has few resources.
   std::vector<std::string> other = {"submit",  Path("job.textproto"), "--name=other", "--detach",
                                     "--image", cluster().image()};
   for (const char* const role : {"data_loader", "embedding_worker", "embedding_ps", "nn_worker"}) {

@@ -23,7 +23,7 @@ namespace {
 
 constexpr int kPartitions = 4;
 
-// What tests of topics share.
+// The parts of the fixture of topic tests that this test uses.
 struct Topics : public TopicRunFixture {
   using TopicRunFixture::broker_;
   using TopicRunFixture::Consumed;
@@ -82,7 +82,7 @@ class PodTopicTest : public PodRunFixture {
   // As in TopicRunFixture.
   uint64_t IdOfRecord(int64_t record) const override { return Xxh64(absl::StrCat(record)); }
 
-  // Writes the records up to `to`, from where the last call ended.
+  // Writes the records from the place where the last call ended up to `to`.
   void ProduceTo(int64_t to) {
     Topics::Produce(topic_, kPartitions, produced_, to);
     produced_ = to;

@@ -15,11 +15,11 @@ constexpr int64_t kStartingHeartbeatMs = 20;
 // The limit for one message, and also for all incomplete messages that a process holds. It is only
 // as large as a few messages of a world, so that messages have to wait for one another.
 constexpr int64_t kLargestMessageBytes = 8192;
-// Longer than an attempt waits for a chunk, so that a transfer is given up only after its sender
-// was suspended.
+// This time is longer than an attempt waits for a chunk, so that a transfer is given up only after
+// its sender was suspended.
 constexpr int64_t kChunkDeadlineUs = 150 * 1000;
 constexpr int64_t kNever = int64_t{1} << 50;
-// Longer than the pause between two attempts of a call that finds no room.
+// This time is longer than the pause between two attempts of a call that finds no room.
 constexpr int64_t kTurnUs = 3 * 1000 * 1000;
 constexpr int kTwinIncarnation = 900;  // above those of members
 

@@ -89,7 +89,8 @@ class History {
   void OnDiskFailure() { disk_fails_ = true; }
   // Call after a loss of power. Folders that were removed may exist again.
   void OnPowerLoss() { power_was_lost_ = true; }
-  // Reads the log. `acknowledged`: somebody was told of the last entry, so all entries must stay.
+  // Reads the log. `acknowledged`: somebody was told what the last entry says, so all entries must
+  // stay.
   void OnLog(const RunLog& log, bool acknowledged);
   // Like the OnLog above, but for a log whose COMPACTED entry has the number `compacted` and holds
   // the first `kept` entries.

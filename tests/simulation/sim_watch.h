@@ -71,12 +71,12 @@ class CoordinatorWatch final : public rpc::Handler {
     std::function<void(RunState)> ended;
     // A heartbeat has come.
     std::function<void(const HeartbeatRequest&)> beat;
-    // A process that asks for a place is told to wait.
+    // Called when a process that asks for a place is told to wait.
     std::function<void()> waits;
-    // A member of generation `generation` says that it leaves its machine.
+    // Called when a member of generation `generation` says that it leaves its machine.
     std::function<void(uint64_t generation)> leaving;
-    // A member is told that a process has moved. If `is_over`, the generation is over. Otherwise
-    // only that member leaves it, and the generation continues without a move.
+    // Called when a member is told that a process has moved. If `is_over`, the generation is over.
+    // Otherwise only that member leaves it, and the generation continues without a move.
     std::function<void(bool is_over)> moved;
   };
 

@@ -174,7 +174,7 @@ class World {
     }
     request.ended.set_text("a death");
     TakeUnacknowledgedLog("before a claim");
-    // Only a coordinator's own pod knows how it ended. If it has left that pod, nobody does.
+    // Only the coordinator's own pod knows how the coordinator ended, unless it has left that pod.
     moved_ = moved_ && history_.generation() == generation_ && coordinator_left_ != generation_;
     if (moved_) request.ended.set_why(Ending::MOVED);
     request.writer = static_cast<uint64_t>(number);
@@ -369,7 +369,7 @@ class World {
         end.at_act > 0 ? victim_->KillAtAct(end.at_act) : victim_->Kill();
         return;
       case LifeEnd::kPower:
-        // Zombies of earlier lives run on the same machine, so they die, too.
+        // Processes of earlier lives that still run are on the same machine, so they die, too.
         for (const auto& any : lives_) {
           any->Doom();
           for (const auto& process : any->processes()) process->Kill();

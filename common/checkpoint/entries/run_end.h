@@ -33,8 +33,8 @@ uint64_t SubmissionOfGeneration(const GenerationEntry& generation);
 // The submission of the newest GENERATION; 0 if there is none.
 uint64_t SubmissionOf(const std::vector<RunLogEntry>& entries);
 
-// The newest entry if it is a last cut with which a generation left for `what`; otherwise null.
-// After a cut for STOP only the submission's END may follow.
+// The newest entry, if it is a generation's last cut and was taken for the purpose `what`;
+// otherwise null. After a cut for STOP only the submission's END may follow.
 const CutEntry* LeftFor(const std::vector<RunLogEntry>& entries, CutEntry::LeftFor what);
 
 // Whether the newest generation has ended because one of its processes moved. The newest entry
@@ -50,7 +50,8 @@ Ending StoppedAfter(const CutEntry& cut);
 std::string CauseText(const GenerationEntry& entry);
 
 // The generations after the first, each with the step of the cut that it began from. A generation
-// that is only announced, for a change of size, is left out: the one that begins has an entry, too.
+// that is only announced, for a change of size, is left out, because the generation that then
+// begins has an entry of its own.
 std::vector<Restart> RestartsIn(const std::vector<RunLogEntry>& entries);
 
 }  // namespace satrap

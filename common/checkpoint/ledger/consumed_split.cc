@@ -88,7 +88,7 @@ void Insert(const Range& range, std::vector<Range>* ranges) {
 // What is wrong with the range itself; empty if nothing is.
 std::string Malformation(const ProvenanceRange& range) {
   if (range.ends_split()) {
-    if (range.to() != range.from()) return "the end of a split holds records";
+    if (range.to() != range.from()) return "the end of a split must not hold records";
     if (range.has_block_end() && range.block_end() < range.block())
       return "it ends before it begins";
     return "";
@@ -167,7 +167,8 @@ std::string ConsumedSplit::RefusalOfBlock(const ProvenanceRange& range) const {
   const uint64_t first = range.block();
   const uint64_t end = EndOf(range);
   if (done_blocks_.Overlaps(first, end - 1)) {
-    return is_topic_ ? "offsets of the block are consumed whole" : "the block is consumed whole";
+    return is_topic_ ? "some of the block's offsets are consumed already"
+                     : "the whole block is consumed already";
   }
   const auto next = blocks_.lower_bound(first);
   if (next == blocks_.end() || next->first != first) {

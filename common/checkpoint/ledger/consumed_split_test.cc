@@ -160,7 +160,7 @@ TEST(ConsumedSplit, PiecesAreCountedAfterTheFirst) {
 
 TEST(ConsumedSplit, RefusesWhatWouldBeTrainedTwiceOrCannotBe) {
   const ConsumedSplit split = Of({Records(0, 0, 4, 4), Records(1, 1, 3, 8), EndAfter(12)});
-  EXPECT_EQ(split.Refusal(Records(0, 1, 2, 4)), "the block is consumed whole");
+  EXPECT_EQ(split.Refusal(Records(0, 1, 2, 4)), "the whole block is consumed already");
   EXPECT_EQ(split.Refusal(Records(1, 2, 5, 8)), "trained twice");
   EXPECT_EQ(split.Refusal(Records(1, 0, 1, 9)),
             "the block has 9 records, but 8 according to an earlier range");
@@ -177,7 +177,7 @@ TEST(ConsumedSplit, RefusesWhatWouldBeTrainedTwiceOrCannotBe) {
 TEST(ConsumedSplit, RefusesOffsetsThatOverlapOrLeaveTheirPartition) {
   const ConsumedSplit split =
       Of({Messages(10, 20), Messages(30, 40, {0, 0}, {1, 0}), Bounds(10, 60)});
-  EXPECT_EQ(split.Refusal(Messages(15, 25)), "offsets of the block are consumed whole");
+  EXPECT_EQ(split.Refusal(Messages(15, 25)), "some of the block's offsets are consumed already");
   EXPECT_EQ(split.Refusal(Messages(25, 35)), "it overlaps the block of offsets [30, 40)");
   EXPECT_EQ(split.Refusal(Messages(35, 45)), "it overlaps the block of offsets [30, 40)");
   EXPECT_EQ(split.Refusal(Messages(55, 65)), "the split has only the offsets [10, 60)");
@@ -241,7 +241,7 @@ TEST(ConsumedSplit, AStateThatContradictsItselfIsDamage) {
   EXPECT_THAT(ReadError(state), HasSubstr("a whole block among the partial ones"));
   state = good;
   state.mutable_blocks(0)->set_block(0);
-  EXPECT_THAT(ReadError(state), HasSubstr("the block is consumed whole"));
+  EXPECT_THAT(ReadError(state), HasSubstr("the whole block is consumed already"));
   state = good;
   state.set_rows(41);
   EXPECT_THAT(ReadError(state), HasSubstr("more records than its recorded end allows"));

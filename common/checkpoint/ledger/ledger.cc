@@ -23,7 +23,7 @@ std::string Ledger::Refusal(uint32_t epoch_number, const ProvenanceRange& range)
   if (found == epochs_.end()) return nothing->Refusal(range);
   const Epoch& epoch = found->second;
   if (epoch.is_closed()) return "the epoch is over";
-  if (epoch.done_splits.Holds(range.split())) return "the split is consumed whole";
+  if (epoch.done_splits.Holds(range.split())) return "the whole split is consumed already";
   const auto split = epoch.splits.find(range.split());
   return (split == epoch.splits.end() ? *nothing : split->second).Refusal(range);
 }
@@ -83,7 +83,7 @@ absl::Status Ledger::MergeEpoch(uint32_t number, const Epoch& theirs, Epoch* epo
   }
   for (const auto& [split_number, split] : theirs.splits) {
     if (epoch->done_splits.Holds(split_number)) {
-      return Refused("records", split_number, number, "the split is consumed whole");
+      return Refused("records", split_number, number, "the whole split is consumed already");
     }
     const auto ours = epoch->splits.find(split_number);
     if (ours == epoch->splits.end()) {

@@ -103,14 +103,13 @@ void ValidateCsv(const CsvFormat& csv, bool tasks, Problems* problems) {
     problems->Add("data.csv.separator", "must not be the end of a line");
   } else if (csv.separator() == "\"" && QuotesOf(csv)) {
     problems->Add("data.csv.separator",
-                  "must not be '\"', which encloses fields; data.csv.quotes: false gives it no "
-                  "meaning");
+                  "must not be '\"', which encloses fields unless data.csv.quotes is false");
   }
   if (csv.multiline() && !QuotesOf(csv)) {
     problems->Add("data.csv.multiline",
                   csv.has_quotes()
                       ? "needs data.csv.quotes"
-                      : "needs data.csv.quotes: true, which is not the default of files "
+                      : "needs `data.csv.quotes: true`, which is not the default of files "
                         "separated by tabs");
   }
   ValidateColumns(csv.columns(), "data.csv.columns", tasks, problems);
@@ -209,13 +208,14 @@ void ValidateCross(const FeatureConfig& feature, const std::string& path,
       problems->Add(field,
                     absl::StrCat("no id column '", column, "'; there are ", IdColumns(schema)));
     } else if (schema.IndexOfIdList(column) >= 0) {
-      problems->Add(field, absl::StrCat("column '", column,
-                                        "' may have several ids; a cross takes one of each"));
+      problems->Add(
+          field, absl::StrCat("column '", column,
+                              "' may have several ids, but a cross takes one id of each column"));
     }
   }
   if (feature.has_column() || feature.from_numeric_case() != FeatureConfig::FROM_NUMERIC_NOT_SET) {
-    problems->Add(path,
-                  "has cross_columns, so it takes neither column nor bucketize nor criteo_x4");
+    problems->Add(
+        path, "must not set `column`, `bucketize` or `criteo_x4`, because it has `cross_columns`");
   }
 }
 
@@ -325,7 +325,7 @@ void ValidateFeatures(const JobConfig& job, const RecordSchema& schema, Problems
       problems->Add(
           absl::StrCat(path, ".pooling"),
           absl::StrCat("NONE makes a model input '", feature.name(), ".length', so table '",
-                       feature.table(), "' may not have a segment of that name"));
+                       feature.table(), "' must not have a segment of that name"));
     }
     const auto [at, inserted] = table_of_space.emplace(IdSpaceOf(feature), feature.table());
     if (!inserted && at->second != feature.table()) {
@@ -348,7 +348,7 @@ void ValidateSources(const JobConfig& job, Problems* problems) {
   } else if (!HasTestData(data)) {
     problems->Add("data.test_files",
                   "must not be empty to evaluate or predict; "
-                  "--set data.test_files=FILE names some");
+                  "name some with --set data.test_files=FILE");
   }
 }
 
@@ -357,8 +357,8 @@ void ValidateSources(const JobConfig& job, Problems* problems) {
 void ValidateData(const JobConfig& job, Problems* problems) {
   const DataConfig& data = job.data();
   if (data.format_case() == DataConfig::FORMAT_NOT_SET) {
-    // Reports no other problem: without a format no column has a name, so each feature would add an
-    // error.
+    // Reports only the missing format: without it no column has a name, so each feature would add
+    // an error.
     problems->Add("data", absl::StrCat("needs one of ", absl::StrJoin(FormatNames(), ", ")));
     return;
   }

@@ -69,7 +69,7 @@ TEST(ValidateData, ScoringReadsTestFilesOrASplitOfTheTrainFiles) {
     };
     EXPECT_EQ(problems(CsvJob()),
               "data.test_files: must not be empty to evaluate or predict; "
-              "--set data.test_files=FILE names some");
+              "name some with --set data.test_files=FILE");
     EXPECT_EQ(problems(CsvJob(), "data.test_files=a"), "");
     EXPECT_EQ(problems(CsvJob(), "data.seeded_split.test_fraction=0.1"), "");
     EXPECT_EQ(problems(SmallJob()), "");
@@ -99,8 +99,8 @@ TEST(ValidateData, ACsvSeparatorIsNeitherALineEndNorAQuoteThatEnclosesFields) {
   EXPECT_EQ(ProblemsOf(job), "data.csv.separator: must not be the end of a line");
   job.mutable_data()->mutable_csv()->set_separator("\"");
   EXPECT_EQ(ProblemsOf(job),
-            "data.csv.separator: must not be '\"', which encloses fields; data.csv.quotes: false "
-            "gives it no meaning");
+            "data.csv.separator: must not be '\"', which encloses fields unless "
+            "data.csv.quotes is false");
   EXPECT_EQ(ProblemsOf(job, {"data.csv.quotes=false"}), "");
 }
 
@@ -111,7 +111,7 @@ TEST(ValidateData, RecordsOfSeveralLinesNeedQuotes) {
   JobConfig tsv = CsvJob();
   tsv.mutable_data()->mutable_csv()->set_separator("\t");
   EXPECT_EQ(ProblemsOf(tsv, {"data.csv.multiline=true"}),
-            "data.csv.multiline: needs data.csv.quotes: true, which is not the default of files "
+            "data.csv.multiline: needs `data.csv.quotes: true`, which is not the default of files "
             "separated by tabs");
   EXPECT_EQ(ProblemsOf(tsv, {"data.csv.multiline=true", "data.csv.quotes=true"}), "");
 }
@@ -299,12 +299,13 @@ TEST(ValidateData, ACrossTakesOneIdOfEachOfItsColumns) {
   EXPECT_EQ(problems("cross_columns: 'user'"), field + " (how many): must be in [2, 16], got 1");
   EXPECT_EQ(problems("cross_columns: 'user' cross_columns: 'age'"),
             field + ": no id column 'age'; there are user, item, tags");
-  EXPECT_EQ(problems("cross_columns: 'user' cross_columns: 'tags'"),
-            field + ": column 'tags' may have several ids; a cross takes one of each");
+  EXPECT_EQ(
+      problems("cross_columns: 'user' cross_columns: 'tags'"),
+      field + ": column 'tags' may have several ids, but a cross takes one id of each column");
   for (const char* other : {"column: 'user'", "criteo_x4 {}"}) {
     EXPECT_EQ(problems(absl::StrCat("cross_columns: 'user' cross_columns: 'item' ", other).c_str()),
-              "data.features[1]: has cross_columns, so it takes neither column nor bucketize nor "
-              "criteo_x4");
+              "data.features[1]: must not set `column`, `bucketize` or `criteo_x4`, because it has "
+              "`cross_columns`");
   }
 }
 

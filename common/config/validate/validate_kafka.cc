@@ -56,8 +56,7 @@ void CheckOffsets(const KafkaConfig& kafka, const Offsets& offsets, const std::s
   }
 }
 
-// Reports topics that must be empty whatever the broker holds: nothing lies between the start and
-// the end that the job sets.
+// Reports a start and an end between which no message can lie, whatever the broker holds.
 void CheckNotEmpty(const KafkaConfig& kafka, const std::string& path, Problems* problems) {
   const KafkaStart& start = kafka.start();
   const KafkaEnd& end = kafka.end();
@@ -80,9 +79,10 @@ void CheckNotEmpty(const KafkaConfig& kafka, const std::string& path, Problems* 
     for (const KafkaOffset& from : start.offsets()) {
       if (from.topic() != to.topic() || from.partition() != to.partition()) continue;
       if (from.offset() <= to.offset()) continue;
-      problems->Add(absl::StrCat(path, ".end.offsets[", i, "].offset"),
-                    absl::StrCat("must be at least where ", to.topic(), "/", to.partition(),
-                                 " starts (", from.offset(), "), got ", to.offset()));
+      problems->Add(
+          absl::StrCat(path, ".end.offsets[", i, "].offset"),
+          absl::StrCat("must be at least the offset at which ", to.topic(), "/", to.partition(),
+                       " starts (", from.offset(), "), got ", to.offset()));
     }
   }
 }
@@ -164,8 +164,8 @@ void CheckStream(const DataConfig& data, const StreamSource& stream, Problems* p
   const std::string path = stream.path;
   CheckKafkaConfig(stream.kafka, path, problems);
   if (stream.has_files) {
-    problems->Add(stream.files_path,
-                  absl::StrCat("must be empty with ", path, ": a stream has files or topics"));
+    problems->Add(stream.files_path, absl::StrCat("must be empty with ", path,
+                                                  ": a stream has either files or topics"));
   }
   CheckOffsets(stream.kafka, stream.kafka.start().offsets(), path + ".start", problems);
   CheckOffsets(stream.kafka, stream.kafka.end().offsets(), path + ".end", problems);

@@ -51,7 +51,7 @@ TEST(ValidateKafka, TopicsTakeThePlaceOfTrainFiles) {
   EXPECT_EQ(ResolvedProblems(CsvTopicJob()), "");
   EXPECT_EQ(ResolvedProblems(RecordTopicJob()), "");
   EXPECT_EQ(ResolvedProblems(CsvTopicJob(), {"data.train_files=a"}),
-            "data.train_files: must be empty with data.kafka: a stream has files or topics");
+            "data.train_files: must be empty with data.kafka: a stream has either files or topics");
   JobConfig none = CsvTopicJob();
   none.mutable_data()->clear_kafka();
   EXPECT_EQ(ResolvedProblems(none), "data.train_files: must not be empty (or set data.kafka)");
@@ -59,8 +59,9 @@ TEST(ValidateKafka, TopicsTakeThePlaceOfTrainFiles) {
 
 TEST(ValidateKafka, AnEvaluationHasFilesOrTopics) {
   EXPECT_EQ(ResolvedProblems(ValidTopicJob()), "");
-  EXPECT_EQ(ResolvedProblems(ValidTopicJob(), {"data.valid_files=v"}),
-            "data.valid_files: must be empty with data.valid_kafka: a stream has files or topics");
+  EXPECT_EQ(
+      ResolvedProblems(ValidTopicJob(), {"data.valid_files=v"}),
+      "data.valid_files: must be empty with data.valid_kafka: a stream has either files or topics");
   EXPECT_EQ(ResolvedProblems(CsvTopicJob(), {"data.test_files=t"}), "");
 }
 
@@ -147,7 +148,8 @@ TEST(ValidateKafka, ThereIsSomethingBetweenStartAndEnd) {
   EXPECT_EQ(ResolvedProblems(job), "");
   kafka->mutable_end()->mutable_offsets(0)->set_offset(9);
   EXPECT_EQ(ResolvedProblems(job),
-            "data.kafka.end.offsets[0].offset: must be at least where clicks/3 starts (10), got 9");
+            "data.kafka.end.offsets[0].offset: must be at least the offset at which clicks/3 "
+            "starts (10), got 9");
 }
 
 TEST(ValidateKafka, LinesNeedATextFormatWithoutHeadersAndRecordsOfSeveralLines) {
@@ -270,7 +272,7 @@ TEST(ValidateKafka, ScoringReadsTestTopicsAndPredictionsAreThoseOfFiles) {
             "data.test_kafka: is not possible for predictions, which are made of files only");
   EXPECT_EQ(ResolvedProblems(CsvTopicJob(), {"action=EVALUATE", "init_from=m"}),
             "data.test_files: must not be empty to evaluate or predict; "
-            "--set data.test_files=FILE names some");
+            "name some with --set data.test_files=FILE");
 }
 
 }  // namespace

@@ -44,8 +44,9 @@ class Mounts {
     }
     for (const absl::string_view reserved : kReserved) {
       if (!IsIn(path, reserved) && !IsIn(reserved, path)) continue;
-      problems->Add(field, absl::StrCat("must not lie in ", reserved,
-                                        " or contain it, because containers need it, got ", path));
+      problems->Add(
+          field, absl::StrCat("must not lie in ", reserved,
+                              " or contain it, because containers need that folder, got ", path));
       return;
     }
     for (const auto& [other, at] : mounts_) {

@@ -80,12 +80,13 @@ TEST(ValidateKubernetes, AMountIsAtAPathOfItsOwn) {
   EXPECT_EQ(problems_at("/runs2"), "") << "a name may begin with another";
   EXPECT_EQ(problems_at("/etc/satrap"),
             field +
-                "must not lie in /etc or contain it, because containers need it, got "
+                "must not lie in /etc or contain it, because containers need that folder, got "
                 "/etc/satrap");
-  EXPECT_EQ(problems_at("/opt"),
-            field +
-                "must not lie in /opt/satrap or contain it, because containers need it, got "
-                "/opt");
+  EXPECT_EQ(
+      problems_at("/opt"),
+      field +
+          "must not lie in /opt/satrap or contain it, because containers need that folder, got "
+          "/opt");
   EXPECT_EQ(problems_at("/opt/data"), "");
 }
 

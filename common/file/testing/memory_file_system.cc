@@ -26,8 +26,8 @@ class MemoryReader final : public ReadableFile {
   }
 
  private:
-  // Shared with the file and not a copy. So, as on a disk, Read also returns what is appended after
-  // Open, and a file that is removed or replaced can still be read to its end.
+  // The content is shared with the file, not copied. So, as on a disk, Read also returns what is
+  // appended after Open, and a file that is removed or replaced can still be read to its end.
   const std::shared_ptr<const std::string> content_;
   size_t offset_ = 0;
 };

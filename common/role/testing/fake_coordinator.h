@@ -110,7 +110,7 @@ class FakeCoordinator final : public rpc::Handler {
   void AwaitUnanswered(size_t count);
 
  private:
-  // Each returns the answer to a call of its name.
+  // Each of these functions returns the answer to the call that it is named after.
   absl::StatusOr<rpc::Message> Register(const rpc::Message& request);
   absl::StatusOr<rpc::Message> Heartbeat(const rpc::Message& request);
   absl::StatusOr<rpc::Message> Wish(const rpc::Message& request);

@@ -54,7 +54,8 @@ bool ThroughputMeter::Add(const StatusAnswer& status, double now_seconds) {
   last_seconds_ = now_seconds;
   last_loss_ = train.window_loss();
   if (now_seconds - start_seconds_ < warmup_seconds_) return true;
-  // The first status after the warm-up only marks the beginning; windows count from the next.
+  // The first status after the warm-up only marks the beginning; windows count from the next status
+  // on.
   last_cpu_ = CpuSeconds(status);
   if (!measuring_) {
     measuring_ = true;

@@ -41,7 +41,7 @@ class FakeRunTest : public LoggedRunTest, private rpc::Handler {
   // Answers each call of Wish with the wish's number or a refusal; calls come one at a time. The
   // function may call Script and change the run's log. By default a wish gets number 1.
   std::function<absl::StatusOr<uint64_t>(const WishRequest& wish)> on_wish_;
-  // The first so many wishes are never answered.
+  // The number of wishes, counted from the first, that are never answered.
   int silent_wishes_ = 0;
   // Whether the run's folder is released when the coordinator answers STOPPED, as a launcher would
   // release it.

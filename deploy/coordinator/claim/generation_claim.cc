@@ -168,11 +168,12 @@ absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& en
                           claimed->ledger);
 }
 
-// Returns the request, with the fields replaced that the log overrules.
+// Returns the request. Fields that the log overrules are replaced.
 ClaimRequest Effective(ClaimRequest request, const RunLog& log) {
   const uint64_t newest = SubmissionOf(log.entries());
   if (request.submission == 0) {
-    // A resume whose job cannot be started is a resume nevertheless: it goes on without that job.
+    // A resume whose job cannot be started still counts as a resume, but the run continues without
+    // that job.
     const bool resumes = request.next_job || (request.drops_change && log.end() != nullptr);
     request.submission = std::max<uint64_t>(newest, 1) + (resumes && newest > 0 ? 1 : 0);
     return request;
@@ -193,8 +194,8 @@ absl::Status AppendEnd(const ClaimRequest& request, RunState state, const Ending
   return log->Append(entry);
 }
 
-// In pods, a storage that has worked for this submission so far is no reason to end the submission:
-// the mount may be broken only in this pod, and the next pod may have a working one.
+// In pods, if the storage fails but has worked for this submission before, the submission does not
+// end: the mount may be broken only in this pod, and the next pod may have a working one.
 absl::Status CheckStorage(const ClaimRequest& request, const RunLog& log, bool in_pods) {
   const absl::Status status = request.check_storage ? request.check_storage() : absl::OkStatus();
   const bool has_begun = in_pods && SubmissionOf(log.entries()) == request.submission;
@@ -205,14 +206,15 @@ absl::Status CheckStorage(const ClaimRequest& request, const RunLog& log, bool i
       Shortage::kMount);
 }
 
-// Whether a coordinator of `holder` has begun a generation, but one of another holder has begun the
-// newest.
+// Whether a coordinator of `holder` has begun a generation, but a coordinator of another holder has
+// begun the newest one.
 bool IsFollowed(const RunLog& log, const std::string& holder) {
   bool has_begun = false;
   bool is_newest = false;
   for (const RunLogEntry& entry : log.entries()) {
     if (!entry.has_generation()) continue;
-    // The coordinator of the previous generation writes this entry.
+    // The previous generation's coordinator wrote this entry, so it does not show who begins the
+    // generation.
     if (entry.generation().began() == BEGAN_SCALE_ANNOUNCED) continue;
     is_newest = entry.generation().holder() == holder;
     has_begun |= is_newest;

@@ -40,10 +40,11 @@ absl::Status CheckFilesOfPods(const JobConfig& job) {
   if (!is_of_job) return checked;
   return absl::Status(
       checked.code(),
-      absl::StrCat("the pods cannot read what the job names: ",
-                   absl::StrReplaceAll(checked.message(), {{"\n", "; "}}),
-                   ": check that the volumes and secrets of `kubernetes` hold it and that user "
-                   "65532 may read it, or correct the job"));
+      absl::StrCat(
+          "the pods cannot read what the job names: ",
+          absl::StrReplaceAll(checked.message(), {{"\n", "; "}}),
+          ": check that the volumes and secrets of `kubernetes` have these files and that user "
+          "65532 may read them, or correct the job"));
 }
 
 }  // namespace satrap

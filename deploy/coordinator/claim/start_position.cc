@@ -119,8 +119,8 @@ absl::Status CheckTrainingEnd(const JobConfig& before, const JobConfig& job,
   return absl::InvalidArgumentError(absl::StrCat(
       "training is over in the cut that the run continues from, at step ", position.step(),
       why.empty() ? "" : ": ", why,
-      ". Change epochs, max_steps or evaluation.patience so that training continues; or change "
-      "none of them, so that only the test pass is done"));
+      ". To continue training, change epochs, max_steps or evaluation.patience; if none of them "
+      "is changed, only the test pass is done"));
 }
 
 absl::Status CheckScaleKeepsTraining(const JobConfig& before, const JobConfig& job, uint32_t epoch,

@@ -117,9 +117,9 @@ bool GenerationEnd::OnEndAppended(const absl::Status& status, bool absent) {
   if (absl::IsAlreadyExists(status) || absl::IsAborted(status)) {
     EndSuperseded();
   } else if (status.ok() || linking_->state == RESTARTING || (!absent && !before_.in_pods)) {
-    // A launcher is told the end even if it may not be in the log. So are the members if a process
-    // leaves its machine. If the log does not have that move, it counts as a failure, unless
-    // somebody else tells the next coordinator of it.
+    // A launcher is told of the end even if the log may not have it. If a process leaves its
+    // machine, the members are told of that, too. If the log does not have that move, the next
+    // coordinator counts it as a failure, unless somebody else tells it of the move.
     EndWithoutLog();
   } else if (!absent) {
     LeaveEndToNext(

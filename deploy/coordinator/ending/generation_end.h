@@ -101,10 +101,10 @@ class GenerationEnd {
   void EndBy(Ending how);       // for good if no restart cures it (cause_table.h)
   void EndByLoss(Ending how);   // a loss that a restart may cure; FAILED if none is left
   void EndForGood(Ending how);  // FAILED, unless the job is on trial; then its change is dropped
-  // Ends as RESTARTING because a process leaves its machine, if no cut in the log records that.
+  // Ends as RESTARTING for a move (a process leaves its machine) that no cut in the log records.
   void EndMoved(Ending how);
-  // EndWithoutLastCut ends as STOPPED, and EndMoveWithoutCut by EndMoved. Both add to the text of
-  // `how` what is lost because there is no last cut.
+  // EndWithoutLastCut ends the generation as STOPPED; EndMoveWithoutCut calls EndMoved. Both add to
+  // the text of `how` what is lost because there is no last cut.
   void EndWithoutLastCut(Ending how);
   void EndMoveWithoutCut(Ending how);
   void EndSuperseded();                         // another coordinator has begun a later generation

@@ -60,7 +60,7 @@ class EndEntries final : public GenerationEnd::Host {
   void AppendLeft(const Ending& how) override;
 
   // Ends the run, which has finished with this result. Answers OK once the log has this end, and
-  // also once another end is decided. Answers ABORTED if the log does not take it.
+  // also once another end is decided. Answers ABORTED if the log does not take this end.
   void Finish(const RunResult& result, rpc::Callback respond) EXCLUDES(state_->mutex);
   // Holds back the answer to a member that has failed, until the run's end is in the log. REQUIRES:
   // state->end.is_linking(), and the caller holds the state's mutex

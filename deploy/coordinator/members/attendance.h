@@ -3,8 +3,8 @@
 // (common/checkpoint/entries/incomplete_since.h).
 //
 // A generation is overdue once the run has lacked members for longer than the limit. But each
-// generation first waits kComeUs, so that the processes that are running can register; each asks
-// every second. A generation that has had all its members for kComeUs is complete, and its
+// generation first waits kComeUs, so that running processes can register; each process asks for a
+// place every second. A generation that has had all its members for kComeUs is complete, and its
 // coordinator records this in the log.
 //
 // Not thread-safe: the lock of the coordinator's engine guards it.
@@ -20,8 +20,8 @@ class Attendance {
  public:
   static constexpr int64_t kComeUs = 5000000;
 
-  // The generation begins at `start_us`. Until then the run has lacked members for `lacked_us`. The
-  // run may lack members for `limit_us`.
+  // The generation begins at `start_us`. At that time the run has already lacked members for
+  // `lacked_us`; it may lack them for `limit_us` in all.
   Attendance(int64_t start_us, int64_t lacked_us, int64_t limit_us)
       : start_us_(start_us),
         limit_us_(limit_us),

@@ -61,7 +61,7 @@ class Members {
 
   // Processes a heartbeat. FAILED_PRECONDITION if the sender has not registered. `may_replace`: the
   // generation does not train yet, so a spare may take the place of a silent member without ending
-  // it.
+  // the generation.
   absl::StatusOr<Standing> Heartbeat(const HeartbeatRequest& request, int64_t now_us,
                                      bool may_replace);
 

@@ -36,8 +36,8 @@ struct Heard {
 
 class Places {
  public:
-  // The generation begins at `start_us`. Until then the run has lacked members for `lacked_us`.
-  // `state` is not owned.
+  // The generation begins at `start_us`. At that time the run has already lacked members for
+  // `lacked_us`. `state` is not owned.
   Places(CoordinatorState* state, const JobConfig& job, PlacesOptions options, int64_t start_us,
          int64_t lacked_us);
 

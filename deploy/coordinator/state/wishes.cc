@@ -10,7 +10,7 @@
 namespace satrap {
 
 absl::StatusOr<uint64_t> Wishes::Add(const WishRequest& request, const JobConfig& job) {
-  // A call is repeated when its answer is lost, and must not make a second stop or scale.
+  // If its answer is lost, a call is repeated. The repetition must not make a second stop or scale.
   if (request.kind() == WishRequest::STOP && stops()) return stop_;
   if (request.kind() == WishRequest::SCALE) {
     JobConfig next = request.job();

@@ -174,7 +174,7 @@ void CoordinatorFixture::Beat(int seconds, Role silent) {
       EXPECT_TRUE(Heartbeat(EMBEDDING_PS, 1).ok());
     }
     executor_.AdvanceBy(1000 * 1000);
-    // Run the file work that ticks have posted. If a file task is running this does nothing,
+    // Run the file work that ticks have posted. If a file task is running, this does nothing,
     // because the disk runs one task at a time.
     disk_executor_.RunReady();
   }

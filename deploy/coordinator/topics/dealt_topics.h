@@ -3,8 +3,8 @@
 //
 // The partitions that a generation begins with are distributed by a rule that all roles know: in
 // mode HYBRID, partition j goes to loader j mod loaders; in mode SYNC, it goes to lane j mod lanes
-// and so to that lane's loader. A partition that is added later goes to the loader with the fewest,
-// and stays there.
+// and so to that lane's loader. A partition that is added later goes to the loader that has the
+// fewest partitions, and stays there.
 //
 // Not thread-safe: the lock of RunTopics guards it.
 

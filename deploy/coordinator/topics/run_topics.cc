@@ -174,8 +174,8 @@ absl::Status RunTopics::BeginWith(const FoundTopics& found) {
     MutexLock lock(&mutex_);
     dealt_.Begin(*train);
   }
-  // Commit the offsets of the cut again: the previous coordinator may have died after the cut's
-  // link and before their commit.
+  // Commit the offsets of the cut again: the previous coordinator may have died after it had linked
+  // the cut's entry, but before it committed these offsets.
   if (start_ledger_ == nullptr) return absl::OkStatus();
   return Follow(*start_position_, *start_ledger_);
 }

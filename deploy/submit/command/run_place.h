@@ -25,10 +25,10 @@ absl::Status NoteNamespace(const std::string& runs_dir, const std::string& run,
 // Removes that note. If this fails, a later command reports that the run does not exist.
 void ForgetNamespace(const std::string& runs_dir, const std::string& run, const std::string& space);
 
-// The namespace of the run: `given`, the value of --namespace, if it is not empty; else the one
-// that is noted. "" if none is noted; then `run` is a folder. INVALID_ARGUMENT, with the question
-// which run is meant, if the run is noted in several namespaces, or if a folder has the name, too
-// (FindRun in run_folder.h). Other errors are those of FileSystem.
+// The namespace of the run: `given` (the value of --namespace) unless that is empty, otherwise the
+// one that is noted. "" if none is noted; then `run` is a folder. INVALID_ARGUMENT, with the
+// question which run is meant, if the run is noted in several namespaces, or if a folder has the
+// name, too (FindRun in run_folder.h). Other errors are those of FileSystem.
 absl::StatusOr<std::string> NamespaceOf(const std::string& run, const std::string& given,
                                         const std::string& runs_dir);
 

@@ -92,7 +92,7 @@ TEST_F(SubmitFailureTest, ACardThatNoNodeHas) {
               AllOf(HasSubstr("the run has failed: nn_worker 0 has not come within 600 s; "
                               "demo-nn-worker-0: Pending, 0/3 nodes are available: 3 "
                               "Insufficient a.b/card."),
-                    HasSubstr("ask for less (kubernetes.nn_worker)")));
+                    HasSubstr("or reduce its requests (kubernetes.nn_worker)")));
 }
 
 TEST_F(SubmitFailureTest, ASecretThatIsNotThere) {
@@ -107,23 +107,23 @@ TEST_F(SubmitFailureTest, ASecretThatIsRemovedMeanwhile) {
                    "reason":"CreateContainerConfigError","message":"secret login not found"}}}]})")});
   EXPECT_THAT(Failure(RunWith("start_seconds: 1")),
               AllOf(HasSubstr("CreateContainerConfigError, secret login not found"),
-                    HasSubstr("make what it names, such as a Secret")));
+                    HasSubstr("make the missing object, such as a Secret")));
 }
 
-// The coordinator makes the lines of the next tests (common/checkpoint/storage_check.h and
-// deploy/coordinator/claim/job_files.h); the tests of these files check them.
+// In the next tests, the coordinator gives the reason (common/checkpoint/storage_check.h and
+// deploy/coordinator/claim/job_files.h). The tests of these files check its text.
 TEST_F(SubmitFailureTest, AFolderThatTheCoordinatorCannotUse) {
   const std::string why =
-      "run_dir /runs/demo-1 cannot be used: on its file system (nfs) mkdir does not work: cannot "
+      "run_dir /runs/demo-1 cannot be used: `mkdir` does not work on its file system (nfs): cannot "
       "make /runs/demo-1: Permission denied. This process runs as user 65532 and group 65532, "
       "which need the right to write there";
   EXPECT_EQ(FailureOfCoordinator(why), "the coordinator does not begin: " + why);
 }
 
 TEST_F(SubmitFailureTest, AFolderWithoutHardLinks) {
-  EXPECT_THAT(FailureOfCoordinator("run_dir /runs/demo-1 cannot be used: on its file system "
-                                   "(fuse) link does not work"),
-              HasSubstr("(fuse) link does not work"));
+  EXPECT_THAT(FailureOfCoordinator("run_dir /runs/demo-1 cannot be used: `link` does not "
+                                   "work on its file system (fuse)"),
+              HasSubstr("`link` does not work on its file system (fuse)"));
 }
 
 TEST_F(SubmitFailureTest, FilesOfTheJobThatAreNotInItsVolumes) {
@@ -187,7 +187,8 @@ TEST_F(SubmitFailureTest, AQuotaThatTakesNoFurtherPod) {
   EXPECT_THAT(Failure(RunWith("start_seconds: 1")),
               AllOf(HasSubstr("StatefulSet demo-coordinator: cannot make a pod, pods "
                               "\"demo-coordinator-0\" is forbidden: exceeded quota: small"),
-                    HasSubstr("delete other runs, or ask for less (kubernetes.coordinator)")));
+                    HasSubstr("delete other runs, or reduce what the pod requests "
+                              "(kubernetes.coordinator)")));
 }
 
 }  // namespace

@@ -20,8 +20,8 @@ absl::Status WithAdvice(const absl::Status& failed, Kubectl* kubectl) {
         "you need the cluster role `edit` in ",
         kubectl->space().empty() ? "the namespace of your context"
                                  : absl::StrCat("namespace ", kubectl->space()),
-        ", which an administrator of the cluster can give you; another one is chosen by "
-        "--namespace"));
+        ", which an administrator of the cluster can give you; --namespace chooses another "
+        "namespace"));
   }
   return failed;
 }

@@ -46,9 +46,10 @@ class Kubectl {
   absl::Status Ask(std::vector<std::string> args, google::protobuf::Message* answer,
                    absl::string_view input = "");
 
-  // Runs kubectl, with this process's stderr, until it ends. SIGINT or SIGTERM to this process ends
-  // it, too. `show` gets each line that kubectl prints, with its line end if it has one. Errors are
-  // those of Run. REQUIRES: SIGINT, SIGTERM and SIGCHLD are blocked in all threads
+  // Runs kubectl, with this process's stderr, until it ends. If this process gets SIGINT or
+  // SIGTERM, kubectl is ended. `show` gets each line that kubectl prints, with its line end if it
+  // has one. Errors are those of Run. REQUIRES: SIGINT, SIGTERM and SIGCHLD are blocked in all
+  // threads
   absl::StatusOr<Streamed> Stream(std::vector<std::string> args,
                                   const std::function<void(absl::string_view line)>& show);
 

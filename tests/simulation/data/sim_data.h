@@ -113,7 +113,7 @@ inline constexpr int kEmbeddingDim = 2;  // of the first segment of table "rows"
 inline constexpr int kRowValues = 3;
 // Not 0, so that it differs from the zeros that evaluations give for absent rows.
 inline constexpr double kInitialRowValue = 1;
-// Large, so that a rounding error in a gradient near zero changes the step only a little.
+// A large value, so that a rounding error in a gradient near zero changes the step only a little.
 inline constexpr double kEpsilon = 0.5;
 inline constexpr double kInitialAccumulator = 0.25;
 // Powers of two, like all other factors of the rates.

@@ -29,7 +29,7 @@ std::vector<float> CopyWire(const Buffer& payload, const Section& section, WireD
   return values;
 }
 
-// The index, among the part's TableRows, of the one that a feature's row indices refer to. Table
+// Which of the part's TableRows the row indices of a feature refer to, by its index. Table
 // "counters" comes first, as in the job.
 int TableRowsOf(int feature) { return feature == kCounter ? 0 : 1; }
 

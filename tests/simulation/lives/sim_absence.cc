@@ -8,10 +8,11 @@
 namespace satrap::simulation {
 namespace {
 
-// How long a half of a torn cluster has the run, until the other one has asked its coordinator for
-// long enough.
+// How long one half of a divided cluster has the run before the other half, whose processes ask a
+// coordinator of their own for a place, takes it over.
 constexpr int64_t kTornUs = 9 * 1000 * 1000;
-// The last generation waits for those that come, and its coordinator ticks and writes the end.
+// The run may fail this much later: the last generation waits for the members that do come, and
+// then its coordinator must tick and write the end.
 constexpr int64_t kLateUs = 10 * 1000 * 1000;
 constexpr uint64_t kEndsOfHalves = 2000;  // of DrawEnd: above those of other lives
 
@@ -28,7 +29,7 @@ absl::optional<uint64_t> SimAbsence::Begin(int life, const ClaimedGeneration& cl
   const auto dropped = std::count_if(entries.begin(), entries.end(),
                                      [](const RunLogEntry& entry) { return entry.has_dropped(); });
   const std::pair<uint64_t, int> run = {claimed.submission, static_cast<int>(dropped)};
-  // The time begins anew when the run is resumed, and when it has its earlier job again.
+  // The time begins anew when the run is resumed, and when the run has its earlier job again.
   if (!lacked || run != run_) since_us_ = now_us;
   run_ = run;
   return deaths_.absent_member;

@@ -1,6 +1,7 @@
-// A member that nobody starts, in pods, as when its node is gone: from a life on, until the run has
-// failed for it and somebody resumes it. Meanwhile the cluster is torn, so that one life follows
-// another and none has all its members. The run must fail in time all the same.
+// In pods: a member that nobody starts, as when its node is gone. It is missing from some life on,
+// until the run has failed because of it and somebody resumes the run. Meanwhile the cluster is
+// divided, so that one life follows another, but none has all its members. Even so the run must
+// fail in time.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
 
@@ -29,14 +30,16 @@ class SimAbsence {
   SimAbsence(const DeathPlan& deaths, std::function<void(std::string)> violated)
       : deaths_(deaths), violated_(std::move(violated)) {}
 
-  // Life `life` begins. Returns the member that it lacks, modulo their number; nothing if all come.
+  // Call when life `life` begins. Returns the member that this life lacks, modulo the number of
+  // members; nothing if all come.
   absl::optional<uint64_t> Begin(int life, const ClaimedGeneration& claimed, int64_t now_us);
   // Whether the newest life lacks a member, so that the run may fail.
   bool lacks_member() const { return lacks_; }
-  // How the newest life, `life`, ends if the other half of the cluster takes the run now. Checks
-  // that the run fails in time, unless its log may refuse to say so.
+  // How the newest life, `life`, ends if the other half of the cluster takes over the run now.
+  // Checks that the run fails in time, unless the log may refuse the entry that says so.
   absl::optional<LifeEnd> Tear(int life, int64_t now_us, bool disk_has_failed);
-  // The run has failed. If it lacked a member, whoever resumes it has brought the member back.
+  // Call when the run has failed. If it lacked a member, the member is back when somebody resumes
+  // the run.
   void OnFailed() { is_over_ |= lacks_; }
   // What the log says of a generation that lacked a member.
   void OnLog(const RunLog& log);

@@ -9,9 +9,9 @@
 namespace satrap::simulation {
 namespace {
 
-// Streams of RandomBits, other than those of sim_data.cc. What is added to the plan draws from a
-// stream of its own: more draws from an old one would change every world that a seed stands for,
-// and with them the seeds that the README gives for planted faults.
+// Streams of RandomBits, other than those of sim_data.cc. Whatever is added to the plan must draw
+// from a stream of its own: more draws from an old one would change every world that a seed stands
+// for, and with them the seeds that the README gives for planted faults.
 constexpr uint64_t kPlanStream = 83;
 constexpr uint64_t kEndStream = 85;
 constexpr uint64_t kClaimStream = 87;
@@ -24,8 +24,8 @@ constexpr uint64_t kCoordinatorPodStream = 99;
 constexpr uint64_t kAbsenceStream = 101;
 
 constexpr int kMaxEnds = 3;
-// So small that most lives reach the operation that is to fail. Few operations are in the log's
-// folder, and a claim is short.
+// These limits are so small that most lives reach the operation that is to fail. The second is for
+// the log's folder, where there are few operations, and the third for a claim, which is short.
 constexpr uint64_t kMostOperations = 40;
 constexpr uint64_t kMostLogOperations = 12;
 constexpr uint64_t kMostClaimOperations = 24;
@@ -87,12 +87,12 @@ LifeEnd DeathPlan::DrawEnd(uint64_t seed, uint64_t life) {
   constexpr LifeEnd::How kHows[] = {
       LifeEnd::kPower,     LifeEnd::kOtherLauncher, LifeEnd::kFailedWrite, LifeEnd::kStopWish,
       LifeEnd::kScaleWish, LifeEnd::kFailedRead,    LifeEnd::kFailure};
-  // Half of the ends stay plain deaths, which can happen at the most different moments.
+  // Half of the ends remain plain deaths, because these can happen at any moment.
   const uint64_t how = random.Below(2 * std::size(kHows));
   if (how < std::size(kHows)) end.how = kHows[how];
   const uint64_t bits = kFewestEventBits + random.Below(kMostEventBits - kFewestEventBits + 1);
   end.after_events = static_cast<int64_t>(random.Below(uint64_t{1} << bits));
-  // Any number: how many processes the life will have is not known yet.
+  // Any number may be drawn, because it is not known yet how many processes the life will have.
   end.victim = random.Next();
   end.at_act = random.Below(2) == 0 ? 0 : 1 + static_cast<int64_t>(random.Below(kMostActs));
   end.in_log = random.Below(2) == 0;
@@ -124,7 +124,8 @@ DeathPlan DeathPlan::Draw(uint64_t seed) {
     point.set_visit(1 + static_cast<int64_t>(random.Below(3)));
     point.set_generation(1 + static_cast<int64_t>(random.Below(3)));
   }
-  // Few worlds only, because each such world has as many lives as `max_restarts` allows.
+  // Only a few worlds are like this, because each of them has as many lives as `max_restarts`
+  // allows.
   if (random.Below(12) == 0) {
     plan.poison_after_events = 1 + static_cast<int64_t>(random.Below(uint64_t{1} << 10));
     plan.max_restarts = 1 + static_cast<int>(random.Below(4));

@@ -53,7 +53,7 @@ struct LifeEnd {
   bool other_replicas = false;  // the next life has other numbers of replicas
   bool cannot_begin = false;    // the size that is wished for cannot run
 
-  // All processes get SIGKILL at once, as from a launcher that notices a death.
+  // Whether all processes get SIGKILL at once, as from a launcher that notices a death.
   bool all_at_once = false;
   bool nobody_dies = false;
   uint64_t seed = 0;
@@ -84,8 +84,8 @@ struct DeathPlan {
   std::vector<LifeEnd> ends;           // in turn; the life after them may finish
   std::vector<int64_t> cut_wishes;     // after this many events of the world
   std::vector<KillPoint> kill_points;  // of the job
-  // In every life a process dies after this many events, until the run may not restart any more.
-  // Then the run is resumed without these deaths. 0: no such deaths.
+  // In every life a process dies after this many events, until the run has no restart left. Then
+  // the run is resumed without these deaths. 0: no such deaths.
   int64_t poison_after_events = 0;
   int max_restarts = 100;
   uint64_t seed = 0;  // 0: no plan was drawn
@@ -95,10 +95,10 @@ struct DeathPlan {
   // In pods: the processes that have to leave their machines. Each pair has the number of events of
   // the world until then, and the process.
   std::vector<std::pair<int64_t, uint64_t>> moves;
-  // The coordinator dies as soon as the cut of a stop is committed.
+  // Whether the coordinator dies as soon as the cut of a stop is committed.
   bool dies_after_stop_cut = false;
-  // From this life on nobody starts a member, modulo their number, until the run has failed for it;
-  // 0: all are started. In pods.
+  // In pods: the first life in which nobody starts a certain member (0: there is none), and the
+  // member, modulo the number of members. It stays missing until the run has failed because of it.
   int absent_from_life = 0;
   uint64_t absent_member = 0;
 

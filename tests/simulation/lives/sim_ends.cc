@@ -6,7 +6,7 @@ namespace satrap::simulation {
 
 void SimEnds::OnMoved(uint64_t generation, bool is_known) {
   may_have_moved_.insert(generation);
-  // If another launcher has begun a later generation, that one did not follow the move.
+  // If another launcher has begun a later generation, that generation did not follow the move.
   if (is_known && generation == generation_) moved_.insert(generation);
 }
 

@@ -31,16 +31,16 @@ class SimEnds {
   // `violated` is called for each broken promise.
   explicit SimEnds(std::function<void(std::string)> violated) : violated_(std::move(violated)) {}
 
-  // Somebody has made submission number `submission` of the run. Unless this is called, those who
-  // make submissions count them, as launchers do.
+  // Call when somebody has made submission number `submission` of the run. Unless this is called,
+  // those who make submissions count them, as launchers do.
   void OnSubmission(uint64_t submission) { made_ = submission; }
   void OnStopWish() { stop_wished_ = true; }
-  // A member was told that its generation is over because a process has moved. `is_known`: whether
-  // the next coordinator learns of the move. It may not if the coordinator itself moves and cannot
-  // write that into the log.
+  // Call when a member was told that its generation is over because a process has moved.
+  // `is_known`: whether the next coordinator learns of the move. The next coordinator may fail to
+  // learn of it if the coordinator itself moves and cannot write that into the log.
   void OnMoved(uint64_t generation, bool is_known = true);
-  // A member of the generation was told that the run has ended in this state. Call after the log
-  // was read.
+  // Call when a member of the generation was told that the run has ended in this state, but only
+  // after the log was read.
   void OnEndTold(uint64_t generation, RunState state);
 
   bool left_for_stop() const { return left_for_stop_; }

@@ -37,8 +37,9 @@ struct Claimer {
 Claimer ClaimAgainst(Claimer rival, int64_t at, Claimer first, const ClaimRequest& request,
                      const std::function<void(std::string)>& violated);
 
-// The same for two coordinators that `make` makes, each with its own mount. The one that loses
-// exits with 75 and does not join. If `at` is 0, one alone claims.
+// Like the function above, for two coordinators that `make` makes, each with its own mount. The
+// coordinator that loses exits with 75 and does not join. If `at` is 0, only one coordinator
+// claims.
 Claimer ClaimMaybeAgainst(const std::function<Claimer()>& make, int64_t at,
                           const ClaimRequest& request,
                           const std::function<void(std::string)>& violated);

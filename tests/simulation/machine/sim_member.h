@@ -67,7 +67,7 @@ class SimMember {
   void Start();
   // Call when the member has loaded what it needs. REQUIRES: after `registered`
   void Ready() { ready_ = true; }
-  // The process has to leave its machine. From now on every heartbeat says so.
+  // Call when the process has to leave its machine. From then on every heartbeat says so.
   void Leave() { leaving_ = true; }
   // For engines' failure sinks: the first failure counts, and the member exits when the coordinator
   // has received it.

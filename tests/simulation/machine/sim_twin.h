@@ -53,7 +53,7 @@ class SimTwin {
 // pod may have taken the member's place.
 class SimSilence {
  public:
-  // A heartbeat of the member has arrived.
+  // Call when a heartbeat of the member has arrived.
   void OnBeat(Role role, int index, int64_t now_us);
   bool HasBeen(int64_t now_us) const;
 

@@ -43,8 +43,8 @@ class LateMarks final : public PlantedHandler {
   }
 
  private:
-  // Longer than a step takes. Otherwise the late mark would find the same rows as a mark that is
-  // not late.
+  // The delay is longer than a step. Otherwise the late mark would find the same rows as a mark
+  // that is not late.
   static constexpr int64_t kLateUs = 50000;
 
   int late_ = 0;
@@ -189,7 +189,7 @@ class MissedCopyOuts final : public PlantedHandler {
     saved->set_rows_digest(Xxh64(view.substr(kRow, kRowBytes), CounterKey()));
   }
 
-  // Larger than the numbers of the Lookups that the checks make.
+  // This number is larger than those of the Lookups that the checks make.
   static constexpr uint64_t kFirstNumber = kFirstPlantedNumber << 1;
 
   Envelope envelope_;

@@ -16,7 +16,7 @@
 
 namespace satrap::simulation {
 
-// Larger than every number that an engine assigns.
+// This number is larger than every number that an engine assigns.
 inline constexpr uint64_t kFirstPlantedNumber = uint64_t{1} << 40;
 
 // The answer to a call that only has to be confirmed.
