@@ -29,13 +29,13 @@
 #include "deploy/story/run_story.h"
 #include "deploy/submit/cluster_flags.h"
 #include "deploy/submit/cluster_runs.h"
+#include "deploy/submit/command/delete_run.h"
 #include "deploy/submit/command/run_place.h"
 #include "deploy/submit/command/submit_run.h"
 #include "deploy/submit/kubectl/kubectl.h"
 #include "deploy/submit/manifests.h"
 #include "deploy/submit/pod_resources.h"
 #include "deploy/submit/run_reader.h"
-#include "deploy/submit/run_removal.h"
 #include "deploy/submit/submission.h"
 #include "deploy/submit/submitted_run.h"
 
@@ -151,6 +151,11 @@ absl::StatusOr<int> Resume(const std::string& name, const ResumeFlags& flags) {
 absl::Status ShowKeptLog(const std::string& run, const LogChoice& choice, Kubectl* kubectl) {
   const std::vector<std::string> process = {absl::StrCat(RoleName(*choice.role)),
                                             absl::StrCat(choice.index)};
+  if (choice.follow) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--follow is for pods, and ", RoleName(*choice.role), " ", choice.index,
+                     " has none now: without --follow, this command shows the log that is kept"));
+  }
   absl::StatusOr<std::vector<std::string>> args = ArgumentsInPod(run, {"logs"}, kubectl, process);
   if (args.ok()) return kubectl->Become(*std::move(args));
   if (!absl::IsFailedPrecondition(args.status()) && !absl::IsNotFound(args.status())) {
@@ -246,9 +251,7 @@ absl::Status Delete(const CommandCall& call) {
   RETURN_IF_ERROR(CheckRunName(run));
   Kubectl kubectl(space);
   BlockSignalsOfStream();
-  RETURN_IF_ERROR(flags.now ? DeleteRun(run, /*now=*/true, &kubectl)
-                            : StopAndDelete(run, &kubectl, WaitForSignal));
-  ForgetNamespace(kRunsDir, run, space);
+  RETURN_IF_ERROR(DeleteNotedRun(run, flags.now, kRunsDir, &kubectl, WaitForSignal));
   printf("run %s is being removed from the cluster; its folder stays\n", run.c_str());
   return absl::OkStatus();
 }
@@ -325,6 +328,7 @@ int StoryCommand(const CommandCall& call) {
   options.run_dir = flags.run_dir;
   options.coordinator = flags.coordinator;
   options.submission = flags.submission;
+  options.start_seconds = flags.start_seconds;
   options.termination_log = flags.termination_log;
   options.wait = WaitForSignal;
   return TellStory(options, [](const std::string& text) { fputs(text.c_str(), stderr); });
