@@ -13,7 +13,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_change.h"
 #include "common/config/job_config.h"
@@ -41,13 +40,6 @@
 
 namespace satrap {
 namespace {
-
-void SayLine(const std::string& line) { fprintf(stderr, "satrap: %s\n", line.c_str()); }
-
-void ShowLine(absl::string_view line) {
-  fwrite(line.data(), 1, line.size(), stdout);
-  fflush(stdout);
-}
 
 // The default name of the job's run: "criteo-dlrm" for a job criteo_dlrm.
 std::string RunNameOf(const JobConfig& job, const std::string& path) {
@@ -81,7 +73,7 @@ absl::StatusOr<int> MakeAndWatch(RunInCluster run, bool detach, Kubectl* kubectl
   SubmitOptions options;
   options.detach = detach;
   options.runs_dir = kRunsDir;
-  options.watch = {ShowLine, SayLine, WaitForSignal};
+  options.watch = {ShowText, SayLine, WaitForSignal};
   return SubmitRun(std::move(run), kubectl, options);
 }
 
@@ -164,7 +156,7 @@ absl::Status ShowKeptLog(const std::string& run, const LogChoice& choice, Kubect
   BlockSignalsOfStream();
   ASSIGN_OR_RETURN(const std::string log,
                    ReadInPod(run, {"logs"}, process, kubectl, SayLine, WaitForSignal));
-  ShowLine(log);
+  ShowText(log);
   return absl::OkStatus();
 }
 
@@ -182,7 +174,7 @@ absl::Status ShowLogOfFolder(const std::string& run_dir, const LogChoice& choice
         absl::StrCat("--follow and --previous are for pods: the log of all generations is ", path));
   }
   ASSIGN_OR_RETURN(const std::string log, ReadFile(path, DiskFileSystem()));
-  ShowLine(log);
+  ShowText(log);
   return absl::OkStatus();
 }
 

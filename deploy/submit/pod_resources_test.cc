@@ -46,7 +46,7 @@ TEST(PodResourcesTest, ARankOnACardGetsOne) {
 TEST(PodWarningsTest, AnEmbeddingPsShouldHaveALimitOfMemory) {
   EXPECT_THAT(PodWarnings(JobWith({})),
               ElementsAre("kubernetes.embedding_ps.memory is not given: an embedding PS may take "
-                          "all memory of its node, and Kubernetes then ends any pod there"));
+                          "all memory of its node, and Kubernetes may then kill any of the pods there"));
 }
 
 TEST(PodWarningsTest, TellHowMuchOfTheMemoryCutsMayNeed) {
