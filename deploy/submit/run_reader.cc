@@ -24,8 +24,7 @@ constexpr int64_t kReaderPollMs = 500;
 // Why the Job cannot make its pod, for example because of a quota. Empty also if kubectl fails.
 std::vector<PodNote> NotesOfJob(const std::string& job, Kubectl* kubectl) {
   KubectlObject owner;
-  const absl::Status asked =
-      kubectl->Ask({"get", "jobs.batch", job, "--ignore-not-found"}, &owner);
+  const absl::Status asked = kubectl->Ask({"get", "jobs.batch", job, "--ignore-not-found"}, &owner);
   if (!asked.ok() || !owner.has_metadata()) return {};
   KubectlList parts;
   *parts.add_items() = std::move(owner);
@@ -63,9 +62,9 @@ absl::StatusOr<std::string> LogOf(const std::string& job, Kubectl* kubectl,
       say(line);
     }
     if (MonotonicMs() >= until_ms) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "Job ", job, ", which reads the run's folder, has not ended within ", kReaderSeconds,
-          " s", notes.empty() ? "" : ": ", WithCures(notes)));
+      return absl::DeadlineExceededError(
+          absl::StrCat("Job ", job, ", which reads the run's folder, has not ended within ",
+                       kReaderSeconds, " s", notes.empty() ? "" : ": ", WithCures(notes)));
     }
     if (wait(kReaderPollMs) != 0) return absl::CancelledError("stopped by a signal");
   }

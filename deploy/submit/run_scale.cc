@@ -127,10 +127,9 @@ class Scaling {
       if (missing.empty()) return absl::OkStatus();
       RETURN_IF_ERROR(TellNotes());
       if (MonotonicMs() >= until_ms) {
-        return absl::DeadlineExceededError(
-            absl::StrCat(absl::StrJoin(missing, ", "), " did not ask for a place within ",
-                         limit_ms / 1000, " s (kubernetes.start_seconds)",
-                         notes_.empty() ? "" : ": ", WithCures(notes_)));
+        return absl::DeadlineExceededError(absl::StrCat(
+            absl::StrJoin(missing, ", "), " did not ask for a place within ", limit_ms / 1000,
+            " s (kubernetes.start_seconds)", notes_.empty() ? "" : ": ", WithCures(notes_)));
       }
       if (options_.wait(kScalePollMs) != 0) return absl::CancelledError(kBrokenOff);
       // While one generation replaces another, no coordinator answers.

@@ -317,9 +317,8 @@ void PodRunFixture::ForceDeletePod(Role role, int index) {
 
 void PodRunFixture::EvictPod(Role role, int index) {
   const std::string pod = PodOf(role, index);
-  const std::string eviction =
-      absl::StrCat(R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":")", pod,
-                   R"("}})");
+  const std::string eviction = absl::StrCat(
+      R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":")", pod, R"("}})");
   Kubectl({"create", "--raw",
            absl::StrCat("/api/v1/namespaces/", space_, "/pods/", pod, "/eviction"), "--filename",
            WriteFile("eviction.json", eviction)});

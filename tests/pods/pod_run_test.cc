@@ -305,9 +305,8 @@ TEST_F(PodRunTest, TwoRunsTrainAtOnceAndOneOfTwoSubmissionsOfANameIsRefused) {
   const CommandEnd& refused = ends[first_is_refused ? 0 : 1];
   EXPECT_EQ(refused.exit_code, 1);
   // It depends on when the winner makes its last object, Job RUN.
-  EXPECT_THAT(refused.err,
-              AnyOf(HasSubstr("there is a run other in"),
-                    HasSubstr("another command has just submitted the run other")));
+  EXPECT_THAT(refused.err, AnyOf(HasSubstr("there is a run other in"),
+                                 HasSubstr("another command has just submitted the run other")));
   ExpectFinishedInPods(kRecords);
   EXPECT_EQ(Generations(), 1);
 
