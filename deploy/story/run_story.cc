@@ -98,7 +98,7 @@ class Story {
 
   int FailAbandoned() {
     const Ending ending = EndingOf(
-        Ending::MEMBER_FAILED, COORDINATOR, 0,
+        Ending::MEMBER_LOST, COORDINATOR, 0,
         absl::StrCat("the submission has not begun, and its coordinator has not answered for ",
                      options_.start_seconds,
                      " s (kubernetes.start_seconds): see the coordinator's log and the events of "

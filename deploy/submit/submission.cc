@@ -38,9 +38,6 @@ bool IsOfRun(const KubectlObject& object, const std::string& run) {
   return LabelOf(object, kAppLabel) == "satrap" && LabelOf(object, kRunLabel) == run;
 }
 
-// Whether the pod only reads the folder of a run (run_reader.h). It is no process of the run.
-bool IsReader(const KubectlObject& pod) { return LabelOf(pod, kPartLabel) == kReaderPart; }
-
 bool IsRunning(const KubectlObject& pod) {
   return pod.kind() == "Pod" && !IsBeingDeleted(pod) && pod.status().phase() == "Running";
 }

@@ -276,6 +276,7 @@ TEST_F(SubmissionTest, OfTwoCommandsTheOneThatMakesTheJobOfTheRunHasSubmittedIt)
   On("*create*", {"", 1, "Error from server (AlreadyExists)\n", false});
   const absl::Status status = Submit(RunWith()).Create();
   EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("what this one has made belongs to that submission"));
   EXPECT_THAT(Calls(), Each(Not(HasSubstr("delete")))) << "the other one goes on";
 }
 
