@@ -1,8 +1,8 @@
 // A coordinator that cannot begin, for example on storage without hard links, may be unable to
 // append an END to the run log. So the reason is left in a file in the run's folder: by the
-// coordinator while it serves its refusal or, if it has exited, by its supervisor. Both Jobs of the
-// run treat this file as the end of the submission. If the folder cannot be
-// written, only the coordinator's answers give the reason.
+// coordinator while it serves its refusal; if it has exited, by its supervisor; and if no
+// coordinator answers for long, by Job RUN. Both Jobs of the run treat this file as the end of the
+// submission. If the folder cannot be written, only the coordinator's answers give the reason.
 //
 // Thread-safe: the functions depend only on their arguments and on the run's folder.
 // RefusalWatch is not thread-safe.

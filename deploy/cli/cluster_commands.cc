@@ -13,7 +13,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/config/job_change.h"
 #include "common/config/job_config.h"
@@ -29,25 +28,18 @@
 #include "deploy/story/run_story.h"
 #include "deploy/submit/cluster_flags.h"
 #include "deploy/submit/cluster_runs.h"
+#include "deploy/submit/command/delete_run.h"
 #include "deploy/submit/command/run_place.h"
 #include "deploy/submit/command/submit_run.h"
 #include "deploy/submit/kubectl/kubectl.h"
 #include "deploy/submit/manifests.h"
 #include "deploy/submit/pod_resources.h"
 #include "deploy/submit/run_reader.h"
-#include "deploy/submit/run_removal.h"
 #include "deploy/submit/submission.h"
 #include "deploy/submit/submitted_run.h"
 
 namespace satrap {
 namespace {
-
-void SayLine(const std::string& line) { fprintf(stderr, "satrap: %s\n", line.c_str()); }
-
-void ShowLine(absl::string_view line) {
-  fwrite(line.data(), 1, line.size(), stdout);
-  fflush(stdout);
-}
 
 // The default name of the job's run: "criteo-dlrm" for a job criteo_dlrm.
 std::string RunNameOf(const JobConfig& job, const std::string& path) {
@@ -81,7 +73,7 @@ absl::StatusOr<int> MakeAndWatch(RunInCluster run, bool detach, Kubectl* kubectl
   SubmitOptions options;
   options.detach = detach;
   options.runs_dir = kRunsDir;
-  options.watch = {ShowLine, SayLine, WaitForSignal};
+  options.watch = {ShowText, SayLine, WaitForSignal};
   return SubmitRun(std::move(run), kubectl, options);
 }
 
@@ -151,6 +143,11 @@ absl::StatusOr<int> Resume(const std::string& name, const ResumeFlags& flags) {
 absl::Status ShowKeptLog(const std::string& run, const LogChoice& choice, Kubectl* kubectl) {
   const std::vector<std::string> process = {absl::StrCat(RoleName(*choice.role)),
                                             absl::StrCat(choice.index)};
+  if (choice.follow) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--follow is for pods, and ", RoleName(*choice.role), " ", choice.index,
+                     " has none now: without --follow, this command shows the log that is kept"));
+  }
   absl::StatusOr<std::vector<std::string>> args = ArgumentsInPod(run, {"logs"}, kubectl, process);
   if (args.ok()) return kubectl->Become(*std::move(args));
   if (!absl::IsFailedPrecondition(args.status()) && !absl::IsNotFound(args.status())) {
@@ -159,7 +156,7 @@ absl::Status ShowKeptLog(const std::string& run, const LogChoice& choice, Kubect
   BlockSignalsOfStream();
   ASSIGN_OR_RETURN(const std::string log,
                    ReadInPod(run, {"logs"}, process, kubectl, SayLine, WaitForSignal));
-  ShowLine(log);
+  ShowText(log);
   return absl::OkStatus();
 }
 
@@ -177,7 +174,7 @@ absl::Status ShowLogOfFolder(const std::string& run_dir, const LogChoice& choice
         absl::StrCat("--follow and --previous are for pods: the log of all generations is ", path));
   }
   ASSIGN_OR_RETURN(const std::string log, ReadFile(path, DiskFileSystem()));
-  ShowLine(log);
+  ShowText(log);
   return absl::OkStatus();
 }
 
@@ -246,9 +243,7 @@ absl::Status Delete(const CommandCall& call) {
   RETURN_IF_ERROR(CheckRunName(run));
   Kubectl kubectl(space);
   BlockSignalsOfStream();
-  RETURN_IF_ERROR(flags.now ? DeleteRun(run, /*now=*/true, &kubectl)
-                            : StopAndDelete(run, &kubectl, WaitForSignal));
-  ForgetNamespace(kRunsDir, run, space);
+  RETURN_IF_ERROR(DeleteNotedRun(run, flags.now, kRunsDir, &kubectl, WaitForSignal));
   printf("run %s is being removed from the cluster; its folder stays\n", run.c_str());
   return absl::OkStatus();
 }
@@ -325,6 +320,7 @@ int StoryCommand(const CommandCall& call) {
   options.run_dir = flags.run_dir;
   options.coordinator = flags.coordinator;
   options.submission = flags.submission;
+  options.start_seconds = flags.start_seconds;
   options.termination_log = flags.termination_log;
   options.wait = WaitForSignal;
   return TellStory(options, [](const std::string& text) { fputs(text.c_str(), stderr); });

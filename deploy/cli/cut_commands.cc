@@ -82,9 +82,8 @@ absl::Status ListInCluster(const std::string& run, const std::string& space) {
   if (!absl::IsFailedPrecondition(status) && !absl::IsNotFound(status)) return status;
   Kubectl kubectl(space);
   BlockSignalsOfStream();
-  const auto say = [](const std::string& line) { fprintf(stderr, "satrap: %s\n", line.c_str()); };
   ASSIGN_OR_RETURN(const std::string list, ReadInPod(run, {"checkpoint", "list"}, /*more=*/{},
-                                                     &kubectl, say, WaitForSignal));
+                                                     &kubectl, SayLine, WaitForSignal));
   printf("%s", list.c_str());
   return absl::OkStatus();
 }

@@ -237,6 +237,13 @@ int RunJobAndReport(const JobConfig& job, const RunFlags& flags) {
   return ReportRun(RunJob(job, flags), flags);
 }
 
+void SayLine(const std::string& line) { fprintf(stderr, "satrap: %s\n", line.c_str()); }
+
+void ShowText(absl::string_view text) {
+  fwrite(text.data(), 1, text.size(), stdout);
+  fflush(stdout);
+}
+
 int PrintError(const absl::Status& status) {
   fprintf(stderr, "satrap: %s\n", std::string(status.message()).c_str());
   return 1;

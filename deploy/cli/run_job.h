@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "deploy/cli/command_flags.h"
 #include "deploy/launcher/launcher.h"
@@ -65,6 +66,11 @@ int RunJobAndReport(const JobConfig& job, const RunFlags& flags);
 
 // Prints a line "satrap: warning: ..." for each warning to stderr.
 void PrintWarnings(const std::vector<std::string>& warnings);
+
+// Prints the line "satrap: LINE" to stderr.
+void SayLine(const std::string& line);
+// Prints a text that has its line ends to stdout, and flushes it.
+void ShowText(absl::string_view text);
 
 // Prints one message, "satrap: ...", to stderr. Returns 1.
 int PrintError(const absl::Status& status);

@@ -9,7 +9,6 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "common/base/status_macros.h"
 #include "common/config/text_format.h"
 #include "deploy/cli/commands.h"
@@ -21,7 +20,6 @@
 #include "deploy/submit/cluster_runs.h"
 #include "deploy/submit/kubectl/kubectl.h"
 #include "deploy/submit/run_scale.h"
-#include "deploy/submit/run_watch.h"
 
 namespace satrap {
 namespace {
@@ -47,14 +45,7 @@ absl::Status ScaleInCluster(const std::string& run, const std::vector<std::strin
   RETURN_IF_ERROR(CheckRunName(run));
   Kubectl kubectl(space);
   BlockSignalsOfStream();
-  WatchOptions options;
-  options.show = [](absl::string_view line) {
-    fwrite(line.data(), 1, line.size(), stdout);
-    fflush(stdout);
-  };
-  options.say = [](const std::string& line) { fprintf(stderr, "satrap: %s\n", line.c_str()); };
-  options.wait = WaitForSignal;
-  return ScaleRunInCluster(run, sets, &kubectl, options);
+  return ScaleRunInCluster(run, sets, &kubectl, {ShowText, SayLine, WaitForSignal});
 }
 
 // Sets the namespace of `place` as FindNamespace does, unless this process is in a pod of the run,

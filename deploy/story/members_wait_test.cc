@@ -1,11 +1,11 @@
 #include "deploy/story/members_wait.h"
 
 #include <csignal>
-#include <filesystem>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/refusal/refusal.h"
 #include "common/role/ending.h"
 #include "deploy/cli/testing/fake_run.h"
@@ -18,20 +18,13 @@ using ::testing::ElementsAre;
 
 class MembersWaitTest : public FakeRunTest {
  protected:
-  void SetUp() override {
-    FakeRunTest::SetUp();
-    coordinator_ = absl::StrCat("unix:", std::filesystem::read_symlink(dir_ + "/sockets").string(),
-                                "/coordinator_0");
-  }
   int Await(uint64_t submission, const std::function<int(int64_t timeout_ms)>& wait) {
-    return AwaitSubmissionEnd(dir_, submission, coordinator_, wait);
+    return AwaitSubmissionEnd(dir_, submission, coordinator(), wait);
   }
   void Refuse(uint64_t submission) {
     LeaveRefusal(dir_, submission,
                  EndingOf(Ending::MEMBER_FAILED, COORDINATOR, 0, "no hard links"));
   }
-
-  std::string coordinator_;
 };
 
 TEST_F(MembersWaitTest, WaitsForTheEndAndThenUntilAllAreTold) {

@@ -1,11 +1,9 @@
 #include "deploy/story/pod_stop.h"
 
 #include <csignal>
-#include <filesystem>
 #include <functional>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "deploy/cli/testing/fake_run.h"
 #include "gmock/gmock.h"
 
@@ -18,9 +16,7 @@ using ::testing::SizeIs;
 class PodStopTest : public FakeRunTest {
  protected:
   absl::StatusOr<std::string> Stop(uint64_t submission = 1, int64_t limit_ms = 60000) {
-    const std::string coordinator = absl::StrCat(
-        "unix:", std::filesystem::read_symlink(dir_ + "/sockets").string(), "/coordinator_0");
-    return StopFromPod(dir_, submission, coordinator, limit_ms, [this](int64_t) {
+    return StopFromPod(dir_, submission, coordinator(), limit_ms, [this](int64_t) {
       if (on_wait_) on_wait_();
       return signal_;
     });

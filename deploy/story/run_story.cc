@@ -69,6 +69,7 @@ class Story {
       if (over.has_value()) return Finish(*over);
       const absl::optional<Ending> refusal = Refusal();
       if (refusal.has_value()) return Fail(*refusal, /*progress=*/nullptr);
+      if (IsAbandoned()) return FailAbandoned();
       const int signal = options_.wait(kPeriodMs);
       if (signal != 0) return kSignalExit + signal;
     }
@@ -87,6 +88,27 @@ class Story {
     return status_.ending();
   }
 
+  // Whether no coordinator is left to begin the submission. If the folder cannot be written, a
+  // coordinator that refuses may be removed before the pod of this story has started.
+  bool IsAbandoned() const {
+    return channel_ == nullptr &&
+           static_cast<double>(MonotonicMs() - heard_ms_) >= options_.start_seconds * 1000 &&
+           !HasBegun(options_.run_dir, options_.submission);
+  }
+
+  int FailAbandoned() {
+    const Ending ending = EndingOf(
+        Ending::MEMBER_LOST, COORDINATOR, 0,
+        absl::StrCat("the submission has not begun, and its coordinator has not answered for ",
+                     options_.start_seconds,
+                     " s (kubernetes.start_seconds): see the coordinator's log and the events of "
+                     "its pod, correct the cause, and give the command again"));
+    // Job RUN-members then ends, too. Otherwise a coordinator that starts later would train a run
+    // whose Job has failed.
+    LeaveRefusal(options_.run_dir, options_.submission, ending);
+    return Fail(ending, /*progress=*/nullptr);
+  }
+
   void ShowStatus() {
     // Make a new channel after each failure: a channel that has failed to connect waits longer and
     // longer before it tries again, but a new coordinator may start at any time.
@@ -102,6 +124,7 @@ class Story {
       return;
     }
     status_ = *std::move(status);
+    heard_ms_ = MonotonicMs();
     progress_.Show(status_, MonotonicMs());
     for (const Restart& restart : status_.restarts()) {
       if (restart.generation() <= told_generation_) continue;
@@ -227,6 +250,7 @@ class Story {
   ProgressLine progress_;
   std::unique_ptr<rpc::GrpcChannel> channel_;  // null: the last call has failed
   StatusAnswer status_;                        // the last one
+  int64_t heard_ms_ = start_ms_;               // when it came
   uint64_t told_generation_ = 0;
   AbandonedCuts abandoned_;
   DataWarnings of_data_{/*since_begin=*/false};

@@ -17,6 +17,8 @@ struct StoryOptions {
   std::string run_dir;
   std::string coordinator;  // its address
   uint64_t submission = 1;
+  // How long the coordinator may be silent before the submission has begun.
+  double start_seconds = 600;
   // The file that receives FINISHED or STOPPED (RunState), or the reason why the run has failed.
   // Empty: no file.
   std::string termination_log;
@@ -26,10 +28,11 @@ struct StoryOptions {
 
 // Passes the story to `print`, in whole lines, until the run's log has the end of the submission or
 // a later submission, or until the coordinator refuses to begin the submission
-// (common/refusal/refusal.h). Then writes the same files into the run's folder as `satrap train`:
-// report.json and report.txt, or failure.txt and ending.textproto; and quarantine.tsv. Prints the
-// report to stdout. The report takes its times from the log, because an earlier pod may have begun
-// the story.
+// (common/refusal/refusal.h). If no coordinator answers for `start_seconds` before the submission
+// has begun, leaves a refusal itself. Then writes the same files into the run's folder as `satrap
+// train`: report.json and report.txt, or failure.txt and ending.textproto; and quarantine.tsv.
+// Prints the report to stdout. The report takes its times from the log, because an earlier pod may
+// have begun the story.
 //
 // Returns the exit code: 0 if the run has finished or stopped, or continues as a later submission;
 // 1 if it has failed; 128 plus the number of a signal; kExitStartAgain if the log cannot be read or

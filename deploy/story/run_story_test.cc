@@ -36,8 +36,7 @@ class RunStoryTest : public FakeRunTest {
     generation_ = absl::StrCat("generation { generation: 1 submission: 1 job { ",
                                job.ShortDebugString(), " } }");
     options_.run_dir = dir_;
-    options_.coordinator = absl::StrCat(
-        "unix:", std::filesystem::read_symlink(dir_ + "/sockets").string(), "/coordinator_0");
+    options_.coordinator = coordinator();
     options_.wait = [this](int64_t) {
       if (on_wait_) on_wait_();
       return signal_;
@@ -126,6 +125,24 @@ TEST_F(RunStoryTest, ARefusalThatNoFolderTakesIsHeardFromTheCoordinator) {
   // A coordinator that does not see the log does not end a run that has begun.
   Append(generation_);
   Script({refusal});
+  on_wait_ = [this] { Append("end { state: STOPPED submission: 1 }"); };
+  EXPECT_EQ(Tell(), 0);
+}
+
+TEST_F(RunStoryTest, ASilentCoordinatorIsTheEndOfASubmissionThatHasNotBegun) {
+  options_.termination_log = dir_ + "/message";
+  options_.start_seconds = 0;
+  int waits = 0;
+  on_wait_ = [&waits, this] {
+    if (++waits == 2) EndCoordinator();
+    if (waits == 100) signal_ = SIGTERM;
+  };
+  EXPECT_EQ(Tell(), 1);
+  EXPECT_GE(waits, 2) << "it answers at first";
+  EXPECT_THAT(ContentOf(dir_ + "/message"), HasSubstr("its coordinator has not answered for 0 s"));
+  EXPECT_TRUE(RefusalOf(dir_, 1).has_value()) << "which ends the other Job of the run";
+  // A run that has begun goes on without its coordinator until there is another one.
+  Append(generation_);
   on_wait_ = [this] { Append("end { state: STOPPED submission: 1 }"); };
   EXPECT_EQ(Tell(), 0);
 }

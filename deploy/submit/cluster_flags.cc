@@ -63,6 +63,10 @@ std::vector<Flag> StoryFlags::Table() {
       Required(TextFlag("coordinator", "HOST:PORT", "where the coordinator serves", &coordinator)),
       NumberFlag("submission", "N", "the submission whose story is shown (default: 1)", &submission,
                  1),
+      NumberFlag("start_seconds", "S",
+                 "how long the coordinator may be silent before the submission has begun (default: "
+                 "600)",
+                 &start_seconds, 0),
       TextFlag("termination_log", "FILE", "receives how the run has ended, or why it has failed",
                &termination_log),
   };

@@ -63,6 +63,7 @@ struct StoryFlags {
   std::string run_dir;
   std::string coordinator;
   uint64_t submission = 1;
+  double start_seconds = 600;
   std::string termination_log;
   std::vector<Flag> Table();
 };

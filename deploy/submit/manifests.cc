@@ -299,7 +299,9 @@ Manifest StoryJob(const RunInCluster& run) {
       {absl::StrCat(kPrograms, "/deploy/satrap_cli"), absl::StrCat("--install_dir=", kPrograms)},
       {"story", absl::StrCat("--run_dir=", RunDirOf(run)),
        absl::StrCat("--coordinator=", NameOfRole(run.name, COORDINATOR), ":", kServePort),
-       absl::StrCat("--submission=", run.submission), "--termination_log=/dev/termination-log"},
+       absl::StrCat("--submission=", run.submission),
+       absl::StrCat("--start_seconds=", run.job.kubernetes().start_seconds()),
+       "--termination_log=/dev/termination-log"},
       ResourcesOfJobs(), {});
   Map policy = {
       {"rules",

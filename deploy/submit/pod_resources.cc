@@ -44,7 +44,7 @@ void WarnOfMemory(const JobConfig& job, std::vector<std::string>* warnings) {
   if (!pod.has_memory()) {
     warnings->emplace_back(
         "kubernetes.embedding_ps.memory is not given: an embedding PS may take all memory of its "
-        "node, and Kubernetes then ends any pod there");
+        "node, and Kubernetes may then kill any of the pods there");
     return;
   }
   const double limit = *ParseQuantity(pod.memory());

@@ -44,9 +44,10 @@ TEST(PodResourcesTest, ARankOnACardGetsOne) {
 }
 
 TEST(PodWarningsTest, AnEmbeddingPsShouldHaveALimitOfMemory) {
-  EXPECT_THAT(PodWarnings(JobWith({})),
-              ElementsAre("kubernetes.embedding_ps.memory is not given: an embedding PS may take "
-                          "all memory of its node, and Kubernetes then ends any pod there"));
+  EXPECT_THAT(
+      PodWarnings(JobWith({})),
+      ElementsAre("kubernetes.embedding_ps.memory is not given: an embedding PS may take "
+                  "all memory of its node, and Kubernetes may then kill any of the pods there"));
 }
 
 TEST(PodWarningsTest, TellHowMuchOfTheMemoryCutsMayNeed) {

@@ -58,6 +58,8 @@ bool IsBeingDeleted(const KubectlObject& object) {
   return object.metadata().has_deletiontimestamp();
 }
 
+bool IsReader(const KubectlObject& pod) { return LabelOf(pod, kPartLabel) == kReaderPart; }
+
 bool HasEnded(const KubectlObject& job) { return IsTrue(job, "Complete") || IsTrue(job, "Failed"); }
 
 std::string LastWordsOf(const KubectlObject& pod) {

@@ -41,6 +41,8 @@ const KubectlObject* NewestPod(const KubectlList& objects, absl::string_view par
 int SubmissionOf(const KubectlObject& object);
 
 bool IsBeingDeleted(const KubectlObject& object);
+// Whether the pod only reads the folder of a run (run_reader.h). It is no process of the run.
+bool IsReader(const KubectlObject& pod);
 // Whether a Job has ended.
 bool HasEnded(const KubectlObject& job);
 // The termination message of a container of the pod that has ended; empty if there is none.

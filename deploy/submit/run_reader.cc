@@ -1,6 +1,7 @@
 #include "deploy/submit/run_reader.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +20,16 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kReaderPollMs = 500;
+
+// Why the Job cannot make its pod, for example because of a quota. Empty also if kubectl fails.
+std::vector<PodNote> NotesOfJob(const std::string& job, Kubectl* kubectl) {
+  KubectlObject owner;
+  const absl::Status asked = kubectl->Ask({"get", "jobs.batch", job, "--ignore-not-found"}, &owner);
+  if (!asked.ok() || !owner.has_metadata()) return {};
+  KubectlList parts;
+  *parts.add_items() = std::move(owner);
+  return NotesOfMissing(parts, kubectl);
+}
 
 // Waits for the end of the Job's pod. Returns its log.
 absl::StatusOr<std::string> LogOf(const std::string& job, Kubectl* kubectl,
@@ -41,17 +52,19 @@ absl::StatusOr<std::string> LogOf(const std::string& job, Kubectl* kubectl,
       }
       return kubectl->Run({"logs", pod.metadata().name(), "--container=satrap"});
     }
-    for (const PodNote& note : watch.Notes(parts, MonotonicMs())) {
+    std::vector<PodNote> notes = watch.Notes(parts, MonotonicMs());
+    if (parts.items().empty()) notes = NotesOfJob(job, kubectl);
+    for (const PodNote& note : notes) {
       const std::string line = LineOf(note);
-      if (note.is_final) return absl::FailedPreconditionError(line);
+      if (note.is_final) return absl::FailedPreconditionError(WithCures({note}));
       if (std::find(told.begin(), told.end(), line) != told.end()) continue;
       told.push_back(line);
       say(line);
     }
     if (MonotonicMs() >= until_ms) {
-      return absl::DeadlineExceededError(absl::StrCat(
-          "Job ", job, ", which reads the run's folder, has not ended within ", kReaderSeconds,
-          " s", told.empty() ? "" : ": ", told.empty() ? "" : told.back()));
+      return absl::DeadlineExceededError(
+          absl::StrCat("Job ", job, ", which reads the run's folder, has not ended within ",
+                       kReaderSeconds, " s", notes.empty() ? "" : ": ", WithCures(notes)));
     }
     if (wait(kReaderPollMs) != 0) return absl::CancelledError("stopped by a signal");
   }

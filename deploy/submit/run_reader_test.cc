@@ -25,6 +25,10 @@ class RunReaderTest : public SubmissionTest {
     On("*patch --local *", "kind: Job\nmetadata:\n  name: demo-reader-1\n");
     On("*create*", "");
     On("*delete jobs.batch/demo-reader-*", "");
+    On("*get jobs.batch demo-reader-*", R"({"kind":"Job","metadata":{"name":"demo-reader-1",
+        "uid":"r","labels":{"app.kubernetes.io/component":"reader"}}})");
+    On("*get events*", R"({"items":[{"involvedObject":{"uid":"r"},"reason":"FailedCreate",
+        "message":"exceeded quota"}]})");
   }
   static std::string PodIn(const std::string& phase, const std::string& more = "") {
     return absl::StrCat(R"({"items":[{"kind":"Pod","metadata":{"name":"demo-reader-x"},
@@ -65,8 +69,17 @@ TEST_F(RunReaderTest, ACommandThatFailsSaysWhy) {
 TEST_F(RunReaderTest, APodThatCanNeverWorkIsNotWaitedFor) {
   On(kPods, PodIn("Pending", R"(,"containerStatuses":[{"state":{"waiting":{
       "reason":"InvalidImageName","message":"no name"}}}])"));
-  EXPECT_THAT(Read().status().message(), HasSubstr("InvalidImageName, no name"));
+  EXPECT_THAT(Read().status().message(),
+              AllOf(HasSubstr("InvalidImageName, no name"), HasSubstr("correct the image")));
   EXPECT_THAT(Calls().back(), HasSubstr("delete "));
+}
+
+TEST_F(RunReaderTest, AQuotaThatTakesNoPodIsSaidWhileItWaits) {
+  On(kPods, {kNothing, 0, "", true});
+  On(kPods, PodIn("Succeeded"));
+  On("*logs demo-reader-x*", "latest\n");
+  EXPECT_TRUE(Read().ok());
+  EXPECT_THAT(said_, ElementsAre("Job demo-reader-1: cannot make a pod, exceeded quota"));
 }
 
 TEST_F(RunReaderTest, ASignalEndsItAndRemovesThePod) {

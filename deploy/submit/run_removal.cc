@@ -41,6 +41,12 @@ absl::Status DeleteRun(const std::string& run, bool now, Kubectl* kubectl) {
       .status();
 }
 
+bool IsGone(const std::string& run, Kubectl* kubectl) {
+  KubectlList objects;
+  return kubectl->Ask({"get", kKindsOfRun, SelectorOf(run)}, &objects).ok() &&
+         objects.items().empty();
+}
+
 absl::Status StopAndDelete(const std::string& run, Kubectl* kubectl,
                            const std::function<int(int64_t timeout_ms)>& wait) {
   constexpr char kCancelled[] = "stopped by a signal; nothing is removed";

@@ -27,6 +27,9 @@ absl::Status DeleteRun(const std::string& run, bool now, Kubectl* kubectl);
 absl::Status StopAndDelete(const std::string& run, Kubectl* kubectl,
                            const std::function<int(int64_t timeout_ms)>& wait);
 
+// Whether the cluster has no object of the run. False also if kubectl fails.
+bool IsGone(const std::string& run, Kubectl* kubectl);
+
 }  // namespace satrap
 
 #endif  // SATRAP_DEPLOY_SUBMIT_RUN_REMOVAL_H_

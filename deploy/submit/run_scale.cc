@@ -106,11 +106,11 @@ class Scaling {
   absl::Status TellNotes() {
     const absl::StatusOr<KubectlList> parts = PartsOf(run_, kubectl_);
     if (!parts.ok()) return absl::OkStatus();  // it is asked again
-    std::vector<PodNote> notes = watch_.Notes(*parts, MonotonicMs());
-    for (PodNote& note : NotesOfMissing(*parts, kubectl_)) notes.push_back(std::move(note));
-    for (const PodNote& note : notes) {
+    notes_ = watch_.Notes(*parts, MonotonicMs());
+    for (PodNote& note : NotesOfMissing(*parts, kubectl_)) notes_.push_back(std::move(note));
+    for (const PodNote& note : notes_) {
       const std::string line = LineOf(note);
-      if (note.is_final) return absl::FailedPreconditionError(line);
+      if (note.is_final) return absl::FailedPreconditionError(WithCures({note}));
       if (std::find(told_.begin(), told_.end(), line) != told_.end()) continue;
       told_.push_back(line);
       options_.say(line);
@@ -127,10 +127,9 @@ class Scaling {
       if (missing.empty()) return absl::OkStatus();
       RETURN_IF_ERROR(TellNotes());
       if (MonotonicMs() >= until_ms) {
-        return absl::DeadlineExceededError(
-            absl::StrCat(absl::StrJoin(missing, ", "), " did not ask for a place within ",
-                         limit_ms / 1000, " s (kubernetes.start_seconds)",
-                         told_.empty() ? "" : ": ", absl::StrJoin(told_, "; ")));
+        return absl::DeadlineExceededError(absl::StrCat(
+            absl::StrJoin(missing, ", "), " did not ask for a place within ", limit_ms / 1000,
+            " s (kubernetes.start_seconds)", notes_.empty() ? "" : ": ", WithCures(notes_)));
       }
       if (options_.wait(kScalePollMs) != 0) return absl::CancelledError(kBrokenOff);
       // While one generation replaces another, no coordinator answers.
@@ -182,6 +181,7 @@ class Scaling {
   const WatchOptions& options_;
   PodWatch watch_;
   std::vector<std::string> told_;  // lines of notes
+  std::vector<PodNote> notes_;     // the newest
 };
 
 }  // namespace

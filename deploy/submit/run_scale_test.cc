@@ -148,9 +148,21 @@ TEST_F(RunScaleTest, PodsThatDoNotComeAreTakenBack) {
   EXPECT_EQ(late.code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(late.message(), AllOf(HasSubstr("embedding_ps 2 did not ask for a place within 0 s "
                                               "(kubernetes.start_seconds): "),
-                                    HasSubstr("demo-embedding-ps-2: Pending, no room")));
+                                    HasSubstr("demo-embedding-ps-2: Pending, no room; add nodes "
+                                              "that have what the pod requests")));
   EXPECT_THAT(Changes(), ElementsAre("scale statefulsets.apps/demo-embedding-ps --replicas=3",
                                      "scale statefulsets.apps/demo-embedding-ps --replicas=2"));
+}
+
+TEST_F(RunScaleTest, APodThatCanNeverWorkIsTakenBackAtOnceWithWhatToDo) {
+  On(kPlan, PlanOf(2, 3));
+  On(kParts, {SetsOf(2), 0, "", true});
+  On(kParts, SetsOf(3, R"(,{"kind":"Pod","metadata":{"name":"demo-embedding-ps-2"},"status":{
+      "containerStatuses":[{"state":{"waiting":{"reason":"InvalidImageName"}}}]}})"));
+  On("*get events*", R"({"items":[]})");
+  EXPECT_THAT(Scale("embedding_ps.replicas=3").message(),
+              HasSubstr("demo-embedding-ps-2: InvalidImageName; correct the image"));
+  EXPECT_EQ(Changes().back(), "scale statefulsets.apps/demo-embedding-ps --replicas=2");
 }
 
 TEST_F(RunScaleTest, AWishThatIsRefusedTakesThePodsBackButNotIfTheRunHasTheSizeNevertheless) {

@@ -254,7 +254,7 @@ absl::StatusOr<std::string> Submission::EarlierIn(const KubectlList& objects) {
   KubectlList pods;
   RETURN_IF_ERROR(kubectl_->Ask({"get", "pods", SelectorOf(run_.name)}, &pods));
   for (const KubectlObject& pod : pods.items()) {
-    if (LabelOf(pod, kPartLabel) != "story") return NameOf(pod);
+    if (LabelOf(pod, kPartLabel) != "story" && !IsReader(pod)) return NameOf(pod);
   }
   return "";
 }
@@ -299,10 +299,13 @@ absl::Status Submission::RemoveEarlierStory() {
 absl::Status Submission::CheckPodsAreGone() {
   KubectlList pods;
   RETURN_IF_ERROR(kubectl_->Ask({"get", "pods", SelectorOf(run_.name)}, &pods));
-  if (pods.items().empty()) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      absl::StrCat(NameOf(pods.items(0)), " of an earlier run ", run_.name,
-                   " is still there: give the command again when it is gone"));
+  for (const KubectlObject& pod : pods.items()) {
+    if (IsReader(pod)) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat(NameOf(pod), " of an earlier run ", run_.name,
+                     " is still there: give the command again when it is gone"));
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::string> Submission::Make(const Manifest& manifest) {
@@ -323,8 +326,9 @@ absl::StatusOr<std::string> Submission::Make(const Manifest& manifest) {
   // Either another command has made the object meanwhile, or this command has made it, but the
   // answer was lost.
   if (manifest.name == run_.name && !IsOfThisCommand(*found)) {
-    return absl::AlreadyExistsError(absl::StrCat("another command has just submitted the run ",
-                                                 run_.name, ", and this one has changed nothing"));
+    return absl::AlreadyExistsError(
+        absl::StrCat("another command has just submitted the run ", run_.name,
+                     ", and what this one has made belongs to that submission"));
   }
   return found->metadata().uid();
 }
@@ -391,13 +395,15 @@ absl::Status Submission::Await(int64_t limit_ms,
     if (parts.ok()) {
       std::vector<PodNote> notes = watch_.Notes(*parts, MonotonicMs());
       for (PodNote& note : NotesOfMissing(*parts, kubectl_)) notes.push_back(std::move(note));
-      RETURN_IF_ERROR(Tell(notes));
       const KubectlObject* const story = FindObject(*parts, "Job", run_.name);
       if (story == nullptr) {
         return absl::NotFoundError(absl::StrCat("the run ", run_.name, " was deleted"));
       }
-      if (!HasEnded(*story)) notes_ = std::move(notes);
+      if (!HasEnded(*story)) notes_ = notes;
+      const absl::Status told = Tell(notes);
+      // What the wait is for counts more than a pod that can never work.
       if (is_over(*parts)) return absl::OkStatus();
+      RETURN_IF_ERROR(told);
     }
     if (MonotonicMs() >= until_ms) {
       if (!parts.ok()) return absl::UnavailableError(parts.status().message());

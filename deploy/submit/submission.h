@@ -59,8 +59,9 @@ class Submission {
 
   // Makes the objects or, if an earlier command was broken off, those that are missing. If the run
   // was submitted before, first waits until the pods and objects of the previous submission are
-  // gone, and then replaces its Job RUN. ALREADY_EXISTS: there is a run of that name; nothing has
-  // changed. FAILED_PRECONDITION: other objects of these names, or pods of an earlier run, are
+  // gone, and then replaces its Job RUN. ALREADY_EXISTS: there is a run of that name; if another
+  // command has submitted the same at the same time, what this one has made is part of it.
+  // FAILED_PRECONDITION: other objects of these names, or pods of an earlier run, are
   // there or are still being deleted; or kubectl has failed, and what was made is removed again.
   // REQUIRES: called once
   absl::Status Create();

@@ -52,8 +52,9 @@ TEST_F(SubmissionResumeTest, WaitsUntilTheSubmissionBeforeIsGoneAndReplacesItsJo
   const std::string told = PodOf("demo-x", "story");
   On(kGetObjects, {List({story, Shown("Job", "demo-members")}), 0, "", true});
   On(kGetObjects, List({story}));
-  On(kGetPods, {List({told, PodOf("demo-nn-worker-0", "nn-worker")}), 0, "", true});
-  On(kGetPods, List({told}));
+  const std::string reader = PodOf("demo-reader-1-x", "reader");
+  On(kGetPods, {List({told, reader, PodOf("demo-nn-worker-0", "nn-worker")}), 0, "", true});
+  On(kGetPods, List({told, reader}));
   On(kGetStory, story);
   On("*delete*", "");
   On("*create*", R"({"metadata":{"uid":"u-2"}})");

@@ -19,6 +19,9 @@ using ::testing::StartsWith;
 
 constexpr char kGetObjects[] = "*get jobs.batch/demo-members services/demo-coordinator *";
 constexpr char kGetPods[] = "*get pods --selector=*";
+// A pod that reads the folder of an earlier run. It is in nobody's way.
+constexpr char kReader[] = R"({"kind":"Pod","metadata":{"name":"demo-reader-1-x",
+    "labels":{"app.kubernetes.io/component":"reader"}}})";
 constexpr char kGetJobs[] =
     "*get jobs.batch/demo jobs.batch/demo-members configmaps/demo-job --ignore-not-found*";
 
@@ -64,7 +67,7 @@ TEST(PatchOfTemplateTest, APartOfAPodBecomesPartOfATemplate) {
 
 TEST_F(SubmissionTest, TheOwnerIsMadeFirstAndTheJobOfTheRunLast) {
   On(kGetObjects, kNothing);
-  On(kGetPods, kNothing);
+  On(kGetPods, List({kReader}));
   On("*create*", R"({"kind":"X","metadata":{"uid":"01234567-8","namespace":"ml"}})");
   Submission submission = Submit(RunWith());
   ASSERT_EQ(submission.Create(), absl::OkStatus());
@@ -109,7 +112,7 @@ TEST_F(SubmissionTest, AnObjectOfSomebodyElseIsRefusedAndNotTouched) {
 
 TEST_F(SubmissionTest, PodsOfAnEarlierRunMustBeGone) {
   On(kGetObjects, kNothing);
-  On(kGetPods, R"({"items":[{"kind":"Pod","metadata":{"name":"demo-nn-worker-0"}}]})");
+  On(kGetPods, List({kReader, R"({"kind":"Pod","metadata":{"name":"demo-nn-worker-0"}})"}));
   EXPECT_EQ(Submit(RunWith()).Create(),
             absl::FailedPreconditionError("Pod demo-nn-worker-0 of an earlier run demo is still "
                                           "there: give the command again when it is gone"));
@@ -273,6 +276,7 @@ TEST_F(SubmissionTest, OfTwoCommandsTheOneThatMakesTheJobOfTheRunHasSubmittedIt)
   On("*create*", {"", 1, "Error from server (AlreadyExists)\n", false});
   const absl::Status status = Submit(RunWith()).Create();
   EXPECT_TRUE(absl::IsAlreadyExists(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("what this one has made belongs to that submission"));
   EXPECT_THAT(Calls(), Each(Not(HasSubstr("delete")))) << "the other one goes on";
 }
 

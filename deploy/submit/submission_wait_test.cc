@@ -62,6 +62,21 @@ TEST_F(SubmissionWaitTest, APodThatCanNeverWorkEndsTheWait) {
                 "nodes a login for its registry (imagePullSecrets in kubernetes.pod_patch)"));
 }
 
+TEST_F(SubmissionWaitTest, TheCauseOfAnEndCountsMoreThanAPodThatCanNeverWork) {
+  const std::string failed =
+      R"({"kind":"Job","metadata":{"name":"demo"},"status":{"conditions":[{"type":"Failed","status":"True"}]}})";
+  const std::string last_words = Pod(
+      "demo-x",
+      R"({"phase":"Failed","containerStatuses":[{"state":{"terminated":{"message":"no hard links"}}}]})",
+      LabelsOf("story"));
+  On(kGetParts,
+     List({failed, last_words,
+           Pod("demo-nn-worker-0",
+               R"({"containerStatuses":[{"state":{"waiting":{"reason":"InvalidImageName"}}}]})")}));
+  EXPECT_EQ(Submit(RunWith()).AwaitCoordinator(),
+            absl::FailedPreconditionError("the coordinator does not begin: no hard links"));
+}
+
 TEST_F(SubmissionWaitTest, APullThatFailsOnceEndsNothing) {
   const std::string fails = Pod(
       "demo-nn-worker-0",

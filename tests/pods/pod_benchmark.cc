@@ -9,7 +9,6 @@
 //   SATRAP_REQUIRE_KUBERNETES=1 SATRAP_KUBERNETES="$(tests/pods/cluster/build --folder)" \
 //       bazel run //tests/pods:pod_benchmark
 
-#include <google/protobuf/text_format.h>
 #include <poll.h>
 
 #include <csignal>
@@ -24,12 +23,12 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/cpu_name.h"
+#include "common/config/job_config.h"
 #include "common/role/role_flags.h"
 #include "common/thread/clock.h"
 #include "common/thread/wall_clock.h"
 #include "deploy/cli/bench/bench_job.h"
 #include "deploy/submit/manifests.h"
-#include "proto/job.pb.h"
 #include "tests/pods/pod_recovery.h"
 #include "tests/pods/pod_run_fixture.h"
 
@@ -38,31 +37,17 @@ namespace {
 
 constexpr int kTimes = 5;
 constexpr int64_t kRows = 1000000;
-// More samples than any run of this benchmark reaches.
-constexpr int64_t kSamples = 1000000000;
 constexpr int64_t kRecords = 20000000;
 constexpr double kSecondsToGo = 120;
 constexpr Role kRoles[] = {COORDINATOR, DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER};
 
 class PodBenchmark : public PodRunFixture {
  protected:
-  // The job of JobOfTwos (deploy/cli/bench/bench_job.h), as text that can be submitted.
+  // The job of `./satrap bench recovery`, as text that can be submitted.
   std::string WriteRecoveryJob() {
-    JobConfig job;
-    const std::string text = ReadFile("deploy/jobs/bench_deepfm.textproto");
-    CHECK(google::protobuf::TextFormat::ParseFromString(text, &job));
-    job.mutable_data()->mutable_synthetic()->set_cycle_batches(0);
-    job.mutable_data()->mutable_synthetic()->set_train_samples(kSamples);
-    job.mutable_checkpoint()->set_every_seconds(2);
-    job.mutable_data_loader()->set_replicas(2);
-    job.mutable_embedding_worker()->set_replicas(2);
-    job.mutable_embedding_ps()->set_replicas(2);
-    job.mutable_nn_worker()->set_replicas(2);
-    job.mutable_nn_worker()->set_compute_threads(1);
-    SetRows(kRows, &job);
-    std::string printed;
-    CHECK(google::protobuf::TextFormat::PrintToString(job, &printed));
-    return WriteFile("recovery.textproto", printed + SectionOfPods("1200Mi"));
+    const auto job = JobOfTwos(/*install_dir=*/".", {"checkpoint.every_seconds=2"}, kRows);
+    CHECK(job.ok()) << job.status();
+    return WriteFile("recovery.textproto", ResolvedJobText(*job) + SectionOfPods("1200Mi"));
   }
 
   std::vector<std::pair<Role, std::string>> Logs() const {
@@ -155,7 +140,7 @@ TEST_F(PodBenchmark, SubmitAndEnd) {
     std::printf("submit to first step: %.2f s; end to no pods: %.2f s\n", to_first_step.back(),
                 to_no_pods.back());
     EXPECT_EQ(AwaitSubmit().exit_code, 0);
-    EXPECT_EQ(Satrap({"delete", "counting"}).exit_code, 0);
+    EXPECT_EQ(Satrap({"delete", "counting", "--namespace", space_}).exit_code, 0);
     Kubectl({"wait", "--for=delete", "job/counting", "configmap/counting-job", "--timeout=60s"});
   }
   PrintMedian("submit to first step", to_first_step);

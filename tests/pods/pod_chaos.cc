@@ -54,7 +54,6 @@ struct Flags {
     };
   }
 };
-Flags flags;
 
 constexpr int64_t kBatchSize = 512;
 // After the last disturbance the run must last long enough to recover and to be observed.
@@ -79,19 +78,22 @@ struct Outcome {
 };
 
 class PodChaos : public PodRunFixture {
+ public:
+  explicit PodChaos(const Flags& flags) : flags_(flags) {}
+
  protected:
   std::string WriteChaosJob() {
     return WriteFile("chaos.textproto",
                      ReadFile("deploy/jobs/chaos.textproto") + SectionOfPods("512Mi"));
   }
 
-  static std::vector<std::string> Sets() {
+  std::vector<std::string> Sets() const {
     std::vector<std::string> args;
     for (const std::string& set :
          {std::string("mode=SYNC"), std::string("reproducible=true"),
           std::string("checkpoint.every_seconds=0"), std::string("checkpoint.every_steps=10"),
           absl::StrCat("global_batch_size=", kBatchSize),
-          absl::StrCat("data.synthetic.train_samples=", flags.records)}) {
+          absl::StrCat("data.synthetic.train_samples=", flags_.records)}) {
       args.insert(args.end(), {"--set", set});
     }
     return args;
@@ -215,18 +217,22 @@ class PodChaos : public PodRunFixture {
     }
   }
 
+  // Each record is trained once, and the model is that of an undisturbed run.
+  void TestBody() override;
+
+  const Flags flags_;
   std::vector<Outcome> outcomes_;
   std::vector<uint64_t> begun_in_;  // the generation in which each of them was carried out
 };
 
-TEST_F(PodChaos, EachRecordIsTrainedOnceAndTheModelIsThatOfAnUndisturbedRun) {
+void PodChaos::TestBody() {
   const std::string job = WriteChaosJob();
   const std::string digest = TrainUndisturbed(job);
   ASSERT_NE(digest, "");
-  const std::vector<PodChaosEvent> events = PlanPodChaos(flags.kills, flags.seed);
+  const std::vector<PodChaosEvent> events = PlanPodChaos(flags_.kills, flags_.seed);
   const double begin = MonotonicSeconds();
   SubmitJob(job, Sets());
-  const double steps = static_cast<double>(flags.records / kBatchSize);
+  const double steps = static_cast<double>(flags_.records) / kBatchSize;
   for (size_t i = 0; i < events.size(); ++i) {
     // The events come at fixed amounts of progress, so that the run trains between any two of them.
     const auto due = static_cast<int64_t>(kLastFraction * steps * static_cast<double>(i + 1) /
@@ -235,25 +241,30 @@ TEST_F(PodChaos, EachRecordIsTrainedOnceAndTheModelIsThatOfAnUndisturbedRun) {
         << "the run stands still, or was too short, before: " << PodChaosText(events[i]);
     ASSERT_NO_FATAL_FAILURE(CarryOut(events[i]));
   }
-  ExpectFinishedInPods(flags.records);
+  ExpectFinishedInPods(flags_.records);
   CountGenerations();
   EXPECT_EQ(ModelDigest(), digest);
   PrintTable();
   std::printf("%zu disturbances with seed %lu in %.0f s: %d generations, digest %s (%s)\n",
-              outcomes_.size(), flags.seed, MonotonicSeconds() - begin, Generations(),
+              outcomes_.size(), flags_.seed, MonotonicSeconds() - begin, Generations(),
               ModelDigest().c_str(), CpuName().c_str());
+}
+
+int Main(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  Flags flags;
+  const auto code = TakeProgramFlags(argc, argv, "usage: pod_chaos [FLAGS]", flags.Table());
+  if (code.has_value()) return *code;
+  // Without this setting, a missing cluster would only skip the test, and the program would exit
+  // with 0.
+  if (setenv("SATRAP_REQUIRE_KUBERNETES", "1", 1) != 0) return 1;
+  testing::RegisterTest("PodChaos", "EachRecordIsTrainedOnceAndTheModelIsThatOfAnUndisturbedRun",
+                        nullptr, nullptr, __FILE__, __LINE__,
+                        [&flags] { return new PodChaos(flags); });
+  return RUN_ALL_TESTS();
 }
 
 }  // namespace
 }  // namespace satrap
 
-int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
-  const auto code =
-      satrap::TakeProgramFlags(argc, argv, "usage: pod_chaos [FLAGS]", satrap::flags.Table());
-  if (code.has_value()) return *code;
-  // Without this setting, a missing cluster would only skip the test, and the program would exit
-  // with 0.
-  if (setenv("SATRAP_REQUIRE_KUBERNETES", "1", 1) != 0) return 1;
-  return RUN_ALL_TESTS();
-}
+int main(int argc, char** argv) { return satrap::Main(argc, argv); }

@@ -318,13 +318,10 @@ void PodRunFixture::ForceDeletePod(Role role, int index) {
 void PodRunFixture::EvictPod(Role role, int index) {
   const std::string pod = PodOf(role, index);
   const std::string eviction = absl::StrCat(
-      R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":")", pod, ""
-}
-}
-");
-    Kubectl({"create", "--raw",
-             absl::StrCat("/api/v1/namespaces/", space_, "/pods/", pod, "/eviction"), "--filename",
-             WriteFile("eviction.json", eviction)});
+      R"({"apiVersion":"policy/v1","kind":"Eviction","metadata":{"name":")", pod, R"("}})");
+  Kubectl({"create", "--raw",
+           absl::StrCat("/api/v1/namespaces/", space_, "/pods/", pod, "/eviction"), "--filename",
+           WriteFile("eviction.json", eviction)});
 }
 
 std::string PodRunFixture::TwinOf(Role role, int index) {

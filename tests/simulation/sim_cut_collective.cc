@@ -74,8 +74,8 @@ void SimCutCollective::Await(int rank, absl::AnyInvocable<void(absl::StatusOr<bo
   AnswerWaiting();
 }
 
-// Answers only when the cut has ended and every rank waits for it, because in a collective ranks
-// wait for each other, too.
+// Answers only when the cut has ended and every rank waits for it: in a real collective, too, each
+// rank waits for all others.
 void SimCutCollective::AnswerWaiting() {
   if (cut_ == nullptr || !cut_->committed.has_value()) return;
   for (const auto& waiting : awaiting_) {

@@ -267,8 +267,8 @@ bool Life::MakeCutEngine() {
       crew_.FailureSinkOf(NN_WORKER, 0)(dense.status());
       return false;
     }
-    // The network is simulated. Its saved state contains only its step, which shows whether it
-    // belongs to the rows of the same cut.
+    // The network is simulated: its saved state is only a step, which shows whether the state is of
+    // the same cut as the rows.
     if (*dense != DenseOf(from_.steps)) {
       surroundings_.violated(absl::StrCat(cut_, " of step ", from_.steps, " has ", *dense));
     }

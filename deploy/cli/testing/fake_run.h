@@ -52,6 +52,8 @@ class FakeRunTest : public LoggedRunTest, private rpc::Handler {
 
   void StartCoordinator();
   void EndCoordinator() { server_.reset(); }
+  // The address of the coordinator, whether it serves or not.
+  const std::string& coordinator() const { return address_; }
   // Releases the run's folder, as if the process that runs the run had ended.
   void Release() { folder_.reset(); }
 

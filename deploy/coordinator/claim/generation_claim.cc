@@ -168,6 +168,14 @@ absl::Status BeginFromCut(const ClaimRequest& request, const GenerationEntry& en
                           claimed->ledger);
 }
 
+absl::Status CheckFiles(const ClaimRequest& request, const ClaimedGeneration& claimed) {
+  if (request.check_files == nullptr) return absl::OkStatus();
+  JobConfig job = claimed.job;
+  // A generation that begins from a cut does not read the model, which may be gone by then.
+  if (!claimed.cut_folder.empty()) job.clear_init_from();
+  return request.check_files(job);
+}
+
 // Returns the request. Fields that the log overrules are replaced.
 ClaimRequest Effective(ClaimRequest request, const RunLog& log) {
   const uint64_t newest = SubmissionOf(log.entries());
@@ -357,8 +365,8 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& asked,
     RETURN_IF_ERROR(AppendEnd(request, FAILED, failure, &claimed.log));
     return WithoutClaim(request, std::move(claimed.log));
   }
-  if (request.check_files && asked.submission > SubmissionOf(claimed.log.entries())) {
-    RETURN_IF_ERROR(request.check_files(claimed.job));
+  if (asked.submission > SubmissionOf(claimed.log.entries())) {
+    RETURN_IF_ERROR(CheckFiles(request, claimed));
   }
   entry.set_unix_ms(static_cast<uint64_t>(request.unix_ms));
   RETURN_IF_ERROR(claimed.log.Append(entry));

@@ -71,7 +71,8 @@ struct ClaimRequest {
   // unchanged, except FAILED_PRECONDITION in pods if the submission has begun. May be null.
   std::function<absl::Status()> check_storage;
   // Called before anything is written, with the job of the next generation, if this claim begins a
-  // submission of pods. Its errors are returned unchanged. May be null.
+  // submission of pods. The job has no init_from if the generation begins from a cut. Its errors
+  // are returned unchanged. May be null.
   std::function<absl::Status(const JobConfig& job)> check_files;
   // The log is compacted once it has this many entries since the last compaction.
   size_t compact_after = kCompactAfter;

@@ -17,10 +17,9 @@ absl::Status CheckFiles(const JobConfig& job) {
   RETURN_IF_ERROR(CheckFilesOfJob(job));
   if (!job.init_from().empty()) {
     const absl::Status found = FindSavedModel(job.init_from()).status();
-    if (absl::IsNotFound(found)) {
-      return absl::NotFoundError(absl::StrCat("init_from: ", found.message()));
+    if (!found.ok()) {
+      return absl::Status(found.code(), absl::StrCat("init_from: ", found.message()));
     }
-    RETURN_IF_ERROR(found);
   }
   const DataConfig& data = job.data();
   for (const auto& [has, kafka] : {std::pair(data.has_kafka(), &data.kafka()),

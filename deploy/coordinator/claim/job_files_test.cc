@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 class JobFilesTest : public ::testing::Test {
  protected:
@@ -72,7 +73,9 @@ TEST_F(JobFilesTest, TheModelToBeginFromMustBeThere) {
   ASSERT_TRUE(WriteManifest(dir_ + "/model", manifest).ok());
   EXPECT_EQ(CheckFilesOfPods(job_), absl::OkStatus());
   std::ofstream(dir_ + "/model/manifest") << "version: 4\n";
-  EXPECT_EQ(CheckFilesOfPods(job_).code(), absl::StatusCode::kDataLoss);
+  const absl::Status damaged = CheckFilesOfPods(job_);
+  EXPECT_EQ(damaged.code(), absl::StatusCode::kDataLoss);
+  EXPECT_THAT(std::string(damaged.message()), StartsWith("init_from: "));
 }
 
 TEST_F(JobFilesTest, FilesOfSecretsMustBeThere) {

@@ -82,6 +82,25 @@ TEST_F(SubmissionClaimTest, TheFilesOfAJobAreCheckedWhenASubmissionOfPodsBegins)
   EXPECT_TRUE(Claim("x").ok()) << "the command line has checked a launcher's";
 }
 
+TEST_F(SubmissionClaimTest, AModelToBeginFromIsNeededUntilTheRunHasACut) {
+  request_.job.set_init_from("/models/a");
+  std::vector<std::string> models;
+  request_.check_files = [&](const JobConfig& job) {
+    models.push_back(job.init_from());
+    return absl::OkStatus();
+  };
+  request_.submission = 1;
+  ASSERT_TRUE(Claim().ok());
+  request_.submission = 2;
+  ASSERT_TRUE(Claim().ok());
+  Commit(2, 1);
+  request_.submission = 3;
+  const auto claimed = Claim();
+  ASSERT_TRUE(claimed.ok()) << claimed.status();
+  EXPECT_THAT(models, ElementsAre("/models/a", "/models/a", ""));
+  EXPECT_EQ(claimed->job.init_from(), "/models/a") << "the job itself is the same";
+}
+
 TEST_F(SubmissionClaimTest, ALaunchersResumeIsTheNextSubmission) {
   ASSERT_TRUE(Claim().ok());
   EXPECT_EQ(Log().last_generation()->submission(), 1u);

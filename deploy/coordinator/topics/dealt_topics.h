@@ -35,7 +35,8 @@ class DealtTopics {
   bool begun() const { return begun_; }
   const StreamTopics& train() const { return train_; }
 
-  // Adds the partitions from number `known` on, but none that the generation began with.
+  // Adds every partition whose number is at least `known`, except those that the generation began
+  // with.
   void AddTo(uint32_t known, HeartbeatAnswer* answer) const;
 
   // Adds the status of the partitions, from what the loaders among answer->roles() have reported.

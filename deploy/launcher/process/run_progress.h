@@ -36,7 +36,7 @@ struct RunProgress {
   absl::optional<EndEntry> end;      // set if it was stopped or has failed, and not resumed since
 };
 
-// DATA_LOSS as RunLog::Open returns it.
+// DATA_LOSS in the same cases as RunLog::Open.
 absl::StatusOr<RunProgress> ReadRunProgress(const std::string& run_dir);
 
 // Sets in `status` how the run has ended. Returns false, and does nothing, if it has not.

@@ -1,7 +1,6 @@
 #include "deploy/submit/command/run_place.h"
 
 #include <algorithm>
-#include <filesystem>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

@@ -1,9 +1,11 @@
 #include "deploy/submit/command/submit_run.h"
 
 #include <csignal>
+#include <cstddef>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "deploy/submit/command/run_place.h"
 #include "deploy/submit/command/testing/fake_cluster.h"
 #include "deploy/submit/testing/submission_fixture.h"
@@ -15,6 +17,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
+using ::testing::UnorderedElementsAreArray;
 
 constexpr char kRunning[] = R"({"phase":"Running"})";
 constexpr char kReady[] = R"({"phase":"Running","conditions":[{"type":"Ready","status":"True"}]})";
@@ -35,6 +38,23 @@ class SubmitRunTest : public FakeClusterTest {
             Pod("story", "demo-x", kRunning)};
   }
   std::string Noted() { return *NamespaceOf("demo", "", dir_ + "/runs"); }
+  // Expects that the same command as before makes what is missing of the run.
+  void ExpectCompleted(const std::string& when) {
+    const auto code = Submit(RunWith(), /*detach=*/true);
+    ASSERT_TRUE(code.ok()) << when << ": " << code.status();
+    EXPECT_THAT(Objects(), UnorderedElementsAreArray(objects_)) << when;
+  }
+
+  // The objects of the run, in the order in which they are made.
+  const std::vector<std::string> objects_ = {"Job demo-members",
+                                             "Service demo-coordinator",
+                                             "ConfigMap demo-job",
+                                             "StatefulSet demo-coordinator",
+                                             "StatefulSet demo-embedding-ps",
+                                             "StatefulSet demo-embedding-worker",
+                                             "StatefulSet demo-data-loader",
+                                             "StatefulSet demo-nn-worker",
+                                             "Job demo"};
 };
 
 TEST_F(SubmitRunTest, ACommandThatDetachesEndsWhenTheCoordinatorServesAndNotesTheNamespace) {
@@ -76,6 +96,26 @@ TEST_F(SubmitRunTest, ARunThatFailsAfterItsPodsHaveRunExits1AndStaysInTheList) {
   EXPECT_EQ(*code, 1);
   EXPECT_THAT(Objects(), Contains("Job demo"));
   EXPECT_EQ(Noted(), "ml");
+}
+
+TEST_F(SubmitRunTest, ACommandThatWasKilledAtAnyPointIsCompletedByTheSameCommand) {
+  SetPods({Coordinator()});
+  for (size_t made = 0; made < objects_.size(); ++made) {
+    for (size_t i = made; i < objects_.size(); ++i) Lose(objects_[i]);
+    ASSERT_NO_FATAL_FAILURE(ExpectCompleted(absl::StrCat(made, " objects were made")));
+  }
+}
+
+TEST_F(SubmitRunTest, WithItsJobDeletedARunGetsEveryObjectBackThatSomebodyHasDeleted) {
+  SetPods({Coordinator()});
+  ASSERT_NO_FATAL_FAILURE(ExpectCompleted("at first"));
+  for (const std::string& object : objects_) {
+    // Kubernetes removes the others with Job RUN-members.
+    if (object == "Job demo-members") continue;
+    Lose(object);
+    Lose("Job demo");
+    ASSERT_NO_FATAL_FAILURE(ExpectCompleted(object + " was deleted"));
+  }
 }
 
 TEST_F(SubmitRunTest, CtrlCEndsTheCommandAndNotTheRun) {

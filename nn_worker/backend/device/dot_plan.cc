@@ -102,7 +102,8 @@ void AddTiles(const std::vector<DotPair>& pairs, DotPlan* plan) {
   }
 }
 
-// Whether each vector is in one term with every other, in their order.
+// Whether the pairs are exactly those of different vectors, each once, and each vector meets the
+// others in their order.
 bool MeetsAllInOrder(const std::vector<DotPair>& pairs, int vectors) {
   if (static_cast<int64_t>(pairs.size()) != int64_t{vectors} * (vectors - 1) / 2) return false;
   std::vector<int> next(vectors, 0);  // the vector that is to come, and not the vector itself

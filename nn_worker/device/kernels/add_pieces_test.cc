@@ -11,7 +11,7 @@
 namespace satrap {
 namespace {
 
-// Rows of 8 values are read four at a time, unless the pieces begin at an odd value.
+// A row of 8 values is read four values at a time, unless its pieces begin at an odd offset.
 TEST_P(KernelTest, PiecesAreAddedInTheirOrder) {
   for (const int64_t num_pieces : {1, 2, 8, 9, 17, 33}) {
     for (const int64_t cols : {1, 5, 8}) {

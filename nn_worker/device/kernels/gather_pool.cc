@@ -9,8 +9,9 @@
 namespace satrap {
 namespace {
 
-// A block has one thread for each group of a feature's row, for as many samples as fit. So a row is
-// read in one pass, whatever the number of its segments.
+// A thread block handles as many samples as fit, and has one thread for each group of values (one
+// load) in the feature's row of each sample. So a row is read in one pass, however many segments it
+// has.
 constexpr int32_t kThreads = 128;
 // The number of rows that a thread loads at the same time.
 constexpr int kRowsAtOnce = 4;

@@ -1,5 +1,5 @@
 // A process of the simulation: the executor and clock of its engines, and the means to kill or
-// suspend them.
+// suspend the process.
 //
 // What a process has sent or written before its death stays: messages in flight are delivered, even
 // to the process that follows a dead one at its address. What a process does after its death has no

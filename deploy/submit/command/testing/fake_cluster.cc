@@ -203,6 +203,10 @@ void FakeClusterTest::Refuse(const std::string& kind, const std::string& name,
   Write(absl::StrCat(dir_, "/refused/", kind, "_", name), why + "\n");
 }
 
+void FakeClusterTest::Lose(const std::string& object) {
+  fs::remove(absl::StrCat(dir_, "/objects/", absl::StrReplaceAll(object, {{" ", "_"}})));
+}
+
 std::vector<std::string> FakeClusterTest::Objects() const {
   std::vector<std::string> names;
   for (const auto& entry : fs::directory_iterator(dir_ + "/objects")) {

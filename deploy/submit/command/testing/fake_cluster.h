@@ -39,6 +39,8 @@ class FakeClusterTest : public FakeKubectlTest {
                 const std::string& message);
   // Lets the cluster refuse to make the object, for the reason `why`, which kubectl prints.
   void Refuse(const std::string& kind, const std::string& name, const std::string& why);
+  // Removes the object, if it exists, as `kubectl delete` does. The objects that it owns stay.
+  void Lose(const std::string& object);
   // The names of the objects that exist: "Job demo", ...
   std::vector<std::string> Objects() const;
   // Lets Job RUN show that the run has failed, and its pod why.

@@ -1,13 +1,9 @@
 #include "deploy/submit/kubectl/testing/fake_kubectl.h"
 
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "common/base/check.h"
 
 namespace satrap {
 namespace {
@@ -33,58 +29,43 @@ echo "no answer for: $call" >&2
 exit 64
 )sh";
 
-void Write(const std::string& path, const std::string& content) {
-  std::ofstream file(path, std::ios::binary);
-  file << content;
-  CHECK(file.good()) << path;
-}
-
-void WriteProgram(const std::string& path, const std::string& script) {
-  Write(path, script);
-  fs::permissions(path, fs::perms::owner_all);
-}
-
-std::string Read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+// A program in `dir` with that name.
+void WriteProgram(const TempDir& dir, const std::string& name, const std::string& script) {
+  fs::permissions(dir.Write(name, script), fs::perms::owner_all);
 }
 
 }  // namespace
 
 void FakeKubectlTest::SetUp() {
-  dir_ = ::testing::TempDir() + "fake_kubectl.XXXXXX";
-  ASSERT_NE(mkdtemp(dir_.data()), nullptr);
-  for (const char* name : {"/calls", "/inputs", "/rules"}) fs::create_directory(dir_ + name);
-  WriteProgram(program(), kScript);
+  for (const char* name : {"calls", "inputs", "rules"}) fs::create_directory(temp_.At(name));
+  WriteProgram(temp_, "kubectl", kScript);
 }
 
-void FakeKubectlTest::TearDown() { fs::remove_all(dir_); }
-
 void FakeKubectlTest::On(const std::string& pattern, const Answer& answer) {
-  const std::string rule = absl::StrFormat("%s/rules/%04d", dir_, rules_++);
-  fs::create_directory(rule);
-  Write(rule + "/pattern", pattern);
-  Write(rule + "/out", answer.out);
-  Write(rule + "/err", answer.err);
-  Write(rule + "/code", absl::StrCat(answer.code));
-  if (answer.once) Write(rule + "/once", "");
+  const std::string rule = absl::StrFormat("rules/%04d", rules_++);
+  fs::create_directory(temp_.At(rule));
+  temp_.Write(rule + "/pattern", pattern);
+  temp_.Write(rule + "/out", answer.out);
+  temp_.Write(rule + "/err", answer.err);
+  temp_.Write(rule + "/code", absl::StrCat(answer.code));
+  if (answer.once) temp_.Write(rule + "/once", "");
 }
 
 void FakeKubectlTest::AnswerOthersBy(const std::string& script) {
-  WriteProgram(dir_ + "/cluster", script);
+  WriteProgram(temp_, "cluster", script);
 }
 
 std::vector<std::string> FakeKubectlTest::Calls() const {
   std::vector<std::string> calls;
   for (int i = 0;; ++i) {
-    const std::string path = absl::StrFormat("%s/calls/%04d", dir_, i);
+    const std::string path = temp_.At(absl::StrFormat("calls/%04d", i));
     if (!fs::exists(path)) return calls;
-    calls.push_back(Read(path));
+    calls.push_back(TempDir::Read(path));
   }
 }
 
 std::string FakeKubectlTest::Input(size_t call) const {
-  return Read(absl::StrFormat("%s/inputs/%04d", dir_, call));
+  return TempDir::Read(temp_.At(absl::StrFormat("inputs/%04d", call)));
 }
 
 }  // namespace satrap

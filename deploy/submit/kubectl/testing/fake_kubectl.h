@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/testing/temp_dir.h"
 #include "gtest/gtest.h"
 
 namespace satrap {
@@ -22,7 +23,6 @@ class FakeKubectlTest : public ::testing::Test {
   };
 
   void SetUp() override;
-  void TearDown() override;
 
   // The program's path.
   std::string program() const { return dir_ + "/kubectl"; }
@@ -40,7 +40,8 @@ class FakeKubectlTest : public ::testing::Test {
   std::vector<std::string> Calls() const;
   std::string Input(size_t call) const;
 
-  std::string dir_;
+  const TempDir temp_;
+  const std::string dir_ = temp_.path();
 
  private:
   int rules_ = 0;
