@@ -113,11 +113,9 @@ void SimCrew::OnRegistered(Seat* seat, const RegisterAnswer& answer,
   load();
 }
 
-void SimCrew::Start(absl::optional<uint64_t> absent) {
-  uint64_t number = 0;
-  for (const auto& [id, seat] : seats_) {
-    if (!absent.has_value() || number != *absent % seats_.size()) seat.member->Start();
-    ++number;
+void SimCrew::Start(absl::optional<std::pair<Role, int>> absent) {
+  for (const auto& [place, seat] : seats_) {
+    if (place != absent) seat.member->Start();
   }
 }
 

@@ -77,7 +77,7 @@ class Life {
     ClaimedGeneration claimed;
     bool in_pods = false;
     absl::optional<TwinPlan> twin;
-    absl::optional<uint64_t> absent;  // the member, modulo their number, that nobody starts
+    absl::optional<std::pair<Role, int>> absent;  // the member that nobody starts
   };
 
   Life(const Surroundings& surroundings, Start start);
@@ -142,7 +142,7 @@ class Life {
   const uint64_t generation_;
   const bool in_pods_;
   const absl::optional<TwinPlan> twin_;
-  const absl::optional<uint64_t> absent_;
+  const absl::optional<std::pair<Role, int>> absent_;
   const SimTraining::State& from_;
   Planting planting_;
   SimCrew crew_;

@@ -58,15 +58,17 @@ void CoordinatorWatch::Handle(const rpc::Method& method, rpc::Message request,
   if (method == kFail) CHECK(failure.ParseFromString(request.header));
   const uint64_t sender = method == kFail ? failure.incarnation() : beat.incarnation();
   coordinator_->Handle(method, std::move(request),
-                       [this, method, sender, cut = std::move(cut),
+                       [this, method, beat = std::move(beat), sender, cut = std::move(cut),
                         respond = std::move(respond)](absl::StatusOr<rpc::Message> answer) mutable {
-                         if (answer.ok() && process_->alive())
-                           OnAnswer(method, sender, cut, *answer);
+                         if (answer.ok() && process_->alive()) {
+                           OnAnswer(method, beat, sender, cut, *answer);
+                         }
                          respond(std::move(answer));
                        });
 }
 
-void CoordinatorWatch::OnAnswer(const rpc::Method& method, uint64_t sender, const std::string& cut,
+void CoordinatorWatch::OnAnswer(const rpc::Method& method, const HeartbeatRequest& beat,
+                                uint64_t sender, const std::string& cut,
                                 const rpc::Message& answer) {
   if (method == kCommitCut) OnCommitAnswer(cut, answer);
   if (method == kFinish) events_.acknowledged("");
@@ -74,7 +76,10 @@ void CoordinatorWatch::OnAnswer(const rpc::Method& method, uint64_t sender, cons
   if (method == kRegister && place.ParseFromString(answer.header) && place.wait()) events_.waits();
   HeartbeatAnswer heartbeat;
   if (method == kHeartbeat && heartbeat.ParseFromString(answer.header)) {
-    if (!heartbeat.wait()) members_.insert(sender);
+    if (!heartbeat.wait()) {
+      members_.insert(sender);
+      events_.heard(beat);
+    }
     OnState(heartbeat.state(), heartbeat.ending());
   }
   FailAnswer fail;

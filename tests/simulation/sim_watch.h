@@ -71,7 +71,9 @@ class CoordinatorWatch final : public rpc::Handler {
     std::function<void(RunState)> ended;
     // A heartbeat has come.
     std::function<void(const HeartbeatRequest&)> beat;
-    // Called when a process that asks for a place is told to wait.
+    // The heartbeat of a member is answered.
+    std::function<void(const HeartbeatRequest&)> heard;
+    // A process that asks for a place is told to wait.
     std::function<void()> waits;
     // Called when a member of generation `generation` says that it leaves its machine.
     std::function<void(uint64_t generation)> leaving;
@@ -92,9 +94,10 @@ class CoordinatorWatch final : public rpc::Handler {
   void Handle(const rpc::Method& method, rpc::Message request, rpc::Callback respond) override;
 
  private:
-  // `sender` is the incarnation of the process that is answered; 0: not known.
-  void OnAnswer(const rpc::Method& method, uint64_t sender, const std::string& cut,
-                const rpc::Message& answer);
+  // `beat` is the heartbeat that is answered, if it is one. `sender` is the incarnation of the
+  // process that is answered; 0: not known.
+  void OnAnswer(const rpc::Method& method, const HeartbeatRequest& beat, uint64_t sender,
+                const std::string& cut, const rpc::Message& answer);
   void OnCommitAnswer(const std::string& cut, const rpc::Message& answer);
   void OnState(RunState state, const Ending& how);
 

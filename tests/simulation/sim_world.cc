@@ -197,8 +197,8 @@ class World {
     job_ = claimer.claimed->job;
     if (!CanBegin(job_)) ++result_.jobs_that_cannot_begin;
     const auto absent = absence_.Begin(number, *claimer.claimed, loop_.NowUs());
-    result_.absences += absent.has_value() ? 1 : 0;
     if (absent.has_value()) {
+      ++result_.absences;
       --lives_without_progress_;  // it fails in time
       history_.OnCannotBegin(claimer.claimed->generation);
     }
@@ -257,6 +257,7 @@ class World {
       if (state == RESTARTING || (!deaths_.in_pods && disk_.counts().failed > 0)) return;
       history_.ends()->OnEndTold(generation, state);
     };
+    told.heard = [this](const HeartbeatRequest& beat) { absence_.OnHeard(beat, loop_.NowUs()); };
     told.leaving = [this](uint64_t of) { leaving_.insert(of); };
     told.moved = [this, generation](bool is_over) {
       if (leaving_.count(generation) == 0)
@@ -425,8 +426,7 @@ class World {
         return EndLife(/*resume=*/false);
       case Exit::kFailed:
         if (IsOutOfRestarts(exited.why)) poison_is_over_ = true;
-        // A run may fail for good only because of its disk, its poison, a job that cannot begin or
-        // a member that is missing.
+        // Only its disk, poison, a wrong job or a missing member may end a run for good.
         if (disk_.counts().failed == 0 && !IsOutOfRestarts(exited.why) && CanBegin(job_) &&
             !absence_.lacks_member()) {
           Violate(absl::StrCat("the run fails: ", exited.why));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/role/role_flags.h"
 
 namespace satrap::simulation {
 namespace {
@@ -16,23 +17,46 @@ constexpr int64_t kTornUs = 9 * 1000 * 1000;
 constexpr int64_t kLateUs = 10 * 1000 * 1000;
 constexpr uint64_t kEndsOfHalves = 2000;  // of DrawEnd: above those of other lives
 
+std::vector<SimAbsence::Place> PlacesOf(const JobConfig& job) {
+  std::vector<SimAbsence::Place> places;
+  for (const Role role : {DATA_LOADER, EMBEDDING_WORKER, EMBEDDING_PS, NN_WORKER}) {
+    for (int index = 0; index < ReplicasOf(role, job); ++index) places.emplace_back(role, index);
+  }
+  return places;
+}
+
 }  // namespace
 
-absl::optional<uint64_t> SimAbsence::Begin(int life, const ClaimedGeneration& claimed,
-                                           int64_t now_us) {
+absl::optional<SimAbsence::Place> SimAbsence::Begin(int life, const ClaimedGeneration& claimed,
+                                                    int64_t now_us) {
   began_us_ = now_us;
   const bool lacked = lacks_;
   lacks_ = deaths_.absent_from_life > 0 && life >= deaths_.absent_from_life && !is_over_;
   if (!lacks_) return absl::nullopt;
-  generations_.insert(claimed.generation);
   const std::vector<RunLogEntry>& entries = claimed.log.entries();
   const auto dropped = std::count_if(entries.begin(), entries.end(),
                                      [](const RunLogEntry& entry) { return entry.has_dropped(); });
   const std::pair<uint64_t, int> run = {claimed.submission, static_cast<int>(dropped)};
-  // The time begins anew when the run is resumed, and when the run has its earlier job again.
-  if (!lacked || run != run_) since_us_ = now_us;
+  // The time begins anew when the run is resumed, when it has its earlier job again, and after a
+  // generation of which the log says that it had all its members.
+  const bool was_complete = std::any_of(entries.begin(), entries.end(), [this](const auto& entry) {
+    return entry.has_complete() && !missing_.empty() &&
+           entry.complete().generation() == missing_.rbegin()->first;
+  });
+  if (!lacked || run != run_ || was_complete) since_us_ = now_us;
   run_ = run;
-  return deaths_.absent_member;
+  const std::vector<Place> places = PlacesOf(claimed.job);
+  const Place place = places[deaths_.absent_member % places.size()];
+  missing_[claimed.generation] = place;
+  return place;
+}
+
+void SimAbsence::OnHeard(const HeartbeatRequest& beat, int64_t now_us) {
+  const auto missing = missing_.find(beat.envelope().generation());
+  if (missing == missing_.end()) return;
+  if (missing->second != Place(beat.role(), static_cast<int>(beat.index()))) return;
+  stood_in_.insert(missing->first);
+  if (missing->first == missing_.rbegin()->first) since_us_ = now_us;
 }
 
 absl::optional<LifeEnd> SimAbsence::Tear(int life, int64_t now_us, bool disk_has_failed) {
@@ -50,8 +74,10 @@ absl::optional<LifeEnd> SimAbsence::Tear(int life, int64_t now_us, bool disk_has
 
 void SimAbsence::OnLog(const RunLog& log) {
   for (const RunLogEntry& entry : log.entries()) {
-    if (entry.has_complete() && generations_.count(entry.complete().generation()) > 0) {
-      violated_(absl::StrCat("generation ", entry.complete().generation(),
+    if (!entry.has_complete()) continue;
+    const uint64_t generation = entry.complete().generation();
+    if (missing_.count(generation) > 0 && stood_in_.count(generation) == 0) {
+      violated_(absl::StrCat("generation ", generation,
                              " is said to have all its members, and lacks one"));
     }
   }

@@ -3,6 +3,9 @@
 // divided, so that one life follows another, but none has all its members. Even so the run must
 // fail in time.
 //
+// A process of an earlier life may still ask for a place, and take that of the missing member. Then
+// the generation has all its members.
+//
 // Not thread-safe: it lives on the SimLoop's thread.
 
 #ifndef SATRAP_TESTS_SIMULATION_LIVES_SIM_ABSENCE_H_
@@ -10,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <set>
 #include <string>
 #include <utility>
@@ -17,6 +21,8 @@
 #include "absl/types/optional.h"
 #include "common/checkpoint/run_log.h"
 #include "deploy/coordinator/claim/generation_claim.h"
+#include "proto/control.pb.h"
+#include "proto/job.pb.h"
 #include "tests/simulation/lives/sim_deaths.h"
 
 namespace satrap::simulation {
@@ -30,18 +36,21 @@ class SimAbsence {
   SimAbsence(const DeathPlan& deaths, std::function<void(std::string)> violated)
       : deaths_(deaths), violated_(std::move(violated)) {}
 
-  // Call when life `life` begins. Returns the member that this life lacks, modulo the number of
-  // members; nothing if all come.
-  absl::optional<uint64_t> Begin(int life, const ClaimedGeneration& claimed, int64_t now_us);
+  // A member's role and index.
+  using Place = std::pair<Role, int>;
+
+  // Life `life` begins. Returns the place of the member that it lacks; nothing if all come.
+  absl::optional<Place> Begin(int life, const ClaimedGeneration& claimed, int64_t now_us);
   // Whether the newest life lacks a member, so that the run may fail.
   bool lacks_member() const { return lacks_; }
   // How the newest life, `life`, ends if the other half of the cluster takes over the run now.
   // Checks that the run fails in time, unless the log may refuse the entry that says so.
   absl::optional<LifeEnd> Tear(int life, int64_t now_us, bool disk_has_failed);
-  // Call when the run has failed. If it lacked a member, the member is back when somebody resumes
-  // the run.
+  // The coordinator has answered the heartbeat of a member.
+  void OnHeard(const HeartbeatRequest& beat, int64_t now_us);
+  // The run has failed. If it lacked a member, whoever resumes it has brought the member back.
   void OnFailed() { is_over_ |= lacks_; }
-  // What the log says of a generation that lacked a member.
+  // Checks what the log says of generations that lacked a member all the time.
   void OnLog(const RunLog& log);
 
  private:
@@ -49,10 +58,11 @@ class SimAbsence {
   const std::function<void(std::string)> violated_;
   bool is_over_ = false;
   bool lacks_ = false;
-  int64_t began_us_ = 0;            // the newest life
-  int64_t since_us_ = 0;            // the run lacks a member
-  std::pair<uint64_t, int> run_;    // its submission, and how many jobs it has dropped, then
-  std::set<uint64_t> generations_;  // that lacked a member
+  int64_t began_us_ = 0;               // the newest life
+  int64_t since_us_ = 0;               // the run lacks a member
+  std::pair<uint64_t, int> run_;       // its submission, and how many jobs it has dropped, then
+  std::map<uint64_t, Place> missing_;  // by generation: the member that nobody starts
+  std::set<uint64_t> stood_in_;        // generations in which another process has taken its place
 };
 
 }  // namespace satrap::simulation
