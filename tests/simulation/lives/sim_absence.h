@@ -2,7 +2,7 @@
 // failed for it and somebody resumes it. Meanwhile the cluster is torn, so that one life follows
 // another and none has all its members. The run must fail in time all the same.
 //
-// A process of an earlier life may still ask for a place, and take that of the missing member. Then
+// A process of an earlier life may still ask for a place. If it gets that of the missing member,
 // the generation has all its members.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
@@ -49,7 +49,7 @@ class SimAbsence {
   void OnHeard(const HeartbeatRequest& beat, int64_t now_us);
   // The run has failed. If it lacked a member, whoever resumes it has brought the member back.
   void OnFailed() { is_over_ |= lacks_; }
-  // Checks what the log says of generations that lacked a member all the time.
+  // Checks that the log calls no generation complete in which nobody took the missing place.
   void OnLog(const RunLog& log);
 
  private:
