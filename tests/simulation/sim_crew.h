@@ -95,7 +95,7 @@ class SimCrew {
   SimCrew& operator=(const SimCrew&) = delete;
 
   void Add(Role role, int index, Duties duties);
-  void Start(absl::optional<std::pair<Role, int>> absent);  // all others register
+  void Start(absl::optional<std::pair<Role, int>> absent);  // all but `absent` register
   // Makes a member, chosen by `any`, report that a peer is lost. Does nothing if the member is dead
   // or has not registered.
   void ReportFailure(uint64_t any);

@@ -426,7 +426,7 @@ class World {
         return EndLife(/*resume=*/false);
       case Exit::kFailed:
         if (IsOutOfRestarts(exited.why)) poison_is_over_ = true;
-        // Only its disk, poison, a wrong job or a missing member may end a run for good.
+        // Only the disk, poison, a wrong job or a missing member may end a run for good.
         if (disk_.counts().failed == 0 && !IsOutOfRestarts(exited.why) && CanBegin(job_) &&
             !absence_.lacks_member()) {
           Violate(absl::StrCat("the run fails: ", exited.why));

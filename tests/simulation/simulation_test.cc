@@ -52,8 +52,8 @@ TEST(SimulationWithDeaths, NothingIsLostAndNothingCountsTwiceUnderSeeds1501To200
 // run makes progress soon, although it is resumed again and again with a job that cannot begin;
 // that a suspended PS gives its rows; that a restarted process knows a failure of the process
 // before it; that a coordinator which finds the run's end has claimed a generation; and that nobody
-// takes the place of a missing member (44631: its own process of an earlier life does, 6348: a twin
-// of that process).
+// takes the place of a missing member. In 44631 its own process of an earlier life takes it, and in
+// 6348 a twin of that process does.
 TEST(SimulationWithDeaths, ExpectsNoMoreThanIsPromised) {
   for (const uint64_t seed : {6348u, 6733u, 14725u, 19072u, 22081u, 30430u, 33045u, 36904u, 44631u,
                               58089u, 61963u, 81964u, 84677u}) {

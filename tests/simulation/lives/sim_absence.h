@@ -3,7 +3,7 @@
 // divided, so that one life follows another, but none has all its members. Even so the run must
 // fail in time.
 //
-// A process of an earlier life may still ask for a place, and take that of the missing member. Then
+// A process of an earlier life may still ask for a place. If it gets that of the missing member,
 // the generation has all its members.
 //
 // Not thread-safe: it lives on the SimLoop's thread.
@@ -50,7 +50,7 @@ class SimAbsence {
   void OnHeard(const HeartbeatRequest& beat, int64_t now_us);
   // The run has failed. If it lacked a member, whoever resumes it has brought the member back.
   void OnFailed() { is_over_ |= lacks_; }
-  // Checks what the log says of generations that lacked a member all the time.
+  // Checks that the log calls no generation complete in which nobody took the missing place.
   void OnLog(const RunLog& log);
 
  private:
