@@ -47,8 +47,9 @@ absl::optional<LifeEnd> SimAbsence::Tear(int life, int64_t now_us, bool disk_has
   return end;
 }
 
-void SimAbsence::OnLog(const RunLog& log) {
-  for (const RunLogEntry& entry : log.entries()) {
+void SimAbsence::OnLog(const SimLog& log) {
+  for (const auto& read : log.entries) {
+    const RunLogEntry& entry = read->message;
     if (entry.has_complete() && generations_.count(entry.complete().generation()) > 0) {
       violated_(absl::StrCat("generation ", entry.complete().generation(),
                              " is said to have all its members, and lacks one"));

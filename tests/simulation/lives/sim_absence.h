@@ -14,9 +14,9 @@
 #include <utility>
 
 #include "absl/types/optional.h"
-#include "common/checkpoint/run_log.h"
 #include "deploy/coordinator/claim/generation_claim.h"
 #include "tests/simulation/lives/sim_deaths.h"
+#include "tests/simulation/lives/sim_log.h"
 
 namespace satrap::simulation {
 
@@ -39,7 +39,7 @@ class SimAbsence {
   // The run has failed. If it lacked a member, whoever resumes it has brought the member back.
   void OnFailed() { is_over_ |= lacks_; }
   // What the log says of a generation that lacked a member.
-  void OnLog(const RunLog& log);
+  void OnLog(const SimLog& log);
 
  private:
   const DeathPlan deaths_;
