@@ -23,7 +23,8 @@ constexpr int64_t kMostUs = 1000000;
 struct Reader {
   SimLoop loop{1};
   std::unique_ptr<PsEngine> ps;
-  uint64_t rows_read = 0;
+  // The rows that were read, by table and key. Nobody changes them.
+  std::map<std::pair<uint32_t, uint64_t>, absl::optional<std::vector<float>>> rows;
 };
 
 JobConfig WithOnePs(JobConfig job) {
@@ -115,7 +116,12 @@ absl::StatusOr<CutContent> CutReader::Load(const std::string& folder) const {
   RETURN_IF_ERROR(*loaded);
   content.tables.rows = reader->ps->Stats()[1].rows();
   content.tables.read_row = [reader](uint32_t table, uint64_t key) {
-    return ReadRowOf(reader->ps.get(), Envelope(), reader->rows_read++, table, key, &reader->loop);
+    const auto [row, is_new] = reader->rows.try_emplace({table, key});
+    if (is_new) {
+      row->second = ReadRowOf(reader->ps.get(), Envelope(), reader->rows.size(), table, key,
+                              &reader->loop);
+    }
+    return row->second;
   };
   return content;
 }
