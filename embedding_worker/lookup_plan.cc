@@ -8,6 +8,9 @@
 //
 // A partition has few ids (26 on average for 4096 x 26 ids in one table), so the third pass stays
 // in the first-level cache.
+//
+// If a table has few ids, the counts of all partitions would cost more than everything else. Its
+// ids are then sorted by insertion, which is stable and so gives the same order.
 
 #include "embedding_worker/lookup_plan.h"
 
@@ -29,6 +32,9 @@ namespace {
 // If a partition has more ids than this, keys are found by hashing, otherwise by a linear search.
 constexpr size_t kLinearIds = 16;
 
+// A table with more ids than this is sorted by counting, otherwise by insertion.
+constexpr size_t kInsertedIds = 64;
+
 constexpr uint32_t kNoSample = std::numeric_limits<uint32_t>::max();
 
 }  // namespace
@@ -40,9 +46,16 @@ class PlanMaker {
       : layout_(layout), ids_(ids), scratch_(*scratch), plan_(*plan) {}
 
   void MakeTable(int table) {
-    Count(layout_.tables[table]);
-    Scatter(layout_.tables[table]);
-    Unify(&plan_.tables[table]);
+    const EmbeddingLayout::Table& layout = layout_.tables[table];
+    const size_t num_ids = NumIds(layout);
+    if (scratch_.occurrences_.size() < num_ids) scratch_.occurrences_.resize(num_ids);
+    if (num_ids <= kInsertedIds) {
+      SortByInsertion(layout, num_ids);
+      UnifyInserted(num_ids, &plan_.tables[table]);
+    } else {
+      SortByCounting(layout);
+      UnifyCounted(num_ids, &plan_.tables[table]);
+    }
     ChooseSent(table);
   }
 
@@ -58,55 +71,84 @@ class PlanMaker {
     return layout_.features[group.front()].id_space_hash;
   }
 
+  size_t NumIds(const EmbeddingLayout::Table& table) const {
+    size_t num_ids = 0;
+    for (const std::vector<int>& group : table.id_spaces) {
+      for (int feature : group) num_ids += ids_.features[feature].ids.size();
+      if (HasCandidates(group)) num_ids += ids_.candidates.size();
+    }
+    return num_ids;
+  }
+
+  // Moves begins_[p] from the beginning of partition p to its end. UnifyCounted relies on that.
+  void SortByCounting(const EmbeddingLayout::Table& table) {
+    Count(table);
+    Scatter(table, [this](uint64_t key) { return begins_[PartitionOf(key)]++; });
+  }
+
+  void SortByInsertion(const EmbeddingLayout::Table& table, size_t num_ids) {
+    uint32_t next = 0;
+    Scatter(table, [&next](uint64_t) { return next++; });
+    Occurrence* const occurrences = scratch_.occurrences_.data();
+    for (size_t i = 1; i < num_ids; ++i) {
+      const Occurrence inserted = occurrences[i];
+      size_t place = i;
+      for (; place > 0; --place) {
+        if (PartitionOf(occurrences[place - 1].key) <= PartitionOf(inserted.key)) break;
+        occurrences[place] = occurrences[place - 1];
+      }
+      occurrences[place] = inserted;
+    }
+  }
+
   void Count(const EmbeddingLayout::Table& table) {
     begins_.fill(0);
-    size_t num_ids = 0;
     for (const std::vector<int>& group : table.id_spaces) {
       const uint64_t id_space_hash = IdSpaceOf(group);
       for (int feature : group) {
-        num_ids += ids_.features[feature].ids.size();
         for (uint64_t id : ids_.features[feature].ids)
           ++begins_[PartitionOf(KeyOf(id, id_space_hash))];
       }
       if (!HasCandidates(group)) continue;
-      num_ids += ids_.candidates.size();
       for (uint64_t id : ids_.candidates) ++begins_[PartitionOf(KeyOf(id, id_space_hash))];
     }
     uint32_t begin = 0;
     for (uint32_t& entry : begins_) begin += std::exchange(entry, begin);
-    if (scratch_.occurrences_.size() < num_ids) scratch_.occurrences_.resize(num_ids);
   }
 
-  // Moves begins_[p] from the beginning of partition p to its end. Unify relies on that.
-  void Scatter(const EmbeddingLayout::Table& table) {
+  // Visits the table's ids in order of occurrence. `place` returns the place for an id's occurrence
+  // when called with its key.
+  template <typename Place>
+  void Scatter(const EmbeddingLayout::Table& table, Place place) {
     for (const std::vector<int>& group : table.id_spaces) {
       if (group.size() == 1) {
-        ScatterSamples(group.front(), IdSpaceOf(group), 0, ids_.samples);
+        ScatterSamples(group.front(), IdSpaceOf(group), 0, ids_.samples, place);
       } else {
         // Go sample by sample. If two features of a sample have the same key, the two
         // occurrences of this key are then adjacent and count only once.
         for (size_t s = 0; s < ids_.samples; ++s) {
-          for (int feature : group) ScatterSamples(feature, IdSpaceOf(group), s, s + 1);
+          for (int feature : group) ScatterSamples(feature, IdSpaceOf(group), s, s + 1, place);
         }
       }
-      if (HasCandidates(group)) ScatterCandidates(IdSpaceOf(group));
+      if (HasCandidates(group)) ScatterCandidates(IdSpaceOf(group), place);
     }
   }
 
   // Each candidate counts as one more sample, or not at all (JaggedIds::counts_candidates).
-  void ScatterCandidates(uint64_t id_space_hash) {
+  template <typename Place>
+  void ScatterCandidates(uint64_t id_space_hash, Place& place) {
     const size_t first = plan_.feature_begins.back();
     for (size_t j = 0; j < ids_.candidates.size(); ++j) {
       const uint64_t key = KeyOf(ids_.candidates[j], id_space_hash);
       const uint32_t sample =
           ids_.counts_candidates ? static_cast<uint32_t>(ids_.samples + j) : kNoSample;
-      scratch_.occurrences_[begins_[PartitionOf(key)]++] = {key, static_cast<uint32_t>(first + j),
-                                                            sample};
+      scratch_.occurrences_[place(key)] = {key, static_cast<uint32_t>(first + j), sample};
     }
   }
 
   // Scatters the ids of one feature in the samples [from, to).
-  void ScatterSamples(int feature, uint64_t id_space_hash, size_t from, size_t to) {
+  template <typename Place>
+  void ScatterSamples(int feature, uint64_t id_space_hash, size_t from, size_t to, Place& place) {
     const JaggedIds::Feature& jagged = ids_.features[feature];
     const uint32_t first = static_cast<uint32_t>(plan_.feature_begins[feature]);
     Occurrence* const occurrences = scratch_.occurrences_.data();
@@ -115,27 +157,42 @@ class PlanMaker {
       const size_t end = jagged.offsets.empty() ? s + 1 : jagged.offsets[s + 1];
       for (size_t j = begin; j < end; ++j) {
         const uint64_t key = KeyOf(jagged.ids[j], id_space_hash);
-        occurrences[begins_[PartitionOf(key)]++] = {key, static_cast<uint32_t>(first + j),
-                                                    static_cast<uint32_t>(s)};
+        occurrences[place(key)] = {key, static_cast<uint32_t>(first + j), static_cast<uint32_t>(s)};
       }
     }
   }
 
-  void Unify(LookupPlan::Table* table) {
-    const size_t num_ids = begins_.back();
-    table->keys.resize(num_ids);
-    table->counts.resize(num_ids);
-    if (scratch_.last_samples_.size() < num_ids) scratch_.last_samples_.resize(num_ids);
+  void UnifyCounted(size_t num_ids, LookupPlan::Table* table) {
+    BeginKeys(num_ids, table);
     uint32_t num_keys = 0;
     uint32_t begin = 0;
     for (uint32_t end : begins_) {
-      if (end - begin <= kLinearIds) {
-        num_keys = UnifyFew(begin, end, num_keys, table);
-      } else {
-        num_keys = UnifyMany(begin, end, num_keys, table);
-      }
+      num_keys = UnifyPartition(begin, end, num_keys, table);
       begin = end;
     }
+    EndKeys(num_ids, num_keys, table);
+  }
+
+  void UnifyInserted(size_t num_ids, LookupPlan::Table* table) {
+    BeginKeys(num_ids, table);
+    const std::vector<Occurrence>& occurrences = scratch_.occurrences_;
+    uint32_t num_keys = 0;
+    for (uint32_t begin = 0, end = 0; begin < num_ids; begin = end) {
+      const int partition = PartitionOf(occurrences[begin].key);
+      for (end = begin + 1; end < num_ids && PartitionOf(occurrences[end].key) == partition;) ++end;
+      num_keys = UnifyPartition(begin, end, num_keys, table);
+    }
+    EndKeys(num_ids, num_keys, table);
+  }
+
+  // Makes room for as many keys as there are ids.
+  void BeginKeys(size_t num_ids, LookupPlan::Table* table) {
+    table->keys.resize(num_ids);
+    table->counts.resize(num_ids);
+    if (scratch_.last_samples_.size() < num_ids) scratch_.last_samples_.resize(num_ids);
+  }
+
+  static void EndKeys(size_t num_ids, uint32_t num_keys, LookupPlan::Table* table) {
     table->keys.resize(num_keys);
     table->counts.resize(num_keys);
     // If there were many duplicates, return their memory now, because the plan is kept until the
@@ -144,6 +201,14 @@ class PlanMaker {
       table->keys.shrink_to_fit();
       table->counts.shrink_to_fit();
     }
+  }
+
+  // Numbers the keys of the partition whose occurrences are at [begin, end). Returns the new number
+  // of keys.
+  uint32_t UnifyPartition(uint32_t begin, uint32_t end, uint32_t num_keys,
+                          LookupPlan::Table* table) {
+    return end - begin <= kLinearIds ? UnifyFew(begin, end, num_keys, table)
+                                     : UnifyMany(begin, end, num_keys, table);
   }
 
   // Records that the key of `occurrence` is key number `row`; if `row` == `num_keys`, it is a new

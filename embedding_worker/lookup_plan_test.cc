@@ -165,6 +165,58 @@ TEST(LookupPlan, KeysAreUniqueSortedByPartitionAndCoverAllIds) {
   }
 }
 
+// Tables of up to 64 ids are sorted in another way than larger ones.
+TEST(LookupPlan, KeysAreInOrderOfPartitionAndFirstOccurrenceForEveryNumberOfIds) {
+  for (size_t samples = 1; samples <= 140; ++samples) {
+    const Part part = RandomPart(samples, 100 + samples);
+    const LookupPlan plan = Plan(Job(), part);
+    // Table "u" has one feature with one id a sample.
+    std::map<int, std::vector<uint64_t>> by_partition;
+    std::map<uint64_t, uint32_t> counts;
+    for (const uint64_t id : part.ids[3]) {
+      const uint64_t key = KeyOf(id, Xxh64("d"));
+      if (++counts[key] == 1) by_partition[PartitionOf(key)].push_back(key);
+    }
+    std::vector<uint64_t> keys;
+    std::vector<uint32_t> of_keys;
+    for (const auto& [partition, its_keys] : by_partition) {
+      for (const uint64_t key : its_keys) {
+        keys.push_back(key);
+        of_keys.push_back(counts[key]);
+      }
+    }
+    ASSERT_EQ(plan.tables[1].keys, keys) << samples << " ids";
+    ASSERT_EQ(plan.tables[1].counts, of_keys) << samples << " ids";
+    for (size_t j = 0; j < samples; ++j) {
+      ASSERT_EQ(keys[plan.RowsOf(3)[j]], KeyOf(part.ids[3][j], Xxh64("d"))) << samples << " " << j;
+    }
+  }
+}
+
+// All keys are of one partition, so that a small table, too, has more of them than are searched one
+// after another.
+TEST(LookupPlan, ManyIdsOfOnePartitionAreUnifiedInASmallTable) {
+  std::map<int, std::vector<uint64_t>> ids;  // by partition
+  uint64_t id = 0;
+  while (ids[PartitionOf(KeyOf(id, Xxh64("d")))].size() < 30) {
+    ids[PartitionOf(KeyOf(id, Xxh64("d")))].push_back(id);
+    ++id;
+  }
+  const std::vector<uint64_t>& of_partition = ids[PartitionOf(KeyOf(id, Xxh64("d")))];
+  std::vector<uint64_t> chosen = of_partition;
+  chosen.insert(chosen.end(), of_partition.rbegin(), of_partition.rend());
+  const size_t samples = chosen.size();
+  const LookupPlan plan =
+      Plan(Job(), {samples, {chosen, chosen, chosen, chosen}, {{}, {}, {}, {}}});
+  ASSERT_EQ(plan.tables[1].keys.size(), 30u);
+  for (size_t i = 0; i < 30; ++i) {
+    EXPECT_EQ(plan.tables[1].keys[i], KeyOf(chosen[i], Xxh64("d"))) << i;
+    EXPECT_EQ(plan.tables[1].counts[i], 2u) << i;
+    EXPECT_EQ(plan.RowsOf(3)[i], i);
+    EXPECT_EQ(plan.RowsOf(3)[samples - 1 - i], i);
+  }
+}
+
 TEST(LookupPlan, ScratchOfAnEarlierPlanChangesNothing) {
   const EmbeddingLayout layout = EmbeddingLayout::Make(Job());
   PlanScratch used;

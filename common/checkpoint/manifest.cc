@@ -38,27 +38,29 @@ absl::Status WriteManifest(const std::string& directory, const CheckpointManifes
 absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
                                                 FileSystem* file_system, uint32_t* crc32c) {
   const std::string path = PathIn(directory);
-  // Reads leniently first, to see the versions: a newer build may have added fields.
-  CheckpointManifest manifest;
+  ManifestVersions versions;
   const absl::Status status =
-      ReadCheckedText(path, file_system, &manifest, UnknownFields::kLeftOut, crc32c);
+      ReadCheckedText(path, file_system, &versions, UnknownFields::kLeftOut);
   if (absl::IsNotFound(status)) {
     return absl::NotFoundError(
         absl::StrCat(directory, " holds no saved model: it has no manifest"));
   }
   RETURN_IF_ERROR(status);
-  if (manifest.min_reader_version() > kManifestVersion) {
+  if (versions.min_reader_version() > kManifestVersion) {
     return absl::UnimplementedError(absl::StrCat(
-        path, " needs a newer build: it is for readers of version ", manifest.min_reader_version(),
+        path, " needs a newer build: it is for readers of version ", versions.min_reader_version(),
         " and later, but this build is of version ", kManifestVersion));
   }
-  if (manifest.version() > kManifestVersion) return manifest;
-  if (manifest.version() < kOldestManifestVersion) {
+  if (versions.version() < kOldestManifestVersion) {
     return absl::DataLossError(absl::StrCat(
-        path, ": the model has format version ", manifest.version(), ", but this build reads only ",
+        path, ": the model has format version ", versions.version(), ", but this build reads only ",
         kOldestManifestVersion, " to ", kManifestVersion, ": use the build that saved it"));
   }
-  RETURN_IF_ERROR(ReadCheckedText(path, file_system, &manifest, UnknownFields::kRefused, crc32c));
+  // A newer build may have added fields.
+  const UnknownFields unknown = versions.version() > kManifestVersion ? UnknownFields::kLeftOut
+                                                                      : UnknownFields::kRefused;
+  CheckpointManifest manifest;
+  RETURN_IF_ERROR(ReadCheckedText(path, file_system, &manifest, unknown, crc32c));
   return manifest;
 }
 

@@ -199,8 +199,11 @@ absl::Status CheckJobChange(const JobConfig& from, const JobConfig& to) {
   // The job of an earlier build may have a value that this build refuses. A change of another field
   // must not fail because of it.
   Problems new_problems = ProblemsOfJob(to);
-  new_problems.Drop(ProblemsOfJob(from));
-  const absl::Status valid = new_problems.ToStatus();
+  absl::Status valid = new_problems.ToStatus();
+  if (!valid.ok()) {
+    new_problems.Drop(ProblemsOfJob(from));
+    valid = new_problems.ToStatus();
+  }
   if (changes.ok()) return valid;
   if (valid.ok()) return changes;
   return absl::InvalidArgumentError(absl::StrCat(changes.message(), "\n", valid.message()));

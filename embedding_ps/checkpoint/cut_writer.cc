@@ -62,7 +62,12 @@ CutWriter::CutWriter(const Options& options)
     : options_(options),
       budget_(std::make_shared<CopyBudget>(options.copy_bytes)),
       begun_us_(options.executor->NowUs()) {
-  for (EmbeddingTable* table : options_.tables) cuts_.push_back(table->BeginCut(budget_));
+  for (EmbeddingTable* table : options_.tables) {
+    cuts_.push_back(table->BeginCut(budget_));
+    // One more than the rows of the cut, because only a block with room left reaches the end of its
+    // range.
+    block_rows_.push_back(std::min(kRowsPerBlock, static_cast<size_t>(table->rows()) + 1));
+  }
   PlanFiles();
 }
 
@@ -191,8 +196,8 @@ absl::Status CutWriter::WriteBlock(Work* work) {
   const Range& range = work->range();
   const EmbeddingTable& table = *options_.tables[range.table];
   const size_t floats = table.layout().num_floats();
-  work->keys.resize(kRowsPerBlock);
-  work->rows.resize(kRowsPerBlock * floats);
+  work->keys.resize(block_rows_[range.table]);
+  work->rows.resize(block_rows_[range.table] * floats);
   RETURN_IF_ERROR(GatherBlock(work));
   if (work->num_rows > 0) {
     if (work->file == nullptr) {
@@ -245,11 +250,12 @@ absl::Status CutWriter::GatherBlock(Work* work) {
   const Range& range = work->range();
   EmbeddingTable& table = *options_.tables[range.table];
   const size_t floats = table.layout().num_floats();
+  const size_t block_rows = block_rows_[range.table];
   work->num_rows = 0;
-  while (work->num_rows < kRowsPerBlock && work->partition <= range.last_partition) {
+  while (work->num_rows < block_rows && work->partition <= range.last_partition) {
     size_t n = 0;
     const CutRead read = table.ReadCut(
-        cuts_[range.table], work->partition, kRowsPerBlock - work->num_rows,
+        cuts_[range.table], work->partition, block_rows - work->num_rows,
         work->keys.data() + work->num_rows, work->rows.data() + work->num_rows * floats, &n);
     work->num_rows += n;
     if (read == CutRead::kEnded) ++work->partition;

@@ -115,7 +115,8 @@ class CutWriter : public std::enable_shared_from_this<CutWriter> {
   const Options options_;
   const std::shared_ptr<CopyBudget> budget_;
   const int64_t begun_us_;
-  std::vector<uint64_t> cuts_;  // of each table
+  std::vector<uint64_t> cuts_;      // of each table
+  std::vector<size_t> block_rows_;  // the most rows of a block of each table
   std::vector<File> files_;
 
   Mutex mutex_;

@@ -53,8 +53,9 @@ EmbeddingTable::EmbeddingTable(const TableConfig& config, const Options& options
     const KeyOrder order(first_partition_ + i, options.shards, std::max(partitions, 0));
     shards_.push_back(std::make_unique<TableShard>(&updater_, order, shard_rows, phase));
   }
-  for (int i = 0; i < owned; ++i) {
-    shard_of_partition_[first_partition_ + i] = static_cast<uint16_t>(i % options.shards);
+  for (int i = 0, shard = 0; i < owned; ++i) {
+    shard_of_partition_[first_partition_ + i] = static_cast<uint16_t>(shard);
+    if (++shard == options.shards) shard = 0;
   }
 }
 

@@ -3,12 +3,14 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
-#include "common/checkpoint/manifest.h"
+#include "common/checkpoint/checked_text.h"
 #include "common/rpc/hot_methods.h"
 #include "common/rpc/payload.h"
 #include "embedding_ps/ps_engine.h"
+#include "proto/checkpoint.pb.h"
 
 namespace satrap::simulation {
 namespace {
@@ -21,8 +23,14 @@ constexpr int64_t kMostUs = 1000000;
 struct Reader {
   SimLoop loop{1};
   std::unique_ptr<PsEngine> ps;
-  uint64_t rows_read = 0;
+  // The rows that were read, by table and key. Nobody changes them.
+  std::map<std::pair<uint32_t, uint64_t>, absl::optional<std::vector<float>>> rows;
 };
+
+JobConfig WithOnePs(JobConfig job) {
+  job.mutable_embedding_ps()->set_replicas(1);
+  return job;
+}
 
 }  // namespace
 
@@ -64,29 +72,56 @@ absl::optional<std::vector<float>> ReadRowOf(rpc::Handler* ps, const Envelope& e
   return row;
 }
 
-absl::StatusOr<CutContent> ReadCutIn(const std::string& folder, const JobConfig& job,
-                                     FileSystem* file_system) {
-  ASSIGN_OR_RETURN(const CheckpointManifest manifest, ReadManifest(folder, file_system));
+CutReader::CutReader(const JobConfig& job, FileSystem* file_system)
+    : job_(WithOnePs(job)), file_system_(file_system) {}
+
+absl::StatusOr<CutContent> CutReader::Read(const std::string& folder) {
+  ASSIGN_OR_RETURN(Files files, FilesIn(folder));
+  if (content_.has_value() && folder == folder_ && files == files_) return *content_;
+  content_.reset();
+  ASSIGN_OR_RETURN(CutContent content, Load(folder));
+  folder_ = folder;
+  files_ = std::move(files);
+  content_ = content;
+  return content;
+}
+
+absl::StatusOr<CutReader::Files> CutReader::FilesIn(const std::string& folder) const {
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, file_system_->List(folder));
+  Files files;
+  for (const std::string& name : names) {
+    ASSIGN_OR_RETURN(files[name], ReadFile(absl::StrCat(folder, "/", name), file_system_));
+  }
+  return files;
+}
+
+absl::StatusOr<CutContent> CutReader::Load(const std::string& folder) const {
+  // The load below checks the manifest's version.
+  CheckpointManifest manifest;
+  RETURN_IF_ERROR(ReadCheckedText(absl::StrCat(folder, "/manifest"), file_system_, &manifest));
   CutContent content;
   content.position = manifest.position();
   content.ledger = manifest.ledger();
-  JobConfig alone = job;
-  alone.mutable_embedding_ps()->set_replicas(1);
   const auto reader = std::make_shared<Reader>();
   PsEngine::Options options;
   options.executor = &reader->loop;
   options.disk_executor = &reader->loop;
-  options.file_system = file_system;
+  options.file_system = file_system_;
   options.first_step = content.position.step();
   options.frozen_steps = content.position.frozen_steps();
-  ASSIGN_OR_RETURN(reader->ps, PsEngine::Create(alone, options));
+  ASSIGN_OR_RETURN(reader->ps, PsEngine::Create(job_, options));
   absl::optional<absl::Status> loaded;
   reader->ps->Load(folder, [&loaded](absl::Status status) { loaded = std::move(status); });
   CHECK(reader->loop.RunUntil([&] { return loaded.has_value(); }, kMostUs, kMostEvents));
   RETURN_IF_ERROR(*loaded);
   content.tables.rows = reader->ps->Stats()[1].rows();
   content.tables.read_row = [reader](uint32_t table, uint64_t key) {
-    return ReadRowOf(reader->ps.get(), Envelope(), reader->rows_read++, table, key, &reader->loop);
+    const auto [row, is_new] = reader->rows.try_emplace({table, key});
+    if (is_new) {
+      row->second = ReadRowOf(reader->ps.get(), Envelope(), reader->rows.size(), table, key,
+                              &reader->loop);
+    }
+    return row->second;
   };
   return content;
 }

@@ -1,4 +1,4 @@
-// Reads a committed cut as a generation that begins from it would: its manifest, and its rows
+// Reads committed cuts as a generation that begins from them would: the manifest, and the rows
 // through an embedding PS that exists only for this. A call runs on a loop of its own and returns
 // when the cut is read, so it may be made in the middle of an event of the world.
 //
@@ -8,6 +8,7 @@
 #define SATRAP_TESTS_SIMULATION_SIM_CUT_READER_H_
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,9 +31,29 @@ absl::optional<std::vector<float>> ReadRowOf(rpc::Handler* ps, const Envelope& e
                                              uint64_t nth, uint32_t table, uint64_t key,
                                              SimLoop* loop);
 
-// Reads the cut in `folder`. `file_system` is not owned and must outlive the result.
-absl::StatusOr<CutContent> ReadCutIn(const std::string& folder, const JobConfig& job,
-                                     FileSystem* file_system);
+class CutReader {
+ public:
+  // `file_system` is not owned and must outlive what Read returns.
+  CutReader(const JobConfig& job, FileSystem* file_system);
+
+  // Reads the cut in `folder`. The newest cut is read again whenever a generation begins, so the
+  // cut that was read last is not loaded again while all files of its folder have the same bytes.
+  // An error means that the cut does not load.
+  absl::StatusOr<CutContent> Read(const std::string& folder);
+
+ private:
+  using Files = std::map<std::string, std::string>;  // bytes by name
+
+  absl::StatusOr<Files> FilesIn(const std::string& folder) const;
+  absl::StatusOr<CutContent> Load(const std::string& folder) const;
+
+  const JobConfig job_;  // with one PS, which has all rows
+  FileSystem* const file_system_;
+  // The cut that was read last.
+  std::string folder_;
+  Files files_;
+  absl::optional<CutContent> content_;
+};
 
 }  // namespace satrap::simulation
 

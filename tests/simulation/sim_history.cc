@@ -1,5 +1,6 @@
 #include "tests/simulation/sim_history.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -40,6 +41,7 @@ uint64_t LastThatRan(const std::vector<RunLogEntry>& entries) {
 bool IsSame(const google::protobuf::Message& a, const google::protobuf::Message& b) {
   return a.SerializeAsString() == b.SerializeAsString();
 }
+bool IsSame(const SimLogEntry& a, const SimLogEntry& b) { return &a == &b || a.bytes == b.bytes; }
 
 }  // namespace
 
@@ -67,9 +69,8 @@ void History::OnAbandoned(const std::string& cut) {
 void History::OnRuns(uint64_t generation) {
   if (generation < runs_) return;  // its coordinator does not know of a later one yet
   runs_ = generation;
-  const auto job = jobs_.find(generation);
-  job_that_runs_.reset();
-  if (job != jobs_.end()) job_that_runs_ = job->second;
+  const auto entry = with_job_.find(generation);
+  generation_that_runs_ = entry == with_job_.end() ? nullptr : entry->second;
   CheckRuns();
 }
 
@@ -79,30 +80,26 @@ const SimTraining::State& History::StateOf(const std::string& cut) const {
   return state->second;
 }
 
-void History::OnLog(const RunLog& log, bool acknowledged) {
-  OnLog(log.entries(), acknowledged, log.compacted_number(),
-        log.entries().size() - (log.number() - log.compacted_number()));
-  cuts_ += static_cast<int>(log.left_out_cuts());
-}
-
-void History::OnLog(const std::vector<RunLogEntry>& entries, bool acknowledged, size_t compacted,
-                    size_t kept) {
+void History::OnLog(const SimLog& read, bool acknowledged) {
+  const size_t compacted = read.compacted_number;
+  const size_t kept = read.entries.size() - (read.number - compacted);
   std::vector<Known> log;
-  for (size_t i = 0; i < entries.size(); ++i) {
-    log.push_back({i < kept ? compacted : compacted + 1 + i - kept, entries[i]});
+  for (size_t i = 0; i < read.entries.size(); ++i) {
+    log.push_back({i < kept ? compacted : compacted + 1 + i - kept, read.entries[i]});
   }
   CheckAcknowledged(log, compacted);
   generation_ = 0;
   dropped_ = false;
-  jobs_.clear();
+  with_job_.clear();
   ran_ = 0;
   cuts_in_log_.clear();
   newest_cut_.clear();
   finished_ = false;
-  cuts_ = 0;
+  cuts_ = static_cast<int>(read.left_out_cuts);
   ends_.Begin();
   for (const Known& known : log) {
-    if (known.entry.has_cut()) cuts_in_log_.insert(known.entry.cut().cut());
+    const RunLogEntry& entry = known.entry->message;
+    if (entry.has_cut()) cuts_in_log_.insert(entry.cut().cut());
   }
   for (const Known& known : log) {
     is_kept_ = known.number <= compacted;
@@ -120,28 +117,32 @@ void History::CheckAcknowledged(const std::vector<Known>& log, size_t compacted)
     return violated_(absl::StrCat("entry ", acknowledged_compacted_,
                                   " of the log, which stands for all before it, is gone"));
   }
-  std::vector<RunLogEntry> kept;
-  std::vector<Known> later;
-  for (const Known& known : log) {
-    known.number > compacted ? later.push_back(known) : kept.push_back(known.entry);
-  }
-  std::vector<RunLogEntry> before;
-  for (const Known& known : acknowledged_) {
-    if (known.number <= compacted) {
-      before.push_back(known.entry);
-      continue;
-    }
+  // Numbers ascend, so the entries that the COMPACTED entry holds come first, and so do the
+  // acknowledged ones that it stands for.
+  const auto is_kept = [compacted](const Known& known) { return known.number <= compacted; };
+  const size_t kept = std::count_if(log.begin(), log.end(), is_kept);
+  const size_t before = std::count_if(acknowledged_.begin(), acknowledged_.end(), is_kept);
+  for (size_t i = before; i < acknowledged_.size(); ++i) {
+    const Known& known = acknowledged_[i];
     // The files after the COMPACTED entry are numbered without a gap.
-    const size_t at = known.number - compacted - 1;
-    if (at < later.size() && IsSame(later[at].entry, known.entry)) continue;
+    const size_t at = kept + known.number - compacted - 1;
+    if (at < log.size() && IsSame(*log[at].entry, *known.entry)) continue;
     violated_(absl::StrCat("entry ", known.number, " of the log was acknowledged and is ",
-                           at < later.size() ? "another one" : "gone"));
+                           at < log.size() ? "another one" : "gone"));
   }
-  if (compacted > acknowledged_compacted_) return CheckCompacted(before, kept);
-  for (size_t i = 0; i < before.size(); ++i) {
-    if (i < kept.size() && IsSame(before[i], kept[i])) continue;
+  if (compacted > acknowledged_compacted_) {
+    return CheckCompacted(MessagesOf(acknowledged_, before), MessagesOf(log, kept));
+  }
+  for (size_t i = 0; i < before; ++i) {
+    if (i < kept && IsSame(*acknowledged_[i].entry, *log[i].entry)) continue;
     return violated_(absl::StrCat("entry ", compacted, " of the log is another one"));
   }
+}
+
+std::vector<RunLogEntry> History::MessagesOf(const std::vector<Known>& log, size_t count) {
+  std::vector<RunLogEntry> messages;
+  for (size_t i = 0; i < count; ++i) messages.push_back(log[i].entry->message);
+  return messages;
 }
 
 void History::CheckCompacted(const std::vector<RunLogEntry>& before,
@@ -216,21 +217,21 @@ void History::CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& 
 // If the log did not show that a generation has run, its job could be dropped as one that has not
 // trained.
 void History::CheckRuns() {
-  if (ran_ >= runs_ || !job_that_runs_.has_value()) return;
-  const auto job = jobs_.find(ran_);
-  if (job != jobs_.end() && IsSame(job->second, *job_that_runs_)) return;
+  if (ran_ >= runs_ || generation_that_runs_ == nullptr) return;
+  const auto ran = with_job_.find(ran_);
+  if (ran != with_job_.end() && ran->second->job == generation_that_runs_->job) return;
   violated_(absl::StrCat("members were told that generation ", runs_,
                          " runs, and the log does not show that its job has run"));
 }
 
 void History::Read(const Known& known) {
-  const RunLogEntry& entry = known.entry;
+  const RunLogEntry& entry = known.entry->message;
   if (finished_) {
     violated_(absl::StrCat("entry ", known.number, " of the log follows the END"));
   }
   ends_.Read(entry);
   if (entry.has_generation()) {
-    ReadGeneration(entry.generation());
+    ReadGeneration(known);
   } else if (entry.has_cut()) {
     ReadCutEntry(entry.cut());
   } else if (entry.has_running()) {
@@ -260,11 +261,12 @@ void History::Read(const Known& known) {
   }
 }
 
-void History::ReadGeneration(const GenerationEntry& entry) {
+void History::ReadGeneration(const Known& known) {
+  const GenerationEntry& entry = known.entry->message.generation();
   if (entry.generation() != generation_ + 1) {
     violated_(absl::StrCat("generation ", entry.generation(), " follows ", generation_));
   }
-  CheckJob(entry);
+  CheckJob(known);
   generation_ = entry.generation();
   dropped_ = false;
   // Somebody who resumes a run may take it back to an older cut. The run then continues from there.
@@ -278,14 +280,15 @@ void History::ReadGeneration(const GenerationEntry& entry) {
   newest_cut_ = entry.cut();
 }
 
-void History::CheckJob(const GenerationEntry& entry) {
-  if (entry.has_job()) jobs_[entry.generation()] = entry.job();
+void History::CheckJob(const Known& known) {
+  const GenerationEntry& entry = known.entry->message.generation();
+  if (entry.has_job()) with_job_[entry.generation()] = known.entry;
   const bool is_changed = entry.began() == BEGAN_RESUME || entry.began() == BEGAN_SCALE_ANNOUNCED;
   if (generation_ == 0 || is_changed || !entry.has_job()) return;
   // A compacted log records which generation ran last, but not which earlier ones ran.
   if (dropped_ && is_kept_) return;
-  const auto expected = jobs_.find(dropped_ ? ran_ : generation_);
-  if (expected == jobs_.end() || IsSame(expected->second, entry.job())) return;
+  const auto expected = with_job_.find(dropped_ ? ran_ : generation_);
+  if (expected == with_job_.end() || expected->second->job == known.entry->job) return;
   violated_(absl::StrCat("generation ", entry.generation(), " has another job than generation ",
                          expected->first));
 }

@@ -39,15 +39,16 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/checkpoint/run_log.h"
 #include "proto/position.pb.h"
 #include "proto/run_log.pb.h"
 #include "tests/simulation/lives/sim_ends.h"
+#include "tests/simulation/lives/sim_log.h"
 #include "tests/simulation/sim_checks.h"
 #include "tests/simulation/sim_trainer.h"
 
@@ -91,11 +92,7 @@ class History {
   void OnPowerLoss() { power_was_lost_ = true; }
   // Reads the log. `acknowledged`: somebody was told what the last entry says, so all entries must
   // stay.
-  void OnLog(const RunLog& log, bool acknowledged);
-  // Like the OnLog above, but for a log whose COMPACTED entry has the number `compacted` and holds
-  // the first `kept` entries.
-  void OnLog(const std::vector<RunLogEntry>& entries, bool acknowledged, size_t compacted = 0,
-             size_t kept = 0);
+  void OnLog(const SimLog& log, bool acknowledged);
 
   SimEnds* ends() { return &ends_; }
   bool IsMarked(const std::string& cut) const { return marked_.count(cut) > 0; }
@@ -117,9 +114,11 @@ class History {
  private:
   struct Known {
     size_t number;  // of its file, or of the COMPACTED entry that holds it
-    RunLogEntry entry;
+    std::shared_ptr<const SimLogEntry> entry;
   };
 
+  // The first `count` entries of `log`.
+  static std::vector<RunLogEntry> MessagesOf(const std::vector<Known>& log, size_t count);
   void CheckAcknowledged(const std::vector<Known>& log, size_t compacted);
   // Checks the acknowledged entries `before`, which a COMPACTED entry has replaced. The COMPACTED
   // entry holds `kept`.
@@ -127,8 +126,8 @@ class History {
   void CheckLeftOut(const CutEntry& cut, const std::vector<RunLogEntry>& before);
   void CheckRuns();
   void Read(const Known& known);
-  void ReadGeneration(const GenerationEntry& entry);
-  void CheckJob(const GenerationEntry& entry);
+  void ReadGeneration(const Known& known);
+  void CheckJob(const Known& known);
   void ReadCutEntry(const CutEntry& entry);
   void CheckCut(const std::string& cut, const SimTraining::State& marked);
 
@@ -148,13 +147,14 @@ class History {
   std::set<std::string> abandoned_;      // cuts
   std::set<uint64_t> ended_;             // generations
   uint64_t runs_ = 0;                    // the last generation whose members were told so
-  absl::optional<JobConfig> job_that_runs_;
+  std::shared_ptr<const SimLogEntry> generation_that_runs_;  // null: none, or not in the log
   // The state after the last reading of the log.
   uint64_t generation_ = 0;
-  bool is_kept_ = false;                // whether a COMPACTED entry holds the entry that is read
-  bool dropped_ = false;                // whether the job of the newest generation was dropped
-  std::map<uint64_t, JobConfig> jobs_;  // of generations, as far as the log has them
-  uint64_t ran_ = 0;                    // the last generation that ran
+  bool is_kept_ = false;  // whether a COMPACTED entry holds the entry that is read
+  bool dropped_ = false;  // whether the job of the newest generation was dropped
+  // The generations whose jobs the log has.
+  std::map<uint64_t, std::shared_ptr<const SimLogEntry>> with_job_;
+  uint64_t ran_ = 0;  // the last generation that ran
   std::set<std::string> cuts_in_log_;
   std::string newest_cut_;
   bool finished_ = false;

@@ -1,5 +1,6 @@
 #include "tests/simulation/sim_history.h"
 
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -65,10 +66,22 @@ class HistoryTest : public testing::Test {
     return content;
   }
 
+  // A log whose COMPACTED entry has the number `compacted` and holds all its entries; 0: without
+  // one.
+  static SimLog LogOf(const std::vector<RunLogEntry>& entries, size_t compacted = 0) {
+    SimLog log;
+    for (const RunLogEntry& entry : entries) {
+      log.entries.push_back(std::make_shared<SimLogEntry>(entry));
+    }
+    log.number = compacted > 0 ? compacted : entries.size();
+    log.compacted_number = compacted;
+    return log;
+  }
+
   // The violations that are found in a compacted log which holds these entries.
   std::vector<std::string> ViolationsOfCompacted(const std::vector<RunLogEntry>& kept) {
     violations_.clear();
-    history_.OnLog(kept, /*acknowledged=*/false, /*compacted=*/10, kept.size());
+    history_.OnLog(LogOf(kept, /*compacted=*/10), /*acknowledged=*/false);
     return violations_;
   }
 
@@ -76,7 +89,7 @@ class HistoryTest : public testing::Test {
   std::vector<std::string> ViolationsOf(const std::vector<RunLogEntry>& log,
                                         bool acknowledged = false) {
     violations_.clear();
-    history_.OnLog(log, acknowledged);
+    history_.OnLog(LogOf(log), acknowledged);
     return violations_;
   }
 

@@ -7,9 +7,10 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/checkpoint/run_log.h"
+#include "common/checkpoint/cut_name.h"
 #include "deploy/coordinator/claim/generation_claim.h"
 #include "tests/simulation/lives/sim_absence.h"
+#include "tests/simulation/lives/sim_log.h"
 #include "tests/simulation/lives/sim_rival.h"
 #include "tests/simulation/lives/sim_submissions.h"
 #include "tests/simulation/machine/sim_disk.h"
@@ -46,9 +47,7 @@ class World {
         mount_(disk_.Mount()),
         history_(
             shape,
-            [this](const std::string& cut) {
-              return ReadCutIn(FolderOfCut(kRunDir, cut), JobOf(shape_), mount_.get());
-            },
+            [this](const std::string& cut) { return cuts_->Read(FolderOfCut(kRunDir, cut)); },
             [this](const std::string& cut) {
               return mount_->Open(FolderOfCut(kRunDir, cut) + "/manifest").ok();
             },
@@ -59,6 +58,7 @@ class World {
         other_command_(shape.seed, AroundOtherCommand()) {
     WriteFiles(shape_, folder_, &files_);  // real ones; only the disk of the run is simulated
     job_ = JobOf(shape_);
+    cuts_ = std::make_unique<CutReader>(job_, mount_.get());
     cut_wishes_.insert(deaths_.cut_wishes.begin(), deaths_.cut_wishes.end());
     moves_ = deaths_.moves;
   }
@@ -116,23 +116,21 @@ class World {
 
   PinningReader::Surroundings AroundOtherCommand() {
     return {mount_.get(), [this] { return FolderOfCut(kRunDir, history_.newest_cut()); },
-            [this](const std::string& folder) {
-              return ReadCutIn(folder, JobOf(shape_), mount_.get()).status();
-            },
+            [this](const std::string& folder) { return cuts_->Read(folder).status(); },
             [this](std::string what) { Violate(std::move(what)); }};
   }
 
   void TakeLog() {
-    const auto log = RunLog::Open(kRunDir, mount_.get());
+    const auto log = log_.Read();
     if (!log.ok()) return Violate(absl::StrCat("the log: ", log.status().ToString()));
     if (disk_.counts().failed > 0) history_.OnDiskFailure();
     history_.OnLog(*log, /*acknowledged=*/true);
-    result_.compacted |= log->compacted_number() > 0;
-    submissions_.CheckRestarts(log->entries());
+    result_.compacted |= log->compacted_number > 0;
+    submissions_.CheckRestarts(log->entries);
     absence_.OnLog(*log);
-    for (const RunLogEntry& entry : log->entries()) {
-      if (entry.cut().step() <= committed_step_) continue;
-      committed_step_ = entry.cut().step();
+    for (const auto& entry : log->entries) {
+      if (entry->message.cut().step() <= committed_step_) continue;
+      committed_step_ = entry->message.cut().step();
       lives_without_progress_ = 0;
     }
   }
@@ -406,7 +404,7 @@ class World {
   }
 
   void TakeUnacknowledgedLog(const char* when) {
-    const auto log = RunLog::Open(kRunDir, mount_.get());
+    const auto log = log_.Read();
     if (!log.ok()) return Violate(absl::StrCat(when, ": ", log.status().ToString()));
     if (disk_.counts().failed > 0) history_.OnDiskFailure();
     history_.OnLog(*log, /*acknowledged=*/false);
@@ -462,6 +460,8 @@ class World {
   const SimAddresses addresses_;
   SimDisk disk_;
   const std::unique_ptr<FileSystem> mount_;  // for the checks
+  SimLogReader log_{kRunDir, mount_.get()};
+  std::unique_ptr<CutReader> cuts_;
   History history_;
   SimSubmissions submissions_;
   SimAbsence absence_;

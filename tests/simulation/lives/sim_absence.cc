@@ -72,8 +72,9 @@ absl::optional<LifeEnd> SimAbsence::Tear(int life, int64_t now_us, bool disk_has
   return end;
 }
 
-void SimAbsence::OnLog(const RunLog& log) {
-  for (const RunLogEntry& entry : log.entries()) {
+void SimAbsence::OnLog(const SimLog& log) {
+  for (const auto& read : log.entries) {
+    const RunLogEntry& entry = read->message;
     if (!entry.has_complete()) continue;
     const uint64_t generation = entry.complete().generation();
     if (missing_.count(generation) > 0 && stood_in_.count(generation) == 0) {

@@ -19,11 +19,11 @@
 #include <utility>
 
 #include "absl/types/optional.h"
-#include "common/checkpoint/run_log.h"
 #include "deploy/coordinator/claim/generation_claim.h"
 #include "proto/control.pb.h"
 #include "proto/job.pb.h"
 #include "tests/simulation/lives/sim_deaths.h"
+#include "tests/simulation/lives/sim_log.h"
 
 namespace satrap::simulation {
 
@@ -51,7 +51,7 @@ class SimAbsence {
   // The run has failed. If it lacked a member, whoever resumes it has brought the member back.
   void OnFailed() { is_over_ |= lacks_; }
   // Checks that the log calls no generation complete in which nobody took the missing place.
-  void OnLog(const RunLog& log);
+  void OnLog(const SimLog& log);
 
  private:
   const DeathPlan deaths_;

@@ -1,6 +1,7 @@
 #include "tests/simulation/lives/sim_submissions.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/checkpoint/run_log.h"
@@ -68,9 +69,10 @@ void SimSubmissions::WakeEarlier(ClaimRequest request, FileSystem* disk) {
                          claimed->generation, " of submission ", claimed->submission));
 }
 
-void SimSubmissions::CheckRestarts(const std::vector<RunLogEntry>& entries) {
+void SimSubmissions::CheckRestarts(const SimLogEntries& entries) {
   int without_cut = 0;
-  for (const RunLogEntry& entry : entries) {
+  for (const auto& read : entries) {
+    const RunLogEntry& entry = read->message;
     // The count begins anew in two cases: when the run is resumed, because a person has looked at
     // the run, and when a job that could not begin is dropped, because that loses no work. A move
     // loses no work either, so it does not count.

@@ -9,13 +9,12 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <vector>
 
 #include "common/file/file_system.h"
 #include "deploy/coordinator/claim/generation_claim.h"
-#include "proto/run_log.pb.h"
 #include "tests/simulation/lives/sim_deaths.h"
 #include "tests/simulation/lives/sim_ends.h"
+#include "tests/simulation/lives/sim_log.h"
 #include "tests/simulation/plants/sim_fault.h"
 
 namespace satrap::simulation {
@@ -37,7 +36,7 @@ class SimSubmissions {
   void WakeStale(int life, const ClaimRequest& request, FileSystem* disk);
 
   // Checks that a run that makes no cuts is not restarted for ever.
-  void CheckRestarts(const std::vector<RunLogEntry>& entries);
+  void CheckRestarts(const SimLogEntries& entries);
 
  private:
   void Plant(FileSystem* disk, bool is_stale, ClaimRequest* request) const;

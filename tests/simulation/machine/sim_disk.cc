@@ -1,6 +1,7 @@
 #include "tests/simulation/machine/sim_disk.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -8,7 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 
@@ -31,7 +35,7 @@ absl::Status Error(absl::StatusCode code, const char* doing, const std::string& 
 
 struct SimDisk::Node {
   enum Kind { kFile, kLink, kFolder };
-  using Entries = std::map<std::string, std::shared_ptr<Node>>;
+  using Entries = std::map<std::string, std::shared_ptr<Node>, std::less<>>;
   // A change of a folder's names that no SyncFolder has made durable: the name `removed` is removed
   // if it still names `node`, and then `added` becomes a name of `node`.
   struct Change {
@@ -192,7 +196,7 @@ class SimDiskMount final : public FileSystem {
 
   absl::StatusOr<std::unique_ptr<WritableFile>> Create(const std::string& path) override {
     RETURN_IF_ERROR(BeginWrite("write", path));
-    const NodePtr folder = Find(FolderOf(path), /*follow=*/true);
+    const NodePtr folder = FindFolderOf(path);
     if (folder == nullptr || folder->kind != Node::kFolder) return NotFound("write", path);
     NodePtr file = Find(path, /*follow=*/true);
     if (file == nullptr) {
@@ -209,8 +213,8 @@ class SimDiskMount final : public FileSystem {
   absl::Status Rename(const std::string& from, const std::string& to) override {
     RETURN_IF_ERROR(BeginWrite("write", to));
     const NodePtr node = Find(from, /*follow=*/false);
-    const NodePtr from_folder = Find(FolderOf(from), /*follow=*/true);
-    const NodePtr to_folder = Find(FolderOf(to), /*follow=*/true);
+    const NodePtr from_folder = FindFolderOf(from);
+    const NodePtr to_folder = FindFolderOf(to);
     if (node == nullptr || to_folder == nullptr || to_folder->kind != Node::kFolder) {
       return NotFound("write", to);
     }
@@ -231,7 +235,7 @@ class SimDiskMount final : public FileSystem {
   absl::Status HardLink(const std::string& from, const std::string& to) override {
     RETURN_IF_ERROR(BeginWrite("link", to));
     const NodePtr file = Find(from, /*follow=*/false);
-    const NodePtr folder = Find(FolderOf(to), /*follow=*/true);
+    const NodePtr folder = FindFolderOf(to);
     if (file == nullptr || folder == nullptr || folder->kind != Node::kFolder) {
       return NotFound("link", to);
     }
@@ -245,7 +249,7 @@ class SimDiskMount final : public FileSystem {
 
   absl::Status CreateLink(const std::string& target, const std::string& path) override {
     RETURN_IF_ERROR(BeginWrite("link", path));
-    const NodePtr folder = Find(FolderOf(path), /*follow=*/true);
+    const NodePtr folder = FindFolderOf(path);
     if (folder == nullptr || folder->kind != Node::kFolder) return NotFound("link", path);
     if (Find(path, /*follow=*/false) != nullptr) return WrongKind("link", path, "it exists");
     const auto link = std::make_shared<Node>(Node::kLink);
@@ -258,12 +262,12 @@ class SimDiskMount final : public FileSystem {
     RETURN_IF_ERROR(BeginWrite("create", path));
     NodePtr folder = disk_->root_;
     std::string at;
-    for (const std::string& name : Names(path)) {
+    for (const absl::string_view name : Names(path)) {
       absl::StrAppend(&at, "/", name);
       NodePtr next = Find(at, /*follow=*/true);
       if (next == nullptr) {
         next = std::make_shared<Node>(Node::kFolder);
-        folder->Apply({"", name, next});
+        folder->Apply({"", std::string(name), next});
       } else if (next->kind != Node::kFolder) {
         return WrongKind("create", path, "there is a file of that name");
       }
@@ -277,7 +281,7 @@ class SimDiskMount final : public FileSystem {
     const NodePtr node = Find(path, /*follow=*/false);
     if (node == nullptr) return absl::OkStatus();
     RemoveWithin(node.get());
-    Find(FolderOf(path), /*follow=*/true)->Apply({NameOf(path), "", node});
+    FindFolderOf(path)->Apply({NameOf(path), "", node});
     return absl::OkStatus();
   }
 
@@ -294,7 +298,7 @@ class SimDiskMount final : public FileSystem {
     RETURN_IF_ERROR(BeginWrite("sync", path));
     const NodePtr folder = Find(path, /*follow=*/true);
     if (folder == nullptr || folder->kind != Node::kFolder) return NotFound("sync", path);
-    folder->durable_entries = folder->entries;
+    for (const Node::Change& change : folder->changes) change.ApplyTo(&folder->durable_entries);
     folder->changes.clear();
     return absl::OkStatus();
   }
@@ -335,39 +339,46 @@ class SimDiskMount final : public FileSystem {
     return Error(absl::StatusCode::kFailedPrecondition, doing, path, why);
   }
 
-  static std::vector<std::string> Names(const std::string& path) {
+  using NamesInPath = std::vector<absl::string_view>;
+
+  // The names point to `path`.
+  static NamesInPath Names(absl::string_view path) {
     return absl::StrSplit(path, '/', absl::SkipEmpty());
   }
   static std::string NameOf(const std::string& path) {
-    const std::vector<std::string> names = Names(path);
-    return names.empty() ? "" : names.back();
-  }
-  static std::string FolderOf(const std::string& path) {
-    std::string folder;
-    const std::vector<std::string> names = Names(path);
-    for (size_t i = 0; i + 1 < names.size(); ++i) absl::StrAppend(&folder, "/", names[i]);
-    return folder;
+    const NamesInPath names = Names(path);
+    return names.empty() ? "" : std::string(names.back());
   }
 
   // Null if there is none. With `follow`, a link at the very end of the path is followed.
   NodePtr Find(const std::string& path, bool follow, int links = 0) const {
-    NodePtr node = disk_->root_;
-    std::string at;  // of the folder that holds the next name
-    const std::vector<std::string> names = Names(path);
+    return FindNames(Names(path), follow, links);
+  }
+  // The folder that holds the last name of the path; null if there is none.
+  NodePtr FindFolderOf(const std::string& path) const {
+    NamesInPath names = Names(path);
+    if (!names.empty()) names.pop_back();
+    return FindNames(names, /*follow=*/true, /*links=*/0);
+  }
+  NodePtr FindNames(const NamesInPath& names, bool follow, int links) const {
+    const NodePtr* node = &disk_->root_;
+    NodePtr target;  // of the last link that was followed
     for (size_t i = 0; i < names.size(); ++i) {
-      if (node->kind != Node::kFolder) return nullptr;
-      const auto entry = node->entries.find(names[i]);
-      if (entry == node->entries.end()) return nullptr;
-      node = entry->second;
-      if (node->kind == Node::kLink && (follow || i + 1 < names.size())) {
-        if (links == kMaxLinksInPath) return nullptr;
-        const bool absolute = absl::StartsWith(node->target, "/");
-        node = Find(absolute ? node->target : absl::StrCat(at, "/", node->target), true, links + 1);
-        if (node == nullptr) return nullptr;
+      if ((*node)->kind != Node::kFolder) return nullptr;
+      const auto entry = (*node)->entries.find(names[i]);
+      if (entry == (*node)->entries.end()) return nullptr;
+      node = &entry->second;
+      if ((*node)->kind != Node::kLink || (!follow && i + 1 == names.size())) continue;
+      if (links == kMaxLinksInPath) return nullptr;
+      std::string to = (*node)->target;
+      if (!absl::StartsWith(to, "/")) {
+        to = absl::StrCat("/", absl::StrJoin(absl::MakeConstSpan(names).first(i), "/"), "/", to);
       }
-      absl::StrAppend(&at, "/", names[i]);
+      target = Find(to, /*follow=*/true, links + 1);
+      if (target == nullptr) return nullptr;
+      node = &target;
     }
-    return node;
+    return *node;
   }
 
   // Removes everything in a folder. Each name is a change of its own.
