@@ -60,10 +60,13 @@ absl::StatusOr<const SimLogReader::File*> SimLogReader::ReadEntry(const std::str
   }
   file.is_compacted = entry.has_compacted();
   file.left_out_cuts = entry.compacted().left_out_cuts();
-  for (RunLogEntry& kept : *entry.mutable_compacted()->mutable_entries()) {
-    file.entries.push_back(std::make_shared<SimLogEntry>(std::move(kept)));
+  if (file.is_compacted) {
+    for (RunLogEntry& kept : *entry.mutable_compacted()->mutable_entries()) {
+      file.entries.push_back(std::make_shared<SimLogEntry>(std::move(kept)));
+    }
+  } else {
+    file.entries.push_back(std::make_shared<SimLogEntry>(std::move(entry)));
   }
-  if (!file.is_compacted) file.entries.push_back(std::make_shared<SimLogEntry>(std::move(entry)));
   file.text = *std::move(text);
   return &file;
 }
