@@ -141,7 +141,7 @@ TEST_F(CutPinTest, WhereLocksDoNotReachNothingIsPinnedAndCutsAreRemoved) {
 TEST_F(CutPinTest, ARemovedCutIsToldWithItsRunAndOtherPathsAreNot) {
   const absl::Status removed = RemovedCutError("runs/a/checkpoints/cut_0001_000004");
   EXPECT_EQ(removed.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(removed.message()), HasSubstr("Name the run, runs/a,"));
+  EXPECT_THAT(std::string(removed.message()), HasSubstr("name the run: runs/a"));
   for (const char* other : {"runs/a", "runs/a/checkpoints", "runs/a/checkpoints/best",
                             "cut_0001_000004", "saved/cut_0001_000004", ""}) {
     EXPECT_TRUE(RemovedCutError(other).ok()) << other;

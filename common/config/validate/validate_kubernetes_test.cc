@@ -140,7 +140,7 @@ TEST(ValidateKubernetes, LabelsAndTaintsHaveNamesOfKubernetes) {
   EXPECT_THAT(ProblemsOf(JobInCluster("nn_worker { node_selector { name: 'a' value: 'b/c' } }")),
               HasSubstr("kubernetes.nn_worker.node_selector[0].value: must have at most 63"));
   EXPECT_THAT(ProblemsOf(JobInCluster("coordinator { tolerations { value: 'x' } }")),
-              HasSubstr("kubernetes.coordinator.tolerations[0].key: must be a key"));
+              HasSubstr("kubernetes.coordinator.tolerations[0].key: must be a Kubernetes label key"));
 }
 
 TEST(ValidateKubernetes, AnImageHasAName) {

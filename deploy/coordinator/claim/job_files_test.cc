@@ -46,7 +46,7 @@ TEST_F(JobFilesTest, FilesThatAreMissingAreNamedInOneLine) {
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("data.train_files: no file matches " + dir_ + "/b_*.csv; "),
                     HasSubstr("data.test_files: no file matches " + dir_ + "/c.csv: "),
-                    HasSubstr("check that the volumes and secrets of `kubernetes` hold it"),
+                    HasSubstr("check that the volumes and secrets of `kubernetes` have these files"),
                     Not(HasSubstr("\n"))));
 }
 
