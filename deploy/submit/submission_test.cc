@@ -145,7 +145,8 @@ TEST_F(SubmissionTest, WhatHasLostItsOwnerIsNotTakenForPartOfThisSubmission) {
   std::string orphan = Shown("Service", "demo-coordinator");
   orphan.replace(orphan.rfind("u-1"), 3, "u-0");
   On(kGetObjects, List({Shown("Job", "demo-members"), orphan}));
-  EXPECT_THAT(Submit(RunWith()).Create().message(), HasSubstr("Service demo-coordinator already exists"));
+  EXPECT_THAT(Submit(RunWith()).Create().message(),
+              HasSubstr("Service demo-coordinator already exists"));
 }
 
 TEST_F(SubmissionTest, ASubmissionThatWasBrokenOffIsCompleted) {

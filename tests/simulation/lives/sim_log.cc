@@ -30,8 +30,7 @@ absl::StatusOr<SimLog> SimLogReader::Read() {
   }
   std::vector<const File*> files;  // from the newest down to the newest COMPACTED entry
   for (size_t number = log.number; number > 0 && log.compacted_number == 0; --number) {
-    ASSIGN_OR_RETURN(const File* const file,
-                     ReadEntry(absl::StrFormat("%0*d", kDigits, number)));
+    ASSIGN_OR_RETURN(const File* const file, ReadEntry(absl::StrFormat("%0*d", kDigits, number)));
     files.push_back(file);
     if (!file->is_compacted) continue;
     log.compacted_number = number;
