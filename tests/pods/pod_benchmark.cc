@@ -6,8 +6,8 @@
 //     it is left that holds resources.
 //
 //   ./setup kubernetes
-//   SATRAP_REQUIRE_KUBERNETES=1 SATRAP_KUBERNETES="$(tests/pods/cluster/build --folder)" \
-//       bazel run //tests/pods:pod_benchmark
+//   export SATRAP_KUBERNETES="$(tests/pods/cluster/build --folder)"
+//   SATRAP_REQUIRE_KUBERNETES=1 bazel run //tests/pods:pod_benchmark
 
 #include <poll.h>
 

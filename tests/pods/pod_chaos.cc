@@ -10,8 +10,8 @@
 // and a machine with cgroup v1.
 //
 //   ./setup kubernetes
-//   SATRAP_KUBERNETES="$(tests/pods/cluster/build --folder)" \
-//       bazel run //tests/pods:pod_chaos -- --seed=1
+//   export SATRAP_KUBERNETES="$(tests/pods/cluster/build --folder)"
+//   bazel run //tests/pods:pod_chaos -- --seed=1
 
 #include <poll.h>
 
