@@ -180,12 +180,21 @@ void KubeCluster::RestartKubelet() const {
   const pid_t before = DaemonOf("kubelet");
   CHECK(before > 0) << "no kubelet runs";
   SendSignal(before, SIGTERM);
-  const std::vector<std::string> ask = {programs_ + "/kubectl",
-                                        "--kubeconfig",
-                                        kubeconfig_,
-                                        "get",
-                                        "--raw",
-                                        absl::StrCat("/api/v1/nodes/", kNode, "/proxy/healthz")};
+  // The API server refuses to pass requests on to a node at an address of loopback.
+  const std::string keys = state_ + "/pki/";
+  const std::string port = Kubectl(
+      {"get", "node", kNode, "-o", "jsonpath={.status.daemonEndpoints.kubeletEndpoint.Port}"});
+  const std::vector<std::string> ask = {"curl",
+                                        "--silent",
+                                        "--max-time",
+                                        "2",
+                                        "--cacert",
+                                        keys + "ca.crt",
+                                        "--cert",
+                                        keys + "admin.crt",
+                                        "--key",
+                                        keys + "admin.key",
+                                        absl::StrCat("https://", kNode, ":", port, "/healthz")};
   const int64_t deadline_ms = MonotonicMs() + kSeconds * 1000;
   while (true) {
     const pid_t now = DaemonOf("kubelet");
