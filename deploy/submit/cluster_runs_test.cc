@@ -197,9 +197,10 @@ TEST_F(ClusterRunsTest, ObjectsThatAreMissingAreNamedWithWhatMakesThemAgain) {
 TEST_F(ClusterRunsTest, ARunWithoutTheOwnerOfItsPodsContinuesByAResume) {
   On(kParts, ListOf(""));
   const std::string missing =
-      "  Job demo-members is missing, and with it the run's pods: to continue from the newest cut, ";
+      "  Job demo-members is missing, and with it the run's pods: to continue from the newest cut, "
+      "use ";
   EXPECT_EQ(PodsTextWithout({"Job demo-members", "Service demo-coordinator"}),
-            missing + "use `kubectl delete job demo --namespace ml`, and after that `satrap resume "
+            missing + "`kubectl delete job demo --namespace ml`, and after that `satrap resume "
                       "demo --namespace ml`\n");
   EXPECT_EQ(PodsTextWithout({"Job demo-members", "Job demo"}),
             missing + "`satrap resume demo --namespace ml`\n");

@@ -52,6 +52,14 @@ bool AllRun(const KubectlList& parts) {
   });
 }
 
+// Whether the run may still have its pods. They are removed as soon as Job RUN-members has ended,
+// some time before Job RUN ends.
+bool HasItsPods(const KubectlList& parts, const std::string& run) {
+  const KubectlObject* const members = FindObject(parts, "Job", NameOfMembersJob(run));
+  const KubectlObject* const story = FindObject(parts, "Job", run);
+  return members != nullptr && !HasEnded(*members) && story != nullptr && !HasEnded(*story);
+}
+
 // Why the run with these parts has failed, according to the last message of its story.
 std::string WhyFailed(const KubectlList& parts, const std::string& run) {
   const std::string why = LastWordsOfStory(parts);
@@ -399,7 +407,7 @@ absl::Status Submission::Await(int64_t limit_ms,
       if (story == nullptr) {
         return absl::NotFoundError(absl::StrCat("the run ", run_.name, " was deleted"));
       }
-      if (!HasEnded(*story)) notes_ = notes;
+      if (HasItsPods(*parts, run_.name)) notes_ = notes;
       const absl::Status told = Tell(notes);
       // What the wait is for counts more than a pod that can never work.
       if (is_over(*parts)) return absl::OkStatus();

@@ -124,7 +124,7 @@ class Submission {
   PodWatch watch_;
   std::string space_;
   std::vector<std::string> told_;  // lines of notes
-  std::vector<PodNote> notes_;     // when the run was last seen before its end
+  std::vector<PodNote> notes_;     // when the run was last seen with its pods
 };
 
 }  // namespace satrap

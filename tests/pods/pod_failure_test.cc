@@ -21,7 +21,6 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using ::testing::Not;
 
 constexpr int64_t kSomeRecords = 1000;
 constexpr char kOurs[] = "--selector=app.kubernetes.io/name=satrap";
@@ -84,11 +83,16 @@ class PodFailureTest : public PodRunFixture {
     std::vector<std::string> all = {"submit", path, "--image",
                                     image.empty() ? cluster().image() : image};
     all.insert(all.end(), args.begin(), args.end());
-    const CommandEnd end = WaitFor(StartSatrap(all), kSecondsToFail);
+    const CommandEnd end = WaitFor(StartWithPath(all), kSecondsToFail);
     EXPECT_EQ(end.exit_code, 1) << end.err;
     ExpectNothingLeft();
     const absl::string_view said = absl::StripSuffix(end.err, "\n");
     return std::string(said.substr(said.rfind('\n') + 1));
+  }
+  // Starts the command so that it looks for programs in path_.
+  Command StartWithPath(const std::vector<std::string>& args) {
+    const OtherVariable path("PATH", path_);
+    return StartSatrap(args);
   }
   // Submits a job with that section.
   std::string Failure(const std::string& section = Section(),
@@ -108,6 +112,8 @@ class PodFailureTest : public PodRunFixture {
     Kubectl({"patch", "resourcequota", "quota", "--type=merge",
              absl::StrCat(R"(--patch={"spec":{"hard":{")", what, R"(":")", most, R"("}}})")});
   }
+
+  std::string path_ = getenv("PATH");
 };
 
 TEST_F(PodFailureTest, WhatIsWrongWithTheJobOrItsNamesIsSaidBeforeAnythingIsMade) {
@@ -125,11 +131,10 @@ TEST_F(PodFailureTest, WhatIsWrongWithTheJobOrItsNamesIsSaidBeforeAnythingIsMade
 }
 
 TEST_F(PodFailureTest, AMachineWithoutKubectlAndAClusterThatDoesNotAnswer) {
-  {
-    const OtherVariable path("PATH", Path("empty"));
-    EXPECT_THAT(Failure(), AllOf(HasSubstr("there is no kubectl on the PATH"),
-                                 HasSubstr("install it, and check by `kubectl get pods`")));
-  }
+  path_ = Path("empty");
+  EXPECT_THAT(Failure(), AllOf(HasSubstr("there is no kubectl on the PATH"),
+                               HasSubstr("install it, and check by `kubectl get pods`")));
+  path_ = getenv("PATH");
   const OtherVariable config("KUBECONFIG", WriteFile("nowhere", kNoCluster));
   EXPECT_THAT(Failure(), AllOf(HasSubstr("127.0.0.1:1"),
                                HasSubstr("the cluster of your context does not answer"),
@@ -189,7 +194,7 @@ TEST_F(PodFailureTest, AFolderOfAnotherUser) {
   EXPECT_THAT(Failure(),
               AllOf(HasSubstr("the coordinator does not begin: run_dir /runs/counting-"),
                     HasSubstr("Permission denied"),
-                    HasSubstr("user 65532 and group 65532, which need the right to write there")));
+                    HasSubstr("user 65532 and group 65532, which need the right to read and write there")));
 }
 
 TEST_F(PodFailureTest, AFolderWithoutHardLinks) {

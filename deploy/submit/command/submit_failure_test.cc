@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "deploy/submit/command/run_place.h"
 #include "deploy/submit/command/testing/fake_cluster.h"
 #include "deploy/submit/testing/submission_fixture.h"
@@ -189,6 +190,31 @@ TEST_F(SubmitFailureTest, AQuotaThatTakesNoFurtherPod) {
                               "\"demo-coordinator-0\" is forbidden: exceeded quota: small"),
                     HasSubstr("delete other runs, or reduce what the pod requests "
                               "(kubernetes.coordinator)")));
+}
+
+// Job RUN ends some time after the run's pods are gone, and its own pod may have had to wait for the
+// quota, too.
+TEST_F(SubmitFailureTest, AQuotaThatTakesNotAllPods) {
+  SetPods({Pod("coordinator", "demo-coordinator-0", kReady)});
+  SetEvent("StatefulSet", "demo-nn-worker", "FailedCreate",
+           "pods \"demo-nn-worker-0\" is forbidden: exceeded quota: small, requested: pods=1");
+  int waits = 0;
+  on_wait_ = [&] {
+    ++waits;
+    if (waits == 2) {
+      SetStatus("Job", "demo-members", R"({"conditions":[{"type":"Complete","status":"True"}]})");
+      for (const char* const role :
+           {"coordinator", "data-loader", "embedding-ps", "embedding-worker", "nn-worker"}) {
+        Lose(absl::StrCat("StatefulSet demo-", role));
+      }
+      SetPods({});
+    }
+    if (waits == 4) FailRun("nn_worker 0 has not come within 600 s");
+  };
+  EXPECT_THAT(Failure(RunWith()),
+              AllOf(HasSubstr("the run has failed: nn_worker 0 has not come within 600 s; "),
+                    HasSubstr("StatefulSet demo-nn-worker: cannot make a pod"),
+                    HasSubstr("exceeded quota: small"), HasSubstr("delete other runs")));
 }
 
 }  // namespace
