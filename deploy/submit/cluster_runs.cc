@@ -88,10 +88,9 @@ std::vector<std::pair<std::string, std::string>> ObjectsOf(const std::string& ru
   for (const KubectlObject& object : objects.items()) {
     newest.submission = std::max(newest.submission, SubmissionOf(object));
   }
-  std::vector<std::pair<std::string, std::string>> all = {
-      {"Job", NameOfMembersJob(run)},
-      {"Service", NameOfRole(run, COORDINATOR)},
-      {"ConfigMap", NameOfJobMap(newest)}};
+  std::vector<std::pair<std::string, std::string>> all = {{"Job", NameOfMembersJob(run)},
+                                                          {"Service", NameOfRole(run, COORDINATOR)},
+                                                          {"ConfigMap", NameOfJobMap(newest)}};
   for (const Role role : {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER, NN_WORKER}) {
     all.emplace_back("StatefulSet", NameOfRole(run, role));
   }

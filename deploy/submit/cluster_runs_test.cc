@@ -35,8 +35,8 @@ std::string ListOf(const std::string& items) { return absl::StrCat(R"({"items":[
 std::string ObjectsWithout(const std::vector<std::string>& lost) {
   std::vector<std::string> items;
   for (const std::string object :
-       {"Job demo-members", "Service demo-coordinator", "ConfigMap demo-job", "ConfigMap demo-job-2",
-        "StatefulSet demo-coordinator", "StatefulSet demo-embedding-ps",
+       {"Job demo-members", "Service demo-coordinator", "ConfigMap demo-job",
+        "ConfigMap demo-job-2", "StatefulSet demo-coordinator", "StatefulSet demo-embedding-ps",
         "StatefulSet demo-embedding-worker", "StatefulSet demo-data-loader",
         "StatefulSet demo-nn-worker", "Job demo"}) {
     if (std::find(lost.begin(), lost.end(), object) != lost.end()) continue;
@@ -187,8 +187,7 @@ TEST_F(ClusterRunsTest, ObjectsThatAreMissingAreNamedWithWhatMakesThemAgain) {
     EXPECT_EQ(PodsTextWithout({object}),
               absl::StrCat("  ", object, " is missing: to make it again, ", remove, repeat));
   }
-  EXPECT_EQ(PodsTextWithout({"Job demo"}),
-            "  Job demo is missing: to make it again, " + repeat);
+  EXPECT_EQ(PodsTextWithout({"Job demo"}), "  Job demo is missing: to make it again, " + repeat);
   EXPECT_EQ(PodsTextWithout({"StatefulSet demo-nn-worker", "Job demo"}),
             "  StatefulSet demo-nn-worker is missing: to make it again, " + repeat +
                 "  Job demo is missing: to make it again, " + repeat);
@@ -200,8 +199,9 @@ TEST_F(ClusterRunsTest, ARunWithoutTheOwnerOfItsPodsContinuesByAResume) {
       "  Job demo-members is missing, and with it the run's pods: to continue from the newest cut, "
       "use ";
   EXPECT_EQ(PodsTextWithout({"Job demo-members", "Service demo-coordinator"}),
-            missing + "`kubectl delete job demo --namespace ml`, and after that `satrap resume "
-                      "demo --namespace ml`\n");
+            missing +
+                "`kubectl delete job demo --namespace ml`, and after that `satrap resume "
+                "demo --namespace ml`\n");
   EXPECT_EQ(PodsTextWithout({"Job demo-members", "Job demo"}),
             missing + "`satrap resume demo --namespace ml`\n");
 }

@@ -62,6 +62,12 @@ bool IsReader(const KubectlObject& pod) { return LabelOf(pod, kPartLabel) == kRe
 
 bool HasEnded(const KubectlObject& job) { return IsTrue(job, "Complete") || IsTrue(job, "Failed"); }
 
+bool HasItsPods(const KubectlList& parts, absl::string_view run) {
+  const KubectlObject* const members = FindObject(parts, "Job", NameOfMembersJob(run));
+  const KubectlObject* const story = FindObject(parts, "Job", run);
+  return members != nullptr && !HasEnded(*members) && story != nullptr && !HasEnded(*story);
+}
+
 std::string LastWordsOf(const KubectlObject& pod) {
   for (const KubectlContainer& container : pod.status().containerstatuses()) {
     const std::string& words = container.state().terminated().message();

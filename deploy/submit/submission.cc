@@ -52,14 +52,6 @@ bool AllRun(const KubectlList& parts) {
   });
 }
 
-// Whether the run may still have its pods. They are removed as soon as Job RUN-members has ended,
-// some time before Job RUN ends.
-bool HasItsPods(const KubectlList& parts, const std::string& run) {
-  const KubectlObject* const members = FindObject(parts, "Job", NameOfMembersJob(run));
-  const KubectlObject* const story = FindObject(parts, "Job", run);
-  return members != nullptr && !HasEnded(*members) && story != nullptr && !HasEnded(*story);
-}
-
 // Why the run with these parts has failed, according to the last message of its story.
 std::string WhyFailed(const KubectlList& parts, const std::string& run) {
   const std::string why = LastWordsOfStory(parts);

@@ -178,7 +178,8 @@ TEST_F(PodCommandTest, WishesThatAreKilledHalfWayAreGrantedToTheSameCommand) {
   ASSERT_TRUE(GoesOn());
   Kubectl({"wait", "--for=delete", absl::StrCat("pod/", PodOf(EMBEDDING_PS, 2)), "--timeout=60s"});
   EXPECT_THAT(Satrap({"logs", "counting", "embedding_ps", "2", "--namespace", space_}).out,
-              HasSubstr("registered")) << "the log of a pod that is gone";
+              HasSubstr("registered"))
+      << "the log of a pod that is gone";
   for (const char* const wish : {"checkpoint", "stop"}) {
     const Command command = StartSatrap(OfRun(wish));
     poll(nullptr, 0, 700);
@@ -194,7 +195,8 @@ TEST_F(PodCommandTest, WishesThatAreKilledHalfWayAreGrantedToTheSameCommand) {
   EXPECT_EQ(Log().back().end().state(), STOPPED);
   AwaitPodsGone();
   EXPECT_THAT(Satrap({"logs", "counting", "embedding_ps", "0", "--namespace", space_}).out,
-              HasSubstr("registered")) << "the log of a run that has no pods";
+              HasSubstr("registered"))
+      << "the log of a run that has no pods";
 }
 
 TEST_F(PodCommandTest, ARunSaysWhichOfItsObjectsSomebodyHasDeletedAndGetsThemBack) {

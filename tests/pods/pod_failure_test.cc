@@ -104,9 +104,8 @@ class PodFailureTest : public PodRunFixture {
     for (const char* const kind : {"jobs", "statefulsets", "services", "configmaps", "pods"}) {
       Kubectl({"wait", "--for=delete", kind, kOurs, "--timeout=60s"});
     }
-    EXPECT_EQ(Kubectl({"get", "jobs,statefulsets,services,configmaps,pods", kOurs,
-                       "--output=name"}),
-              "");
+    EXPECT_EQ(
+        Kubectl({"get", "jobs,statefulsets,services,configmaps,pods", kOurs, "--output=name"}), "");
   }
   void SetQuota(const std::string& what, const std::string& most) const {
     Kubectl({"patch", "resourcequota", "quota", "--type=merge",
@@ -123,9 +122,9 @@ TEST_F(PodFailureTest, WhatIsWrongWithTheJobOrItsNamesIsSaidBeforeAnythingIsMade
   EXPECT_THAT(Failure(Section(), {"--name", std::string(60, 'a')}),
               AllOf(HasSubstr("must have at most 35 lower-case letters"),
                     HasSubstr("choose another by --name")));
-  EXPECT_THAT(
-      FailureOf(WriteCountingJob(kSomeRecords, absl::StrReplaceAll(Section(), {{"runs\"", "no\""}}))),
-      AllOf(HasSubstr("the claim no is not in"), HasSubstr("make it first")));
+  EXPECT_THAT(FailureOf(WriteCountingJob(kSomeRecords,
+                                         absl::StrReplaceAll(Section(), {{"runs\"", "no\""}}))),
+              AllOf(HasSubstr("the claim no is not in"), HasSubstr("make it first")));
   EXPECT_THAT(Failure(Section("secrets { name: 'login' mount_path: '/login' } ")),
               AllOf(HasSubstr("the secret login is not in"), HasSubstr("make it first")));
 }
@@ -149,9 +148,10 @@ TEST_F(PodFailureTest, AUserWithoutRights) {
 }
 
 TEST_F(PodFailureTest, AnImageThatCannotBePulled) {
-  EXPECT_THAT(FailureOf(WriteCountingJob(kSomeRecords, SectionOfPods()), {}, "127.0.0.1:1/satrap:1"),
-              AllOf(HasSubstr("127.0.0.1:1/satrap:1"), HasSubstr("counting-"),
-                    HasSubstr("correct the image (--image)")));
+  EXPECT_THAT(
+      FailureOf(WriteCountingJob(kSomeRecords, SectionOfPods()), {}, "127.0.0.1:1/satrap:1"),
+      AllOf(HasSubstr("127.0.0.1:1/satrap:1"), HasSubstr("counting-"),
+            HasSubstr("correct the image (--image)")));
 }
 
 TEST_F(PodFailureTest, AClaimThatIsNotBound) {
@@ -183,18 +183,19 @@ TEST_F(PodFailureTest, ASecretWithoutTheFileThatTheJobNames) {
   Kubectl({"create", "secret", "generic", "kafka-login", "--from-literal=passwort=alice"});
   const std::string section =
       Section("secrets { name: 'kafka-login' mount_path: '/secrets/kafka' } ");
-  EXPECT_THAT(FailureOf(WriteFile("topic.textproto", Topics::JobText(kKafkaData) + section)),
-              AllOf(HasSubstr("the coordinator does not begin: "),
-                    HasSubstr("/secrets/kafka/password")));
+  EXPECT_THAT(
+      FailureOf(WriteFile("topic.textproto", Topics::JobText(kKafkaData) + section)),
+      AllOf(HasSubstr("the coordinator does not begin: "), HasSubstr("/secrets/kafka/password")));
 }
 
 TEST_F(PodFailureTest, AFolderOfAnotherUser) {
   ASSERT_EQ(chown(Path("volume").c_str(), 0, 0), 0);
   ASSERT_EQ(chmod(Path("volume").c_str(), 0700), 0);
-  EXPECT_THAT(Failure(),
-              AllOf(HasSubstr("the coordinator does not begin: run_dir /runs/counting-"),
-                    HasSubstr("Permission denied"),
-                    HasSubstr("user 65532 and group 65532, which need the right to read and write there")));
+  EXPECT_THAT(
+      Failure(),
+      AllOf(HasSubstr("the coordinator does not begin: run_dir /runs/counting-"),
+            HasSubstr("Permission denied"),
+            HasSubstr("user 65532 and group 65532, which need the right to read and write there")));
 }
 
 TEST_F(PodFailureTest, AFolderWithoutHardLinks) {

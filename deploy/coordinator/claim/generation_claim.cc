@@ -53,7 +53,7 @@ absl::Status AppendDropped(const ClaimRequest& request, RunLog* log) {
   return log->Append(entry);
 }
 
-// Opens the run's log. If the folder belongs to somebody else, the error says who needs rights there.
+// Opens the run's log. If the folder belongs to somebody else, the error says who needs rights.
 absl::StatusOr<RunLog> OpenLog(const std::string& run_dir, FileSystem* file_system,
                                uint64_t writer = 0) {
   absl::StatusOr<RunLog> log = RunLog::Open(run_dir, file_system, writer);

@@ -392,8 +392,7 @@ class FoldersOfAnotherUser final : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
   absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
-    return absl::PermissionDeniedError(
-        absl::StrCat("cannot read ", folder, ": Permission denied"));
+    return absl::PermissionDeniedError(absl::StrCat("cannot read ", folder, ": Permission denied"));
   }
 };
 

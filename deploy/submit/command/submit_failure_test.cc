@@ -192,8 +192,8 @@ TEST_F(SubmitFailureTest, AQuotaThatTakesNoFurtherPod) {
                               "(kubernetes.coordinator)")));
 }
 
-// Job RUN ends some time after the run's pods are gone, and its own pod may have had to wait for the
-// quota, too.
+// Job RUN ends some time after the pods of the run are gone. Its own pod may have had to wait for
+// the quota, too.
 TEST_F(SubmitFailureTest, AQuotaThatTakesNotAllPods) {
   SetPods({Pod("coordinator", "demo-coordinator-0", kReady)});
   SetEvent("StatefulSet", "demo-nn-worker", "FailedCreate",
