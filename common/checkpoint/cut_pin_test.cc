@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/file/testing/forwarding_file_system.h"
 #include "common/testing/temp_dir.h"
@@ -123,8 +124,8 @@ TEST_F(CutPinTest, AReaderNeedsNoRightToWrite) {
 class Unlockable final : public ForwardingFileSystem {
  public:
   absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
-                                                    LockKind kind) override {
-    return FileSystem::TryLock(path, kind);
+                                                    LockKind /*kind*/) override {
+    return absl::UnimplementedError("no locks here: " + path);
   }
 };
 
@@ -141,7 +142,7 @@ TEST_F(CutPinTest, WhereLocksDoNotReachNothingIsPinnedAndCutsAreRemoved) {
 TEST_F(CutPinTest, ARemovedCutIsToldWithItsRunAndOtherPathsAreNot) {
   const absl::Status removed = RemovedCutError("runs/a/checkpoints/cut_0001_000004");
   EXPECT_EQ(removed.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(removed.message()), HasSubstr("Name the run, runs/a,"));
+  EXPECT_THAT(std::string(removed.message()), HasSubstr("name the run: runs/a"));
   for (const char* other : {"runs/a", "runs/a/checkpoints", "runs/a/checkpoints/best",
                             "cut_0001_000004", "saved/cut_0001_000004", ""}) {
     EXPECT_TRUE(RemovedCutError(other).ok()) << other;

@@ -57,8 +57,8 @@ absl::StatusOr<CheckpointManifest> ReadManifest(const std::string& directory,
         kOldestManifestVersion, " to ", kManifestVersion, ": use the build that saved it"));
   }
   // A newer build may have added fields.
-  const UnknownFields unknown = versions.version() > kManifestVersion ? UnknownFields::kLeftOut
-                                                                      : UnknownFields::kRefused;
+  const UnknownFields unknown =
+      versions.version() > kManifestVersion ? UnknownFields::kLeftOut : UnknownFields::kRefused;
   CheckpointManifest manifest;
   RETURN_IF_ERROR(ReadCheckedText(path, file_system, &manifest, unknown, crc32c));
   return manifest;

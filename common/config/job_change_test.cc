@@ -77,7 +77,7 @@ TEST(JobChange, RefusesWhatTheLedgerOrTheShapeOfACutDependsOn) {
            {"tables[0].segments[0].optimizer.adam=", "optimizer.adagrad: cannot change from "},
            {"tables[0].segments[0].l2_mode=TOUCHED", "l2_mode: cannot change from OCCURRENCE to"},
            {"tables[0].semantics=GLOBAL", "tables[0].semantics: cannot change from LAZY to GLOBAL"},
-           {"tables[0].segments[0].initializer.constant.value=1", "would begin otherwise"},
+           {"tables[0].segments[0].initializer.constant.value=1", "would begin with other values"},
            {"model.layers[0].inputs=C1.linear",
             "model.layers[name=logit].inputs: cannot change from [\""},
            {"dense_optimizer.sgd=", "dense_optimizer.sgd: cannot change from absent to present: "},

@@ -159,7 +159,7 @@ TEST_F(CheckOutputsTest, WhatPodsCannotDoIsRefusedBeforeAnythingIsSent) {
   EXPECT_EQ(refusal(topics("file:/secrets/login/password")), "");
   EXPECT_THAT(refusal(topics("env:PASSWORD")),
               HasSubstr("setting sasl.password of topics: pods have no variables, got "
-                        "'env:PASSWORD': put it into a Secret"));
+                        "'env:PASSWORD': put the value into a Secret"));
   EXPECT_THAT(refusal(topics("file:/etc/password")),
               HasSubstr("setting sasl.password of topics: must be the path at which the pods find "
                         "the file, below"));

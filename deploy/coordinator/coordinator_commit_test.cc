@@ -201,7 +201,7 @@ TEST_F(CoordinatorCommitTest, AStopWhoseCommitIsOfUnknownOutcomeSaysThatItIsNotK
   EXPECT_EQ(MakeAndCommit(1).code(), absl::StatusCode::kUnknown);
   EXPECT_EQ(state(), STOPPED);
   EXPECT_THAT(reason(), AllOf(HasSubstr("no space left"),
-                              HasSubstr("whether cut_0001_000001 is committed is not known")));
+                              HasSubstr("it is not known whether cut_0001_000001 is committed")));
 }
 
 // If a member is lost while a cut's entry is being linked, the coordinator first waits for the

@@ -101,7 +101,7 @@ TEST_F(CoordinatorHangTest, AStopWhoseCommitHangsSaysThatItsOutcomeIsNotKnown) {
   EXPECT_EQ(CommitAgain().code(), absl::StatusCode::kUnknown) << "not answered";
   EXPECT_EQ(state(), STOPPED);
   EXPECT_THAT(reason(), AllOf(HasSubstr("does the disk hang?"),
-                              HasSubstr("whether cut_0001_000001 is committed is not known")));
+                              HasSubstr("it is not known whether cut_0001_000001 is committed")));
 }
 
 TEST_F(CoordinatorHangTest, AnEndOfTheRunThatHangsEndsTheGenerationAndTheNextFindsIt) {

@@ -99,7 +99,7 @@ TEST_F(SubmissionTest, AnObjectOfSomebodyElseIsRefusedAndNotTouched) {
      {R"({"items":[{"kind":"Job","metadata":{"name":"demo","uid":"x"}}]})", 0, "", true});
   EXPECT_EQ(Submit(RunWith()).Create(),
             absl::FailedPreconditionError(
-                "Job demo in namespace ml has a name that the run demo needs, and does not belong "
+                "Job demo in namespace ml has a name that the run demo needs, but does not belong "
                 "to a run of that name: choose another name by --name"));
   EXPECT_EQ(Calls().size(), 1u);
   // Job RUN of a run demo-members has the same name as Job RUN-members of the run demo.
@@ -145,7 +145,8 @@ TEST_F(SubmissionTest, WhatHasLostItsOwnerIsNotTakenForPartOfThisSubmission) {
   std::string orphan = Shown("Service", "demo-coordinator");
   orphan.replace(orphan.rfind("u-1"), 3, "u-0");
   On(kGetObjects, List({Shown("Job", "demo-members"), orphan}));
-  EXPECT_THAT(Submit(RunWith()).Create().message(), HasSubstr("Service demo-coordinator is there"));
+  EXPECT_THAT(Submit(RunWith()).Create().message(),
+              HasSubstr("Service demo-coordinator already exists"));
 }
 
 TEST_F(SubmissionTest, ASubmissionThatWasBrokenOffIsCompleted) {

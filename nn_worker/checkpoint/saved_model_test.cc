@@ -204,7 +204,7 @@ TEST_F(VanishingModelTest, ACutThatWasNamedByItselfIsNotReplacedAndTheErrorNames
   const absl::Status status = ReadStartModel("", cut).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   const std::string run = fs::path(run_).lexically_normal().string();
-  EXPECT_NE(status.message().find("Name the run, " + run), absl::string_view::npos) << status;
+  EXPECT_NE(status.message().find("name the run: " + run), absl::string_view::npos) << status;
 }
 
 }  // namespace

@@ -118,8 +118,8 @@ absl::StatusOr<CutContent> CutReader::Load(const std::string& folder) const {
   content.tables.read_row = [reader](uint32_t table, uint64_t key) {
     const auto [row, is_new] = reader->rows.try_emplace({table, key});
     if (is_new) {
-      row->second = ReadRowOf(reader->ps.get(), Envelope(), reader->rows.size(), table, key,
-                              &reader->loop);
+      row->second =
+          ReadRowOf(reader->ps.get(), Envelope(), reader->rows.size(), table, key, &reader->loop);
     }
     return row->second;
   };

@@ -139,8 +139,9 @@ TEST(ValidateKubernetes, LabelsAndTaintsHaveNamesOfKubernetes) {
             "kubernetes.io/arch, got 'a b'");
   EXPECT_THAT(ProblemsOf(JobInCluster("nn_worker { node_selector { name: 'a' value: 'b/c' } }")),
               HasSubstr("kubernetes.nn_worker.node_selector[0].value: must have at most 63"));
-  EXPECT_THAT(ProblemsOf(JobInCluster("coordinator { tolerations { value: 'x' } }")),
-              HasSubstr("kubernetes.coordinator.tolerations[0].key: must be a key"));
+  EXPECT_THAT(
+      ProblemsOf(JobInCluster("coordinator { tolerations { value: 'x' } }")),
+      HasSubstr("kubernetes.coordinator.tolerations[0].key: must be a Kubernetes label key"));
 }
 
 TEST(ValidateKubernetes, AnImageHasAName) {

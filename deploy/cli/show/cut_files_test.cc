@@ -272,7 +272,7 @@ TEST_F(CutFilesTest, ACutThatIsVerifiedIsPinned) {
   EXPECT_EQ(VerifyError(folder), "");
   const absl::Status removed = FindCutFolder(CutDir("cut_0002_000003")).status();
   EXPECT_THAT(std::string(removed.message()),
-              HasSubstr("Name the run, " + fs::path(dir_).lexically_normal().string()));
+              HasSubstr("name the run: " + fs::path(dir_).lexically_normal().string()));
 }
 
 }  // namespace

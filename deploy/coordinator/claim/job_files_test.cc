@@ -43,11 +43,12 @@ TEST_F(JobFilesTest, FilesThatAreMissingAreNamedInOneLine) {
   job_.mutable_data()->add_test_files("c.csv");
   const absl::Status status = CheckFilesOfPods(job_);
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
-  EXPECT_THAT(std::string(status.message()),
-              AllOf(HasSubstr("data.train_files: no file matches " + dir_ + "/b_*.csv; "),
-                    HasSubstr("data.test_files: no file matches " + dir_ + "/c.csv: "),
-                    HasSubstr("check that the volumes and secrets of `kubernetes` hold it"),
-                    Not(HasSubstr("\n"))));
+  EXPECT_THAT(
+      std::string(status.message()),
+      AllOf(HasSubstr("data.train_files: no file matches " + dir_ + "/b_*.csv; "),
+            HasSubstr("data.test_files: no file matches " + dir_ + "/c.csv: "),
+            HasSubstr("check that the volumes and secrets of `kubernetes` have these files"),
+            Not(HasSubstr("\n"))));
 }
 
 TEST_F(JobFilesTest, AFolderInPlaceOfAFileIsRefused) {

@@ -30,8 +30,7 @@ absl::StatusOr<SimLog> SimLogReader::Read() {
   }
   std::vector<const File*> files;  // from the newest down to the newest COMPACTED entry
   for (size_t number = log.number; number > 0 && log.compacted_number == 0; --number) {
-    ASSIGN_OR_RETURN(const File* const file,
-                     ReadEntry(absl::StrFormat("%0*d", kDigits, number)));
+    ASSIGN_OR_RETURN(const File* const file, ReadEntry(absl::StrFormat("%0*d", kDigits, number)));
     files.push_back(file);
     if (!file->is_compacted) continue;
     log.compacted_number = number;
@@ -60,10 +59,13 @@ absl::StatusOr<const SimLogReader::File*> SimLogReader::ReadEntry(const std::str
   }
   file.is_compacted = entry.has_compacted();
   file.left_out_cuts = entry.compacted().left_out_cuts();
-  for (RunLogEntry& kept : *entry.mutable_compacted()->mutable_entries()) {
-    file.entries.push_back(std::make_shared<SimLogEntry>(std::move(kept)));
+  if (file.is_compacted) {
+    for (RunLogEntry& kept : *entry.mutable_compacted()->mutable_entries()) {
+      file.entries.push_back(std::make_shared<SimLogEntry>(std::move(kept)));
+    }
+  } else {
+    file.entries.push_back(std::make_shared<SimLogEntry>(std::move(entry)));
   }
-  if (!file.is_compacted) file.entries.push_back(std::make_shared<SimLogEntry>(std::move(entry)));
   file.text = *std::move(text);
   return &file;
 }
