@@ -25,6 +25,8 @@ using ::testing::HasSubstr;
 constexpr int64_t kSomeRecords = 1000;
 constexpr char kOurs[] = "--selector=app.kubernetes.io/name=satrap";
 constexpr double kSecondsToFail = 180;
+// How long a run waits for pods that do not come.
+constexpr char kWaitsShortly[] = "start_seconds: 20 ";
 
 // With this profile of seccomp the file system of a container has no hard links.
 constexpr char kNoLinks[] = R"({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
@@ -72,10 +74,9 @@ struct Topics : public TopicRunFixture {
 
 class PodFailureTest : public PodRunFixture {
  protected:
-  // The section `kubernetes` of a job that waits for its pods for 20 s, with `more`.
+  // The section `kubernetes` of a job, with `more`.
   static std::string Section(const std::string& more = "") {
-    return absl::StrReplaceAll(SectionOfPods(),
-                               {{"kubernetes {", "kubernetes { start_seconds: 20 " + more}});
+    return absl::StrReplaceAll(SectionOfPods(), {{"kubernetes {", "kubernetes { " + more}});
   }
   // Submits the job at `path`, which must fail as the comment above says. Returns the line.
   std::string FailureOf(const std::string& path, const std::vector<std::string>& args = {},
@@ -166,14 +167,14 @@ spec:
   volumeName: nowhere
   resources: {requests: {storage: 1Gi}}
 )"));
-  EXPECT_THAT(Failure(absl::StrReplaceAll(Section(), {{"\"runs\"", "\"unbound\""}})),
+  EXPECT_THAT(Failure(absl::StrReplaceAll(Section(kWaitsShortly), {{"\"runs\"", "\"unbound\""}})),
               AllOf(HasSubstr("counting-coordinator-0: Pending"),
                     HasSubstr("unbound immediate PersistentVolumeClaims"),
                     HasSubstr("check that its claims can be bound")));
 }
 
 TEST_F(PodFailureTest, ACardThatNoNodeHas) {
-  EXPECT_THAT(Failure(Section(), {"--set", "nn_worker.device=CUDA"}),
+  EXPECT_THAT(Failure(Section(kWaitsShortly), {"--set", "nn_worker.device=CUDA"}),
               AllOf(HasSubstr("the run has failed: "), HasSubstr("nn_worker 0"),
                     HasSubstr("Insufficient nvidia.com/gpu"),
                     HasSubstr("or reduce its requests (kubernetes.nn_worker)")));
@@ -208,8 +209,9 @@ TEST_F(PodFailureTest, AFolderWithoutHardLinks) {
 
 TEST_F(PodFailureTest, AQuotaThatIsFull) {
   SetQuota("pods", "2");
-  EXPECT_THAT(Failure(), AllOf(HasSubstr("cannot make a pod"), HasSubstr("exceeded quota: quota"),
-                               HasSubstr("delete other runs, or reduce what the pod requests")));
+  EXPECT_THAT(Failure(Section(kWaitsShortly)),
+              AllOf(HasSubstr("cannot make a pod"), HasSubstr("exceeded quota: quota"),
+                    HasSubstr("delete other runs, or reduce what the pod requests")));
   SetQuota("count/configmaps", "1");  // there is one with the cluster's certificate
   EXPECT_THAT(Failure(), AllOf(HasSubstr("cannot make ConfigMap counting-job"),
                                HasSubstr("exceeded quota: quota"),
