@@ -431,7 +431,7 @@ absl::Status Submission::AwaitPods() {
   const int64_t limit_ms = StartMs() + StartMs() / 10;
   const auto is_over = [&](const KubectlList& parts) {
     const KubectlObject& job = *FindObject(parts, "Job", run_.name);
-    if (!HasEnded(job)) return AllRun(parts);
+    if (!HasEnded(job)) return has_pods_ && AllRun(parts);
     // The run's story tells all other causes of an end.
     if (IsTrue(job, "Failed") && !notes_.empty()) {
       failed = absl::FailedPreconditionError(absl::StrCat(

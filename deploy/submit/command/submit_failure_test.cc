@@ -210,7 +210,7 @@ TEST_F(SubmitFailureTest, AQuotaThatTakesNotAllPods) {
            {"coordinator", "data-loader", "embedding-ps", "embedding-worker", "nn-worker"}) {
         Lose(absl::StrCat("StatefulSet demo-", role));
       }
-      SetPods({});
+      SetPods({Pod("story", "demo-x", R"({"phase":"Running"})")});
     }
     // Later than the command waits for pods.
     if (gone_ms > 0 && MonotonicMs() - gone_ms > 1200) FailRun("nn_worker 0 has not come");
