@@ -12,7 +12,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/substitute.h"
-#include "common/checkpoint/cut_name.h"
 #include "gmock/gmock.h"
 #include "tests/pods/pod_run_fixture.h"
 
