@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -77,6 +78,49 @@ std::string LineOfRun(const std::string& run, const std::string& state, const Ku
   return absl::StrFormat("%-35s  %-16s  %s  %s%s\n", run, state,
                          object.metadata().creationtimestamp(), folder.empty() ? "-" : folder,
                          more);
+}
+
+// The kinds and names of the objects of the run's newest submission. Job RUN is the last.
+std::vector<std::pair<std::string, std::string>> ObjectsOf(const std::string& run,
+                                                           const KubectlList& objects) {
+  RunInCluster newest;
+  newest.name = run;
+  for (const KubectlObject& object : objects.items()) {
+    newest.submission = std::max(newest.submission, SubmissionOf(object));
+  }
+  std::vector<std::pair<std::string, std::string>> all = {{"Job", NameOfMembersJob(run)},
+                                                          {"Service", NameOfRole(run, COORDINATOR)},
+                                                          {"ConfigMap", NameOfJobMap(newest)}};
+  for (const Role role : {COORDINATOR, EMBEDDING_PS, EMBEDDING_WORKER, DATA_LOADER, NN_WORKER}) {
+    all.emplace_back("StatefulSet", NameOfRole(run, role));
+  }
+  all.emplace_back("Job", run);
+  return all;
+}
+
+// The objects that somebody has deleted although the run needs them, one line for each, and what to
+// do.
+std::string LostText(const std::string& run, const std::string& space, const KubectlList& objects) {
+  const std::string argument = RunArgument(run, space);
+  const std::string remove_job =
+      absl::StrCat("`kubectl delete job ", argument, "`, and after that ");
+  const std::string repeat = "repeat the command that submitted or resumed the run";
+  const bool has_story = FindObject(objects, "Job", run) != nullptr;
+  std::string text;
+  for (const auto& [kind, name] : ObjectsOf(run, objects)) {
+    if (FindObject(objects, kind, name) != nullptr) continue;
+    absl::StrAppend(&text, "  ", kind, " ", name, " is missing");
+    if (name == NameOfMembersJob(run)) {
+      // The other objects are removed with this one. A submission cannot get them back, because the
+      // name of the run's folder ends with the uid of their owner.
+      absl::StrAppend(&text, ", and with it the run's pods: to continue from the newest cut, use ",
+                      has_story ? remove_job : "", "`satrap resume ", argument, "`\n");
+      return text;
+    }
+    absl::StrAppend(&text, ": to make it again, ", has_story ? "use " + remove_job : "", repeat,
+                    "\n");
+  }
+  return text;
 }
 
 // Pods are sorted by their roles and indices.
@@ -221,6 +265,9 @@ absl::StatusOr<std::string> PodsText(const std::string& run, Kubectl* kubectl) {
   for (const PodNote& note : NotesOfMissing(parts, kubectl)) {
     absl::StrAppend(&text, "  ", LineOf(note), "\n");
   }
+  KubectlList objects;
+  RETURN_IF_ERROR(kubectl->Ask({"get", kKindsOfRun, SelectorOf(run)}, &objects));
+  absl::StrAppend(&text, LostText(run, kubectl->space(), objects));
   // A StatefulSet does not replace the pod of a dead node until somebody removes the pod by force.
   for (const KubectlObject* const pod : pods) {
     if (!DoesNotGo(*pod)) continue;

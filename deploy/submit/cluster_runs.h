@@ -54,8 +54,9 @@ absl::StatusOr<std::vector<std::string>> ArgumentsInPod(const std::string& run,
 absl::StatusOr<std::string> EndText(const std::string& run, Kubectl* kubectl);
 
 // The run's pods, one line for each: phase, whether it is ready, node, restarts, and what
-// Kubernetes waits for. Also the objects that lack pods. If a pod should be gone but is not, such
-// as one of a lost node, a line has the command that removes it. Errors are those of Kubectl::Ask.
+// Kubernetes waits for. Also the objects that lack pods, and those that somebody has deleted, with
+// the commands that make them again. If a pod should be gone but is not, such as one of a lost
+// node, a line has the command that removes it. Errors are those of Kubectl::Ask.
 absl::StatusOr<std::string> PodsText(const std::string& run, Kubectl* kubectl);
 
 }  // namespace satrap

@@ -1,10 +1,14 @@
 #include "deploy/submit/cluster_runs.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "deploy/submit/kubectl/testing/fake_kubectl.h"
 #include "gmock/gmock.h"
 
@@ -16,6 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 
 constexpr char kJob[] = "*get jobs.batch/demo statefulsets.apps/demo-coordinator*";
+constexpr char kObjects[] = "*get jobs.batch,services,configmaps,statefulsets.apps*";
 
 std::string JobWith(const std::string& condition) {
   return absl::StrCat(
@@ -24,16 +29,40 @@ std::string JobWith(const std::string& condition) {
       condition, R"(","status":"True"}]}})");
 }
 
+std::string ListOf(const std::string& items) { return absl::StrCat(R"({"items":[)", items, "]}"); }
+
+// The objects of the second submission of the run demo, in JSON, without those in `lost`.
+std::string ObjectsWithout(const std::vector<std::string>& lost) {
+  std::vector<std::string> items;
+  for (const std::string object :
+       {"Job demo-members", "Service demo-coordinator", "ConfigMap demo-job",
+        "ConfigMap demo-job-2", "StatefulSet demo-coordinator", "StatefulSet demo-embedding-ps",
+        "StatefulSet demo-embedding-worker", "StatefulSet demo-data-loader",
+        "StatefulSet demo-nn-worker", "Job demo"}) {
+    if (std::find(lost.begin(), lost.end(), object) != lost.end()) continue;
+    const std::pair<std::string, std::string> words = absl::StrSplit(object, ' ');
+    items.push_back(absl::StrCat(R"({"kind":")", words.first, R"(","metadata":{"name":")",
+                                 words.second, R"(","annotations":{"satrap/submission":")",
+                                 words.second == "demo-job" ? 1 : 2, "\"}}}"));
+  }
+  return ListOf(absl::StrJoin(items, ","));
+}
+
 class ClusterRunsTest : public FakeKubectlTest {
  protected:
   void SetUp() override {
     FakeKubectlTest::SetUp();
     kubectl_ = std::make_unique<Kubectl>("ml", program());
   }
+  // What PodsText shows of a run whose second submission lacks these objects.
+  std::string PodsTextWithout(const std::vector<std::string>& lost) {
+    On(kObjects, {ObjectsWithout(lost), 0, "", true});
+    const auto text = PodsText("demo", kubectl_.get());
+    EXPECT_TRUE(text.ok()) << text.status();
+    return text.ok() ? *text : "";
+  }
   std::unique_ptr<Kubectl> kubectl_;
 };
-
-std::string ListOf(const std::string& items) { return absl::StrCat(R"({"items":[)", items, "]}"); }
 
 TEST_F(ClusterRunsTest, RunsAreListedByName) {
   On("*get jobs.batch,configmaps,pods --selector=*component in (story,members,job)*", R"({"items":[
@@ -136,6 +165,7 @@ TEST_F(ClusterRunsTest, PodsAreShownWithTheirNodesRestartsAndWhatTheyWaitFor) {
         "containerStatuses":[{"restartCount":2,"state":{"running":{}}}]}}]})");
   On("*get events*", ListOf(R"({"involvedObject":{"uid":"s"},"reason":"FailedCreate",
       "message":"exceeded quota"})"));
+  On(kObjects, ObjectsWithout({}));
   const auto text = PodsText("demo", kubectl_.get());
   ASSERT_TRUE(text.ok()) << text.status();
   EXPECT_EQ(*text,
@@ -146,6 +176,34 @@ TEST_F(ClusterRunsTest, PodsAreShownWithTheirNodesRestartsAndWhatTheyWaitFor) {
             "  StatefulSet demo-nn-worker lacks 10 pods\n"
             "  StatefulSet demo-nn-worker: cannot make a pod, exceeded quota\n"
             "  if node lost is gone: kubectl delete pod demo-nn-worker-1 --namespace ml --force\n");
+}
+
+TEST_F(ClusterRunsTest, ObjectsThatAreMissingAreNamedWithWhatMakesThemAgain) {
+  On(kParts, ListOf(""));
+  const std::string repeat = "repeat the command that submitted or resumed the run\n";
+  const std::string remove = "use `kubectl delete job demo --namespace ml`, and after that ";
+  for (const std::string object :
+       {"Service demo-coordinator", "ConfigMap demo-job-2", "StatefulSet demo-embedding-ps"}) {
+    EXPECT_EQ(PodsTextWithout({object}),
+              absl::StrCat("  ", object, " is missing: to make it again, ", remove, repeat));
+  }
+  EXPECT_EQ(PodsTextWithout({"Job demo"}), "  Job demo is missing: to make it again, " + repeat);
+  EXPECT_EQ(PodsTextWithout({"StatefulSet demo-nn-worker", "Job demo"}),
+            "  StatefulSet demo-nn-worker is missing: to make it again, " + repeat +
+                "  Job demo is missing: to make it again, " + repeat);
+}
+
+TEST_F(ClusterRunsTest, ARunWithoutTheOwnerOfItsPodsContinuesByAResume) {
+  On(kParts, ListOf(""));
+  const std::string missing =
+      "  Job demo-members is missing, and with it the run's pods: to continue from the newest cut, "
+      "use ";
+  EXPECT_EQ(PodsTextWithout({"Job demo-members", "Service demo-coordinator"}),
+            missing +
+                "`kubectl delete job demo --namespace ml`, and after that `satrap resume "
+                "demo --namespace ml`\n");
+  EXPECT_EQ(PodsTextWithout({"Job demo-members", "Job demo"}),
+            missing + "`satrap resume demo --namespace ml`\n");
 }
 
 TEST_F(ClusterRunsTest, ARunThatHasEndedSaysHow) {

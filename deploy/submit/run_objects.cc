@@ -1,5 +1,7 @@
 #include "deploy/submit/run_objects.h"
 
+#include <algorithm>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
@@ -61,6 +63,23 @@ bool IsBeingDeleted(const KubectlObject& object) {
 bool IsReader(const KubectlObject& pod) { return LabelOf(pod, kPartLabel) == kReaderPart; }
 
 bool HasEnded(const KubectlObject& job) { return IsTrue(job, "Complete") || IsTrue(job, "Failed"); }
+
+bool HasItsPods(const KubectlList& parts, absl::string_view run) {
+  const KubectlObject* const members = FindObject(parts, "Job", NameOfMembersJob(run));
+  const KubectlObject* const story = FindObject(parts, "Job", run);
+  return members != nullptr && !HasEnded(*members) && story != nullptr && !HasEnded(*story);
+}
+
+bool AllRun(const KubectlList& parts) {
+  if (!MissingPods(parts).empty()) return false;
+  return std::all_of(parts.items().begin(), parts.items().end(), [](const KubectlObject& each) {
+    if (each.kind() != "Pod") return true;
+    const std::string& phase = each.status().phase();
+    // The pod of a Job may have ended.
+    return (phase == "Running" && !IsBeingDeleted(each)) || phase == "Succeeded" ||
+           phase == "Failed";
+  });
+}
 
 std::string LastWordsOf(const KubectlObject& pod) {
   for (const KubectlContainer& container : pod.status().containerstatuses()) {

@@ -45,6 +45,11 @@ bool IsBeingDeleted(const KubectlObject& object);
 bool IsReader(const KubectlObject& pod);
 // Whether a Job has ended.
 bool HasEnded(const KubectlObject& job);
+// Whether the run with these parts may still have its pods. They are removed as soon as Job
+// RUN-members has ended, some time before Job RUN ends.
+bool HasItsPods(const KubectlList& parts, absl::string_view run);
+// Whether all pods of the StatefulSets run, and the pod of Job RUN, too.
+bool AllRun(const KubectlList& parts);
 // The termination message of a container of the pod that has ended; empty if there is none.
 std::string LastWordsOf(const KubectlObject& pod);
 // LastWordsOf the newest pod of Job RUN among the objects of a run; empty if there is no such pod.

@@ -38,20 +38,6 @@ bool IsOfRun(const KubectlObject& object, const std::string& run) {
   return LabelOf(object, kAppLabel) == "satrap" && LabelOf(object, kRunLabel) == run;
 }
 
-bool IsRunning(const KubectlObject& pod) {
-  return pod.kind() == "Pod" && !IsBeingDeleted(pod) && pod.status().phase() == "Running";
-}
-
-// Whether all pods of the StatefulSets run, and the pod of Job RUN, too.
-bool AllRun(const KubectlList& parts) {
-  if (!MissingPods(parts).empty()) return false;
-  return std::all_of(parts.items().begin(), parts.items().end(), [](const KubectlObject& each) {
-    // The pod of a Job may have ended.
-    return each.kind() != "Pod" || IsRunning(each) || each.status().phase() == "Succeeded" ||
-           each.status().phase() == "Failed";
-  });
-}
-
 // Why the run with these parts has failed, according to the last message of its story.
 std::string WhyFailed(const KubectlList& parts, const std::string& run) {
   const std::string why = LastWordsOfStory(parts);
@@ -399,7 +385,8 @@ absl::Status Submission::Await(int64_t limit_ms,
       if (story == nullptr) {
         return absl::NotFoundError(absl::StrCat("the run ", run_.name, " was deleted"));
       }
-      if (!HasEnded(*story)) notes_ = notes;
+      has_pods_ = HasItsPods(*parts, run_.name);
+      if (has_pods_) notes_ = notes;
       const absl::Status told = Tell(notes);
       // What the wait is for counts more than a pod that can never work.
       if (is_over(*parts)) return absl::OkStatus();
@@ -442,16 +429,20 @@ absl::Status Submission::AwaitPods() {
   absl::Status failed;
   // The run ends by itself after StartMs, and its Job a little later.
   const int64_t limit_ms = StartMs() + StartMs() / 10;
-  const absl::Status status = Await(limit_ms, [&](const KubectlList& parts) {
+  const auto is_over = [&](const KubectlList& parts) {
     const KubectlObject& job = *FindObject(parts, "Job", run_.name);
-    if (!HasEnded(job)) return AllRun(parts);
+    if (!HasEnded(job)) return has_pods_ && AllRun(parts);
     // The run's story tells all other causes of an end.
     if (IsTrue(job, "Failed") && !notes_.empty()) {
       failed = absl::FailedPreconditionError(absl::StrCat(
           "the run has failed: ", WhyFailed(parts, run_.name), "; ", WithCures(notes_)));
     }
     return true;
-  });
+  };
+  absl::Status status = Await(limit_ms, is_over);
+  // The pod of Job RUN may have to wait, too, for a quota. Its controller tries to make it again
+  // after pauses that double, so at most about as late again.
+  if (absl::IsDeadlineExceeded(status) && !has_pods_) status = Await(limit_ms, is_over);
   if (absl::IsDeadlineExceeded(status)) return absl::OkStatus();
   return status.ok() ? failed : status;
 }

@@ -124,7 +124,10 @@ class Submission {
   PodWatch watch_;
   std::string space_;
   std::vector<std::string> told_;  // lines of notes
-  std::vector<PodNote> notes_;     // when the run was last seen before its end
+  // When the run was last seen: whether it had its pods (HasItsPods); and the notes when it last
+  // had them.
+  bool has_pods_ = true;
+  std::vector<PodNote> notes_;
 };
 
 }  // namespace satrap

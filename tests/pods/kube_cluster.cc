@@ -93,7 +93,7 @@ std::unique_ptr<KubeCluster> KubeCluster::Start() {
   CHECK(setenv("PATH", absl::StrCat(programs, ":", std::getenv("PATH")).c_str(), 1) == 0);
   // The folder of kubectl's cache, which would otherwise be in the user's home.
   CHECK(setenv("KUBECACHEDIR", (self->state_ + "/kubectl").c_str(), 1) == 0);
-  self->LoadImage();
+  self->image_ = self->LoadImage(/*change=*/"");
   return self;
 }
 
@@ -103,17 +103,29 @@ KubeCluster::~KubeCluster() {
   std::filesystem::remove_all(state_, ignored);
 }
 
-void KubeCluster::LoadImage() {
+std::string KubeCluster::LoadImage(const std::string& change) const {
   const std::string bundle = state_ + "/bundle.tar";
   const std::string archive = state_ + "/satrap.tar";
   std::vector<std::string> pack = {"deploy/bundle/pack.sh", bundle, ".", "."};
   pack.insert(pack.end(), kPrograms.begin(), kPrograms.end());
   MustRun(pack);
+  if (!change.empty()) {
+    const std::string folder = state_ + "/satrap-bundle";
+    MustRun({"tar", "-C", state_, "-xf", bundle});
+    MustRun({"sh", "-c", absl::StrCat("cd ", folder, " && ", change)});
+    MustRun({"tar", "-C", state_, "-cf", bundle, "satrap-bundle"});
+    std::filesystem::remove_all(folder);
+  }
   MustRun({"python3", "-B", "deploy/bundle/image.py", archive, bundle});
-  image_ = MustRun({absl::StrCat(kScripts, "load"), state_, archive});
-  CHECK(!image_.empty());
+  const std::string image = MustRun({absl::StrCat(kScripts, "load"), state_, archive});
+  CHECK(!image.empty());
   std::filesystem::remove(bundle);
   std::filesystem::remove(archive);
+  return image;
+}
+
+std::string KubeCluster::LoadOtherImage() const {
+  return LoadImage("echo >>embedding_ps/embedding_ps");
 }
 
 std::string KubeCluster::Kubectl(const std::vector<std::string>& args) const {
@@ -140,6 +152,13 @@ void KubeCluster::BecomeUser(const std::string& user, const std::string& space,
   CHECK(setenv("KUBECONFIG", path.c_str(), 1) == 0);
 }
 
+void KubeCluster::AddSeccompProfile(const std::string& name, const std::string& json) const {
+  // The kubelet sees this folder as /var/lib/kubelet.
+  const std::string folder = state_ + "/var/lib/kubelet/seccomp";
+  std::filesystem::create_directories(folder);
+  std::ofstream(absl::StrCat(folder, "/", name)) << json;
+}
+
 void KubeCluster::DrainNode() const {
   Kubectl({"drain", kNode, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=100s"});
   Kubectl({"uncordon", kNode});
@@ -161,12 +180,21 @@ void KubeCluster::RestartKubelet() const {
   const pid_t before = DaemonOf("kubelet");
   CHECK(before > 0) << "no kubelet runs";
   SendSignal(before, SIGTERM);
-  const std::vector<std::string> ask = {programs_ + "/kubectl",
-                                        "--kubeconfig",
-                                        kubeconfig_,
-                                        "get",
-                                        "--raw",
-                                        absl::StrCat("/api/v1/nodes/", kNode, "/proxy/healthz")};
+  // The API server refuses to pass requests on to a node at an address of loopback.
+  const std::string keys = state_ + "/pki/";
+  const std::string port = Kubectl(
+      {"get", "node", kNode, "-o", "jsonpath={.status.daemonEndpoints.kubeletEndpoint.Port}"});
+  const std::vector<std::string> ask = {"curl",
+                                        "--silent",
+                                        "--max-time",
+                                        "2",
+                                        "--cacert",
+                                        keys + "ca.crt",
+                                        "--cert",
+                                        keys + "admin.crt",
+                                        "--key",
+                                        keys + "admin.key",
+                                        absl::StrCat("https://", kNode, ":", port, "/healthz")};
   const int64_t deadline_ms = MonotonicMs() + kSeconds * 1000;
   while (true) {
     const pid_t now = DaemonOf("kubelet");

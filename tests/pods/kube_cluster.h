@@ -25,6 +25,9 @@ class KubeCluster {
   ~KubeCluster();
 
   const std::string& image() const { return image_; }
+  // Loads an image of another build, whose programs do the same: that of an embedding PS has one
+  // more byte. Returns the image's name.
+  std::string LoadOtherImage() const;
   // Runs kubectl as the cluster's administrator and returns its stdout. Fails the test if kubectl
   // fails.
   std::string Kubectl(const std::vector<std::string>& args) const;
@@ -34,6 +37,9 @@ class KubeCluster {
   // reach the cluster as the service account `user` of the namespace `space`, which is their
   // default namespace.
   void BecomeUser(const std::string& user, const std::string& space, const std::string& path) const;
+
+  // Lets pods name the seccomp profile NAME (localhostProfile), which `json` describes.
+  void AddSeccompProfile(const std::string& name, const std::string& json) const;
 
   // Evicts all pods from the node, waits until they are gone, and lets pods come back.
   void DrainNode() const;
@@ -45,7 +51,9 @@ class KubeCluster {
 
  private:
   KubeCluster() = default;
-  void LoadImage();
+  // Makes an image of the bundle of this build, after the script `change` was carried out in the
+  // bundle's folder. Returns its name.
+  std::string LoadImage(const std::string& change) const;
   // The process of one of the cluster's daemons, such as "kubelet"; 0 if there is none now.
   pid_t DaemonOf(const std::string& program) const;
 

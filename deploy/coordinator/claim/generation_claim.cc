@@ -1,5 +1,7 @@
 #include "deploy/coordinator/claim/generation_claim.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <system_error>
@@ -49,6 +51,17 @@ absl::Status AppendDropped(const ClaimRequest& request, RunLog* log) {
   entry.mutable_dropped()->set_change(JobChangeText(*before, last->job()));
   *entry.mutable_dropped()->mutable_ended() = request.ended;
   return log->Append(entry);
+}
+
+// Opens the run's log. If the folder belongs to somebody else, the error says who needs rights.
+absl::StatusOr<RunLog> OpenLog(const std::string& run_dir, FileSystem* file_system,
+                               uint64_t writer = 0) {
+  absl::StatusOr<RunLog> log = RunLog::Open(run_dir, file_system, writer);
+  if (!absl::IsPermissionDenied(log.status())) return log;
+  return absl::PermissionDeniedError(
+      absl::StrCat("run_dir ", run_dir, " cannot be used: ", log.status().message(),
+                   ". This process runs as user ", geteuid(), " and group ", getegid(),
+                   ", which need the right to read and write there"));
 }
 
 absl::Status CheckRestarts(const RunLog& log, const JobConfig& job) {
@@ -299,7 +312,7 @@ absl::StatusOr<JobConfig> ReadJobWithFolder(const std::string& config) {
 
 absl::StatusOr<JobConfig> ReadJobToClaim(const std::string& config, FileSystem* file_system) {
   ASSIGN_OR_RETURN(JobConfig job, ReadJobWithFolder(config));
-  ASSIGN_OR_RETURN(const RunLog log, RunLog::Open(job.run_dir(), file_system));
+  ASSIGN_OR_RETURN(const RunLog log, OpenLog(job.run_dir(), file_system));
   if (log.last_generation() == nullptr) RETURN_IF_ERROR(ValidateJob(job));
   return job;
 }
@@ -308,7 +321,7 @@ absl::StatusOr<ClaimedGeneration> ClaimGeneration(const ClaimRequest& asked,
                                                   FileSystem* file_system) {
   CHECK(asked.run_id != 0);
   const std::string& run_dir = asked.job.run_dir();
-  ASSIGN_OR_RETURN(RunLog log, RunLog::Open(run_dir, file_system, asked.writer));
+  ASSIGN_OR_RETURN(RunLog log, OpenLog(run_dir, file_system, asked.writer));
   const ClaimRequest request = Effective(asked, log);
   if (request.submission < SubmissionOf(log.entries()))
     return WithoutClaim(request, std::move(log));

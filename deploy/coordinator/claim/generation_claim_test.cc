@@ -2,7 +2,10 @@
 
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/file/testing/forwarding_file_system.h"
 #include "deploy/coordinator/claim/testing/generation_claim_fixture.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -382,6 +385,28 @@ TEST_F(GenerationClaimTest, TheJobOfARunThatBeginsIsValidatedAndThatOfAnEarlierB
   const auto resumed = Resume();
   ASSERT_TRUE(resumed.ok()) << resumed.status();
   EXPECT_EQ(resumed->job.embedding_ps().replicas(), 3);
+}
+
+// A disk on which no folder can be listed, as if it belonged to another user.
+class FoldersOfAnotherUser final : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  absl::StatusOr<std::vector<std::string>> List(const std::string& folder) override {
+    return absl::PermissionDeniedError(absl::StrCat("cannot read ", folder, ": Permission denied"));
+  }
+};
+
+TEST_F(GenerationClaimTest, AFolderOfAnotherUserIsRefusedWithTheUserWhoNeedsRightsThere) {
+  FoldersOfAnotherUser disk(&disk_);
+  const absl::Status refused = ClaimGeneration(request_, &disk).status();
+  EXPECT_TRUE(absl::IsPermissionDenied(refused)) << refused;
+  EXPECT_THAT(std::string(refused.message()),
+              AllOf(HasSubstr("run_dir /runs/a cannot be used: cannot read /runs/a/"),
+                    HasSubstr("Permission denied. This process runs as user "),
+                    HasSubstr("which need the right to read and write there")));
+  const std::string config = testing::TempDir() + "job_of_another_user.textproto";
+  std::ofstream(config) << ResolvedJobText(request_.job);
+  EXPECT_EQ(ReadJobToClaim(config, &disk).status(), refused);
 }
 
 }  // namespace

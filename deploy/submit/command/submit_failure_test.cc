@@ -1,9 +1,12 @@
 // What can go wrong when a run is submitted. In each case the command exits with 1 and an error
 // that says in one line what is wrong, where, and what to do. Nothing is left in the cluster.
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
+#include "absl/strings/str_cat.h"
+#include "common/thread/clock.h"
 #include "deploy/submit/command/run_place.h"
 #include "deploy/submit/command/testing/fake_cluster.h"
 #include "deploy/submit/testing/submission_fixture.h"
@@ -189,6 +192,33 @@ TEST_F(SubmitFailureTest, AQuotaThatTakesNoFurtherPod) {
                               "\"demo-coordinator-0\" is forbidden: exceeded quota: small"),
                     HasSubstr("delete other runs, or reduce what the pod requests "
                               "(kubernetes.coordinator)")));
+}
+
+// Job RUN ends some time after the pods of the run are gone. Its own pod may have had to wait for
+// the quota, too.
+TEST_F(SubmitFailureTest, AQuotaThatTakesNotAllPods) {
+  SetPods({Pod("coordinator", "demo-coordinator-0", kReady)});
+  SetEvent("StatefulSet", "demo-nn-worker", "FailedCreate",
+           "pods \"demo-nn-worker-0\" is forbidden: exceeded quota: small, requested: pods=1");
+  int waits = 0;
+  int64_t gone_ms = 0;
+  on_wait_ = [&] {
+    if (++waits == 2) {
+      gone_ms = MonotonicMs();
+      SetStatus("Job", "demo-members", R"({"conditions":[{"type":"Complete","status":"True"}]})");
+      for (const char* const role :
+           {"coordinator", "data-loader", "embedding-ps", "embedding-worker", "nn-worker"}) {
+        Lose(absl::StrCat("StatefulSet demo-", role));
+      }
+      SetPods({Pod("story", "demo-x", R"({"phase":"Running"})")});
+    }
+    // Later than the command waits for pods.
+    if (gone_ms > 0 && MonotonicMs() - gone_ms > 1200) FailRun("nn_worker 0 has not come");
+  };
+  EXPECT_THAT(Failure(RunWith("start_seconds: 1")),
+              AllOf(HasSubstr("the run has failed: nn_worker 0 has not come; "),
+                    HasSubstr("StatefulSet demo-nn-worker: cannot make a pod"),
+                    HasSubstr("exceeded quota: small"), HasSubstr("delete other runs")));
 }
 
 }  // namespace

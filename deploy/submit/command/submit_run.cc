@@ -88,6 +88,9 @@ absl::StatusOr<int> SubmitRun(RunInCluster run, Kubectl* kubectl, const SubmitOp
     options.watch.say(HowToComeBack(made));
     return status;
   }
+  // Job RUN was deleted. If that was `satrap delete`, the other objects are being deleted as well.
+  // Otherwise the run continues, and the same command makes Job RUN again.
+  if (absl::IsNotFound(status)) return status;
   if (!status.ok()) return GiveUp(status, has_begun, options, &submission);
   if (options.detach) {
     options.watch.say(HowToComeBack(made));

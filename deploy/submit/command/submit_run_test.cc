@@ -118,6 +118,16 @@ TEST_F(SubmitRunTest, WithItsJobDeletedARunGetsEveryObjectBackThatSomebodyHasDel
   }
 }
 
+TEST_F(SubmitRunTest, ARunWhoseJobIsDeletedWhileItsPodsStartContinues) {
+  SetPods(AllPods(kPending));
+  on_wait_ = [&] { Lose("Job demo"); };
+  EXPECT_EQ(Submit(RunWith()).status(), absl::NotFoundError("the run demo was deleted"));
+  EXPECT_THAT(Objects(), SizeIs(8)) << "nothing is removed";
+  EXPECT_EQ(Noted(), "ml");
+  on_wait_ = nullptr;
+  ASSERT_NO_FATAL_FAILURE(ExpectCompleted("after that"));
+}
+
 TEST_F(SubmitRunTest, CtrlCEndsTheCommandAndNotTheRun) {
   SetPods(AllPods(kPending));
   signal_ = SIGINT;
