@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "common/file/testing/forwarding_file_system.h"
 #include "common/testing/temp_dir.h"
@@ -123,8 +124,8 @@ TEST_F(CutPinTest, AReaderNeedsNoRightToWrite) {
 class Unlockable final : public ForwardingFileSystem {
  public:
   absl::StatusOr<std::unique_ptr<FileLock>> TryLock(const std::string& path,
-                                                    LockKind kind) override {
-    return FileSystem::TryLock(path, kind);
+                                                    LockKind /*kind*/) override {
+    return absl::UnimplementedError("no locks here: " + path);
   }
 };
 
