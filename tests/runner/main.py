@@ -22,6 +22,8 @@ from suites import filter_of
 # tests would take their processor.
 WHOLE_RUN = "whole_run"
 WHOLE_RUNS_AT_A_TIME = 2
+# The tag of tests that take too long for CI. `check` leaves them out.
+LONG = "long"
 # Some of the other tests wait for processes, too. So one more runs than there are processors.
 OTHERS_AT_A_TIME = (os.cpu_count() or 1) + 1
 # The filters of tests that run under sanitizers, and under ThreadSanitizer: it does not know the threads
@@ -381,6 +383,8 @@ def main(arguments):
             seconds[name] = seconds.get(name, 0) + float(value)
         rest = []
     request = Request(bazel, rest)
+    if command == "check":
+        request.tag_filters = f"-{LONG}"
     options = (cuda_options(cache) if request.cuda else []) + request.options
     options += kafka_options(cache) + kubernetes_options(root)
     open(os.path.join(cache, "test_summary.log"), "w", encoding="utf-8").close()

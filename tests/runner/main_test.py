@@ -122,6 +122,15 @@ class MainTest(unittest.TestCase):
         self.assertTrue(any(line.startswith("seconds: build ") for line in lines))
         self.assertIn("      9.0 s  //common:b_test", lines)
 
+    def test_a_check_leaves_out_the_long_tests(self):
+        self.write_xml("b_test", 3)
+        status, lines = self.run_main("check", "1", "0", "setup=7", said={
+            "--test_tag_filters=-whole_run,-long": (0, "//common:a_test PASSED in 1.0s\n"),
+            "--test_tag_filters=whole_run,-long": (0, "//common:b_test PASSED in 9.0s\n"),
+            "--test_tag_filters=whole_run": (0, ""),
+        })
+        self.assertEqual((status, lines[-1]), (0, "6 passed, 0 failed"))
+
     def test_each_step_is_in_a_phase(self):
         self.write_xml("b_test", 3)
         now = 0
