@@ -441,8 +441,8 @@ absl::Status Submission::AwaitPods() {
   };
   absl::Status status = Await(limit_ms, is_over);
   // The pod of Job RUN may have to wait, too, for a quota. Its controller tries to make it again
-  // after pauses that double, so at most about as late again.
-  if (absl::IsDeadlineExceeded(status) && !has_pods_) status = Await(limit_ms, is_over);
+  // after pauses that double, so the pod may come about as late again.
+  if (absl::IsDeadlineExceeded(status) && !has_pods_) status = Await(limit_ms + kGoneMs, is_over);
   if (absl::IsDeadlineExceeded(status)) return absl::OkStatus();
   return status.ok() ? failed : status;
 }
