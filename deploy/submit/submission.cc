@@ -20,6 +20,8 @@ namespace satrap {
 namespace {
 
 constexpr int64_t kPollMs = 1000;
+// How long a run that has failed may keep its pods, so that all processes are told of it.
+constexpr int64_t kToldMs = 15000;
 // How long the removal of objects may take after the grace of their pods.
 constexpr int64_t kGoneMs = 75000;
 // A ConfigMap holds 1 MiB, part of which is for its other fields.
@@ -440,9 +442,11 @@ absl::Status Submission::AwaitPods() {
     return true;
   };
   absl::Status status = Await(limit_ms, is_over);
+  // The pods of a run that has failed remain until all processes are told of it.
+  if (absl::IsDeadlineExceeded(status) && !notes_.empty()) status = Await(kToldMs, is_over);
   // The pod of Job RUN may have to wait, too, for a quota. Its controller tries to make it again
-  // after pauses that double, so at most about as late again.
-  if (absl::IsDeadlineExceeded(status) && !has_pods_) status = Await(limit_ms, is_over);
+  // after pauses that double, so the pod may come about as late again.
+  if (absl::IsDeadlineExceeded(status) && !has_pods_) status = Await(limit_ms + kGoneMs, is_over);
   if (absl::IsDeadlineExceeded(status)) return absl::OkStatus();
   return status.ok() ? failed : status;
 }

@@ -24,25 +24,32 @@ std::string Pod(const std::string& name, const std::string& status, const std::s
 constexpr char kPending[] =
     R"({"phase":"Pending","conditions":[{"type":"PodScheduled","status":"False","message":"no node"}]})";
 constexpr char kReady[] = R"({"phase":"Running","conditions":[{"type":"Ready","status":"True"}]})";
-constexpr char kStory[] = R"({"kind":"Job","metadata":{"name":"demo","uid":"u-9",
-    "labels":{"app.kubernetes.io/component":"story"}}})";
+// The run's two Jobs.
+constexpr char kJobs[] = R"({"kind":"Job","metadata":{"name":"demo","uid":"u-9",
+    "labels":{"app.kubernetes.io/component":"story"}}},
+    {"kind":"Job","metadata":{"name":"demo-members","uid":"u-1",
+    "labels":{"app.kubernetes.io/component":"members"}}})";
 
 // The labels of a part of the run, as kubectl shows them.
 std::string LabelsOf(const std::string& part) {
   return absl::StrCat(R"(,"labels":{"app.kubernetes.io/component":")", part, "\"}");
 }
 
-std::string StoryPod() { return Pod("demo-x", R"({"phase":"Running"})", LabelsOf("story")); }
+std::string PodsOfJobs() {
+  constexpr char kRuns[] = R"({"phase":"Running"})";
+  return absl::StrCat(Pod("demo-x", kRuns, LabelsOf("story")), ",",
+                      Pod("demo-members-x", kRuns, LabelsOf("members")));
+}
 
 TEST_F(SubmissionWaitTest, WaitsUntilTheCoordinatorServes) {
   const std::string pending = Pod("demo-coordinator-0", kPending);
   // The pod of an earlier run, which is being deleted.
   const std::string old = Pod("demo-coordinator-0", kReady, R"(,"deletionTimestamp":"x")");
-  On(kGetParts, {List({kStory, StoryPod(), pending}), 0, "", true});
-  On(kGetParts, {List({kStory, StoryPod(), pending}), 0, "", true});
+  On(kGetParts, {List({kJobs, PodsOfJobs(), pending}), 0, "", true});
+  On(kGetParts, {List({kJobs, PodsOfJobs(), pending}), 0, "", true});
   On(kGetParts, {"", 1, "the server is away\n", true});
-  On(kGetParts, {List({kStory, StoryPod(), old}), 0, "", true});
-  On(kGetParts, List({kStory, StoryPod(), Pod("demo-coordinator-0", kReady),
+  On(kGetParts, {List({kJobs, PodsOfJobs(), old}), 0, "", true});
+  On(kGetParts, List({kJobs, PodsOfJobs(), Pod("demo-coordinator-0", kReady),
                       Pod("demo-nn-worker-0", kPending)}));
   EXPECT_EQ(Submit(RunWith()).AwaitCoordinator(), absl::OkStatus());
   EXPECT_THAT(said_, ElementsAre("demo-coordinator-0: Pending, no node",
@@ -53,7 +60,7 @@ TEST_F(SubmissionWaitTest, WaitsUntilTheCoordinatorServes) {
 
 TEST_F(SubmissionWaitTest, APodThatCanNeverWorkEndsTheWait) {
   On(kGetParts,
-     List({kStory, StoryPod(),
+     List({kJobs, PodsOfJobs(),
            Pod("demo-nn-worker-0",
                R"({"containerStatuses":[{"state":{"waiting":{"reason":"InvalidImageName"}}}]})")}));
   EXPECT_EQ(Submit(RunWith()).AwaitCoordinator(),
@@ -81,15 +88,15 @@ TEST_F(SubmissionWaitTest, APullThatFailsOnceEndsNothing) {
   const std::string fails = Pod(
       "demo-nn-worker-0",
       R"({"containerStatuses":[{"state":{"waiting":{"reason":"ImagePullBackOff","message":"429"}}}]})");
-  On(kGetParts, {List({kStory, StoryPod(), fails}), 0, "", true});
-  On(kGetParts, List({kStory, StoryPod(), Pod("demo-coordinator-0", kReady)}));
+  On(kGetParts, {List({kJobs, PodsOfJobs(), fails}), 0, "", true});
+  On(kGetParts, List({kJobs, PodsOfJobs(), Pod("demo-coordinator-0", kReady)}));
   EXPECT_EQ(Submit(RunWith()).AwaitCoordinator(), absl::OkStatus());
   EXPECT_THAT(said_, ElementsAre("demo-nn-worker-0: ImagePullBackOff, 429"));
 }
 
 TEST_F(SubmissionWaitTest, AQuotaThatIsFullIsToldByTheEventsOfWhatLacksAPod) {
   On(kGetParts,
-     List({kStory, StoryPod(),
+     List({kJobs, PodsOfJobs(),
            absl::StrCat(R"({"kind":"StatefulSet","metadata":{"name":"demo-coordinator","uid":"s")",
                         LabelsOf("coordinator"), R"(},"spec":{"replicas":1}})")}));
   On("*get events*", R"({"items":[{"involvedObject":{"uid":"s"},"reason":"FailedCreate",)"
@@ -104,7 +111,7 @@ TEST_F(SubmissionWaitTest, AQuotaThatIsFullIsToldByTheEventsOfWhatLacksAPod) {
 }
 
 TEST_F(SubmissionWaitTest, ACoordinatorThatSaysNothingElseHasItsLogQuoted) {
-  On(kGetParts, List({kStory, StoryPod(), Pod("demo-coordinator-0", R"({"phase":"Running"})")}));
+  On(kGetParts, List({kJobs, PodsOfJobs(), Pod("demo-coordinator-0", R"({"phase":"Running"})")}));
   On("*logs demo-coordinator-0 --container=satrap --tail=3", "begins\nerror: no hard links\n");
   EXPECT_EQ(Submit(RunWith("start_seconds: 1")).AwaitCoordinator(),
             absl::DeadlineExceededError(
@@ -143,10 +150,10 @@ TEST_F(SubmissionWaitTest, WaitsUntilAllPodsRunOrTheRunHasEnded) {
     return Pod("demo-nn-worker-0", status, LabelsOf("nn-worker"));
   };
   On("*get events*", kNothing);
-  On(kGetParts, {List({kStory, StoryPod(), set}), 0, "", true});
-  On(kGetParts, {List({kStory, StoryPod(), set, worker(kPending)}), 0, "", true});
-  On(kGetParts, {List({kStory, set, worker(kReady)}), 0, "", true});
-  On(kGetParts, {List({kStory, StoryPod(), set, worker(R"({"phase":"Running"})")}), 0, "", true});
+  On(kGetParts, {List({kJobs, PodsOfJobs(), set}), 0, "", true});
+  On(kGetParts, {List({kJobs, PodsOfJobs(), set, worker(kPending)}), 0, "", true});
+  On(kGetParts, {List({kJobs, set, worker(kReady)}), 0, "", true});
+  On(kGetParts, {List({kJobs, PodsOfJobs(), set, worker(R"({"phase":"Running"})")}), 0, "", true});
   Submission submission = Submit(RunWith());
   EXPECT_EQ(submission.AwaitPods(), absl::OkStatus());
   EXPECT_THAT(said_, ElementsAre("demo-nn-worker-0: Pending, no node"));
@@ -156,7 +163,7 @@ TEST_F(SubmissionWaitTest, WaitsUntilAllPodsRunOrTheRunHasEnded) {
   On(kGetParts, {List({complete, set}), 0, "", true});
   EXPECT_EQ(submission.AwaitPods(), absl::OkStatus());
   // If the run does not have all its pods in time, it ends by itself.
-  On(kGetParts, List({kStory, StoryPod(), set}));
+  On(kGetParts, List({kJobs, PodsOfJobs(), set}));
   EXPECT_EQ(Submit(RunWith("start_seconds: 1")).AwaitPods(), absl::OkStatus());
 }
 
@@ -168,7 +175,7 @@ TEST_F(SubmissionWaitTest, ARunThatFailsForWantOfPodsSaysWhatTheyHaveWaitedFor) 
       "demo-x",
       R"({"phase":"Failed","containerStatuses":[{"state":{"terminated":{"message":"nn_worker 0 has not come"}}}]})",
       LabelsOf("story"));
-  On(kGetParts, {List({kStory, StoryPod(), waiting}), 0, "", true});
+  On(kGetParts, {List({kJobs, PodsOfJobs(), waiting}), 0, "", true});
   On(kGetParts, {List({failed, last_words}), 0, "", true});
   EXPECT_EQ(Submit(RunWith()).AwaitPods(),
             absl::FailedPreconditionError(
@@ -176,8 +183,8 @@ TEST_F(SubmissionWaitTest, ARunThatFailsForWantOfPodsSaysWhatTheyHaveWaitedFor) 
                 "add nodes that have what the pod requests, check that its claims can be bound, or "
                 "reduce its requests (kubernetes.nn_worker)"));
   // What the run waited for earlier does not matter.
-  On(kGetParts, {List({kStory, StoryPod(), waiting}), 0, "", true});
-  On(kGetParts, {List({kStory, StoryPod(),
+  On(kGetParts, {List({kJobs, PodsOfJobs(), waiting}), 0, "", true});
+  On(kGetParts, {List({kJobs, PodsOfJobs(),
                        Pod("demo-nn-worker-0", R"({"phase":"Pending"})", LabelsOf("nn-worker"))}),
                  0, "", true});
   On(kGetParts, List({failed, last_words}));
@@ -185,7 +192,7 @@ TEST_F(SubmissionWaitTest, ARunThatFailsForWantOfPodsSaysWhatTheyHaveWaitedFor) 
 }
 
 TEST_F(SubmissionWaitTest, ASignalEndsTheWait) {
-  On(kGetParts, List({kStory, StoryPod(), Pod("demo-coordinator-0", R"({"phase":"Pending"})")}));
+  On(kGetParts, List({kJobs, PodsOfJobs(), Pod("demo-coordinator-0", R"({"phase":"Pending"})")}));
   signal_ = 2;
   EXPECT_TRUE(absl::IsCancelled(Submit(RunWith()).AwaitCoordinator()));
   EXPECT_EQ(Calls().size(), 1u);

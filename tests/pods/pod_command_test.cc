@@ -49,7 +49,7 @@ class KillingKubectl {
   KillingKubectl(const std::string& dir, const std::string& verb, int call, const std::string& when)
       : path_before_(getenv("PATH")) {
     mkdir(dir.c_str(), 0755);
-    std::ofstream(dir + "/calls");
+    std::ofstream(dir + "/calls") << "";
     const std::string program = dir + "/kubectl";
     std::ofstream(program) << absl::Substitute(kKillingKubectl, verb, call, when);
     chmod(program.c_str(), 0755);

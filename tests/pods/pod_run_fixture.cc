@@ -212,13 +212,14 @@ std::string PodRunFixture::EndOfJob() const {
 }
 
 void PodRunFixture::AwaitPodsGone() const {
+  const std::string run = absl::StrCat(kRunLabel, "=", kRun);
   for (const char* const kind : {"statefulsets", "services"}) {
-    Kubectl({"wait", "--for=delete", kind, "--selector", absl::StrCat(kRunLabel, "=", kRun),
-             "--timeout=60s"});
+    Kubectl({"wait", "--for=delete", kind, "--selector", run, "--timeout=60s"});
   }
-  const std::string pods = absl::StrCat(kRunLabel, "=", kRun, ",", kPartLabel, "!=story");
+  const std::string pods = absl::StrCat(run, ",", kPartLabel, "!=story");
   Kubectl({"wait", "--for=delete", "pods", "--selector", pods, "--timeout=60s"});
-  EXPECT_EQ(Kubectl({"get", "jobs", "-o", "name"}), absl::StrCat("job.batch/", kRun));
+  EXPECT_EQ(Kubectl({"get", "jobs", "--selector", run, "-o", "name"}),
+            absl::StrCat("job.batch/", kRun));
 }
 
 void PodRunFixture::ExpectFinishedInPods(int64_t records) {
