@@ -1,6 +1,6 @@
-// Tests runs that `satrap submit` makes on a real Kubernetes, as a user with few rights: a run trains
-// to its end or is stopped, and if a process is killed or a pod deleted, the run continues within
-// seconds, without the kubelet's back-off. pod_life_test.cc has the tests that take longer.
+// Tests runs that `satrap submit` makes on a real Kubernetes, as a user with few rights. A run
+// trains to its end or is stopped. If a process is killed or a pod deleted, the run continues
+// within seconds, without the kubelet's back-off. pod_life_test.cc has the tests that take longer.
 
 #include <csignal>
 #include <cstdint>
