@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/role/role_flags.h"
 #include "gmock/gmock.h"
 #include "tests/pods/pod_run_fixture.h"
 
