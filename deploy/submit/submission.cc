@@ -290,8 +290,8 @@ absl::Status Submission::CheckPodsAreGone() {
   for (const KubectlObject& pod : pods.items()) {
     if (IsReader(pod)) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat(NameOf(pod), " of an earlier run ", run_.name,
-                     " is still there: give the command again when it is gone"));
+        absl::StrCat(NameOf(pod), " of another submission of the run ", run_.name,
+                     " is there: give the command again when it is gone"));
   }
   return absl::OkStatus();
 }

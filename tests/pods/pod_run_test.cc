@@ -306,6 +306,7 @@ TEST_F(PodRunTest, TwoRunsTrainAtOnceAndOneOfTwoSubmissionsOfANameIsRefused) {
   EXPECT_EQ(refused.exit_code, 1);
   // It depends on when the winner makes its last object, Job RUN.
   EXPECT_THAT(refused.err, AnyOf(HasSubstr("there is a run other in"),
+                                 HasSubstr("of another submission of the run other is there"),
                                  HasSubstr("another command has just submitted the run other")));
   ExpectFinishedInPods(kRecords);
   EXPECT_EQ(Generations(), 1);
