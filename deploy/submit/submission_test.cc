@@ -113,9 +113,10 @@ TEST_F(SubmissionTest, AnObjectOfSomebodyElseIsRefusedAndNotTouched) {
 TEST_F(SubmissionTest, PodsOfAnEarlierRunMustBeGone) {
   On(kGetObjects, kNothing);
   On(kGetPods, List({kReader, R"({"kind":"Pod","metadata":{"name":"demo-nn-worker-0"}})"}));
-  EXPECT_EQ(Submit(RunWith()).Create(),
-            absl::FailedPreconditionError("Pod demo-nn-worker-0 of another submission of the run demo "
-                                         "is there: give the command again when it is gone"));
+  EXPECT_EQ(
+      Submit(RunWith()).Create(),
+      absl::FailedPreconditionError("Pod demo-nn-worker-0 of another submission of the run demo "
+                                    "is there: give the command again when it is gone"));
   EXPECT_EQ(Calls().size(), 2u);
 }
 
