@@ -35,7 +35,7 @@ void RemoveRefusal(const std::string& run_dir, uint64_t submission) {
 }
 
 bool IsRefusal(const StatusAnswer& status, uint64_t submission) {
-  // A coordinator whose generation is 0 has claimed none.
+  // A coordinator whose generation is 0 has not claimed a generation.
   return status.state() == FAILED && status.generation() == 0 && status.submission() == submission;
 }
 

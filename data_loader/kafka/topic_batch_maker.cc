@@ -431,8 +431,8 @@ class TopicBatchMaker final : public BatchMaker {
     return any;
   }
 
-  // Call when all partitions have ended. Makes the last batch of a lane, for which the ranks wait.
-  // If no record follows the ends of some partitions, makes a batch that carries these ends.
+  // Call when all partitions have ended. Makes a batch of what is left: records, and ends that no
+  // record followed. An ordered lane always gets a last batch, because the ranks wait for it.
   absl::StatusOr<Result> Finish(std::vector<Part>* parts) {
     if (!cutter_.empty() || (spec_.ordered && !last_given_)) {
       Emit(true, parts);

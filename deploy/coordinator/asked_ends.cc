@@ -76,7 +76,7 @@ void AskedEnds::Move(const Ending& how) {
   state_->AssertHeld();
   if (state_->end.has_ended() || state_->end.is_linking()) return;
   if (state_->end.state() == STARTING || !takes_cuts()) {
-    // This generation has trained nothing that is not in a cut.
+    // No last cut is needed: training has not begun, or the run takes no cuts.
     return state_->end.EndMoved(how);
   }
   if (state_->wishes.AddMove(how)) AfterStopSeconds(&AskedEnds::MoveInTime);

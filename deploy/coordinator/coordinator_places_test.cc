@@ -118,8 +118,8 @@ TEST_F(CoordinatorPlacesTest, TheSecondProcessOfAPodSaysHowTheFirstEnded) {
   EXPECT_EQ(ending().why(), Ending::MEMBER_LOST);
 }
 
-// The ending in `before` is not the member's. It is that of a process that ran after the member and
-// before the process that registers, or that ran before the container was started again.
+// `before` says how a process other than the member ended. That process ran after the member and
+// before the process that registers now, or it ran before the container was started again.
 TEST_F(CoordinatorPlacesTest, HowAnotherProcessThanTheMemberEndedIsNotSaidOfTheMember) {
   StartMembers();
   RegisterRequest next = RegisterIn(kPod, EMBEDDING_PS, 1, kSecond);

@@ -109,7 +109,7 @@ class Submission {
   // its uid.
   absl::StatusOr<std::string> Make(const Manifest& manifest);
   absl::Status CreateAll(const KubectlList& objects);
-  // Says the notes that are new. FAILED_PRECONDITION: one of the notes is final.
+  // Shows each note that has not been shown before. FAILED_PRECONDITION if one of them is final.
   absl::Status Tell(const std::vector<PodNote>& notes);
   // Waits until `is_over` is true of the run's parts, but at most `limit_ms`.
   absl::Status Await(int64_t limit_ms,

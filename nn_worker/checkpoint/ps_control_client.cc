@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kRetryUs = 100'000;
 
-// When a call to all PSs reports the error of one of them.
+// The time at which a call to all PSs reports an error of one of them.
 enum class ErrorIsTold { kAtOnce, kWhenAllHaveAnswered };
 
 // Runs `done` with OK when `count` calls are answered, or with the first error.

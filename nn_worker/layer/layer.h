@@ -53,9 +53,9 @@ struct ParameterSpec {
   int64_t cols = 1;
   Initial initial = Initial::kConstant;
   double scale = 0;  // the constant; the standard deviation; the bound of [-bound, bound)
-  // Whether the layer's products can read a 16-bit copy of this parameter. If so, the layer gets
-  // such a copy in a network that computes in 16 bits, rounded after each step. Otherwise its
-  // products read the parameter itself.
+  // Whether the layer's products can read a 16-bit copy of this parameter. If so, and if the
+  // network computes in 16 bits, the layer gets such a copy, which is made anew from the parameter
+  // after each step. Otherwise its products read the parameter itself.
   bool in_products = false;
   // Whether this parameter is a bias of such products. If so, the layer gets a 16-bit copy on a
   // backend that adds biases in the type of results (LinearOperations::takes_rounded_biases).

@@ -46,7 +46,7 @@ class PodRunFixture : public FaultFixture {
   void ExpectFinishedInPods(int64_t records);
   // Waits for the end of the command that submitted or resumed the run last.
   CommandEnd AwaitSubmit();
-  // The condition of the Job RUN that is true: "Complete", "Failed".
+  // How Job RUN has ended: "Complete" or "Failed"; empty if it has not ended.
   std::string EndOfJob() const;
   // Waits until only Job RUN and the ConfigMaps, with which a resume begins, are left of the run's
   // objects.

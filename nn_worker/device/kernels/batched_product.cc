@@ -8,7 +8,7 @@
 namespace satrap {
 namespace {
 
-// Loads the values of a row of B that a group of Y needs, in one access if they are neighbours.
+// Loads the values of one row of B that a group of Y needs; in one access if they are contiguous.
 SATRAP_DEVICE Group LoadColumns(const RowMatrices& b, int64_t sample, int64_t at, int64_t left) {
   if (b.col_stride == 1) return LoadGroup(b.values, sample, at, left);
   Group group = {};

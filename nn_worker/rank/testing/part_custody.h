@@ -27,7 +27,8 @@ class PartCustody {
   PartCustody(const RankOptions& options, const FakeOrders* orders, const FakeRecord* record)
       : options_(options), orders_(orders), record_(record), outstanding_(options.num_ranks, 0) {}
 
-  // A rank receives a part, whose rows are looked up now. `step` is that of an ordered request.
+  // A rank receives a part, at the moment when the part's rows are looked up. `step` is the step
+  // that the rank asked for in ordered mode; nullopt otherwise.
   void HandOut(int rank, const FakePart& part, absl::optional<uint64_t> step);
   // The rank has pushed or acknowledged the part.
   void End(int rank, const FakePart& part);

@@ -48,7 +48,8 @@ class FakeTables {
   void Push(const PartInput& part, const PartGradients& gradients);
   // The sum of the squares of the step's gradients, each divided by `normalizer`.
   double Squares(float normalizer) const;
-  // Ends the step: Adagrad with the sums divided by `normalizer` and multiplied by `clip_factor`.
+  // Ends the step: applies Adagrad to each row that was pushed. Its gradient is the sum of the
+  // row's gradients, divided by `normalizer` and multiplied by `clip_factor`.
   void Apply(float normalizer, float clip_factor = 1);
 
   // All values, by table and key.
