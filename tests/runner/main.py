@@ -22,8 +22,9 @@ from suites import filter_of
 # tests would take their processor.
 WHOLE_RUN = "whole_run"
 WHOLE_RUNS_AT_A_TIME = 2
-# The tag of tests that take too long for CI. `check` leaves them out.
-LONG = "long"
+# The tag of tests that take too long for CI: `check` leaves them out. To Bazel `long` would also name a
+# timeout.
+NOT_IN_CI = "not_in_ci"
 # Some of the other tests wait for processes, too. So one more runs than there are processors.
 OTHERS_AT_A_TIME = (os.cpu_count() or 1) + 1
 # The filters of tests that run under sanitizers, and under ThreadSanitizer: it does not know the threads
@@ -384,7 +385,7 @@ def main(arguments):
         rest = []
     request = Request(bazel, rest)
     if command == "check":
-        request.tag_filters = f"-{LONG}"
+        request.tag_filters = f"-{NOT_IN_CI}"
     options = (cuda_options(cache) if request.cuda else []) + request.options
     options += kafka_options(cache) + kubernetes_options(root)
     open(os.path.join(cache, "test_summary.log"), "w", encoding="utf-8").close()

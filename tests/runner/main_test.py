@@ -125,8 +125,8 @@ class MainTest(unittest.TestCase):
     def test_a_check_leaves_out_the_long_tests(self):
         self.write_xml("b_test", 3)
         status, lines = self.run_main("check", "1", "0", "setup=7", said={
-            "--test_tag_filters=-whole_run,-long": (0, "//common:a_test PASSED in 1.0s\n"),
-            "--test_tag_filters=whole_run,-long": (0, "//common:b_test PASSED in 9.0s\n"),
+            "--test_tag_filters=-whole_run,-not_in_ci": (0, "//common:a_test PASSED in 1.0s\n"),
+            "--test_tag_filters=whole_run,-not_in_ci": (0, "//common:b_test PASSED in 9.0s\n"),
             "--test_tag_filters=whole_run": (0, ""),
         })
         self.assertEqual((status, lines[-1]), (0, "6 passed, 0 failed"))
